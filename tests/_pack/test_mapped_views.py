@@ -22,7 +22,7 @@ def test_a_mapped_view_is_converted_as_it_is_packed(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match=r"ds\.map\(function, spec=\{'c': 'int'\}\)"):
         bushel.pack(mapped, tmp_path / "typed", container="bag", spec={"c": "int"})
     with pytest.raises(UnsupportedError, match=r"classes by their names.*bushel\.convert"):
-        bushel.merge([mapped], tmp_path / "all", container="bag")
+        bushel.merge([mapped], tmp_path / "all", container="bag")  # type: ignore[list-item]
 
 
 def test_a_mapped_view_is_split_by_its_results(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_classes_are_divided_by_numbers_of_samples(tmp_path: Path) -> None:
 def test_merge_takes_a_list(dataset: Path, tmp_path: Path) -> None:
     for wrong in (str(dataset), bushel.open(dataset)):
         with pytest.raises(TypeError, match=r"bushel\.merge\(\[a, b\], target\)"):
-            bushel.merge(wrong, tmp_path / "out")
+            bushel.merge(wrong, tmp_path / "out")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at least one dataset"):
         bushel.merge([], tmp_path / "out")
 
@@ -104,7 +104,7 @@ def test_a_split_is_not_written_into_a_dataset_or_over_a_file(dataset: Path, tmp
 
 def test_streams_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="a stream cannot be split"):
-        split(bushel.open_stream("pipe:true", allow_commands=True), "out", {"a": 1})
+        split(bushel.open_stream("pipe:true", allow_commands=True), "out", {"a": 1})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["..", "../out2", "/out2", "", ".", "a/../../out2", "s3://bucket/x", "a\0b"])

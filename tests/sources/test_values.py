@@ -156,7 +156,7 @@ class TestOpening:
 
     def test_not_a_source(self, tmp_path: Path) -> None:
         with pytest.raises(TypeError, match="int cannot be packed"):
-            open_source(3)
+            open_source(3)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="need a path"):
             open_source([{"x": 1}], "files")
         with pytest.raises(FormatError, match="neither images nor videos .*: it is empty"):

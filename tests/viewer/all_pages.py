@@ -38,7 +38,6 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "/d/{d:int}/thumb": tuple(f"/d/0/thumb?i={number}&f=image&side=256" for number in range(SAMPLES))
     + ("/d/0/thumb?i=4&f=frames&e=1&side=128",),
     "/d/{d:int}/bytes": ("/d/0/bytes?i=2&f=image", "/d/0/bytes?i=2&f=caption&download=1"),
-    "/d/{d:int}/hex": ("/d/0/hex?i=2&f=image",),
     "/d/{d:int}/play/{position:int}": ("/d/0/play/4",),
     "/api/{d:int}/tracks/{position:int}": ("/api/0/tracks/4",),
     "/api/{d:int}/rows": (
@@ -50,7 +49,6 @@ ASKED: Mapping[str, tuple[str, ...]] = {
         "/api/0/rows?sort=quality.image.sharpness",
     ),
     "/api/{d:int}/histogram": ("/api/0/histogram?column=label", "/api/0/histogram?column=image.width&scale=log"),
-    "/api/{d:int}/sample/{position:int}": ("/api/0/sample/4",),
     "/d/{d:int}/shards": ("/d/0/shards",),
     "/d/{d:int}/batches": ("/d/0/batches?step=1", "/d/0/batches?loader=evaluate+224"),
     "/d/{d:int}/batch-picture": ("/d/0/batch-picture?step=1&f=image&row=0",),

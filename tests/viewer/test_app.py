@@ -132,19 +132,6 @@ def test_a_sample_by_key(client: Any) -> None:
     assert client.get("/d/0/key/nothing", headers=HTML).status_code == 404
 
 
-def test_a_sample_as_json(client: Any) -> None:
-    found = client.get("/api/0/sample/4").json()
-    assert found["key"] == "set/004"
-    assert found["fields"]["caption"]["value"] == "number 4: <b>bold</b>"
-    assert found["fields"]["meta"]["value"]["list"] == {"0": "1", "1": "null", "2": "true"}
-    assert found["fields"]["vector"]["arrays"][""]["shape"] == [6]
-    assert found["fields"]["words"]["value"] == ["one", "4"]
-    stored = found["fields"]["raw"]["stored"]
-    assert stored["checked"] == "matches"
-    data = Path(stored["file"]).read_bytes()[stored["offset"] : stored["offset"] + stored["length"]]
-    assert data == sample(4)["raw"]
-
-
 def test_stored_bytes_and_ranges_of_them(client: Any) -> None:
     url, raw = "/d/0/bytes?i=4&f=raw", sample(4)["raw"]
     whole = client.get(url)
@@ -169,12 +156,6 @@ def test_what_can_run_in_a_browser_is_only_downloaded(client: Any) -> None:
     assert shown.headers["content-type"] == "image/png"
     assert "content-disposition" not in shown.headers
     assert "attachment" in client.get("/d/0/bytes?i=5&f=image&download=1").headers["content-disposition"]
-
-
-def test_hex_in_parts(client: Any) -> None:
-    found = client.get("/d/0/hex?i=4&f=raw&start=4096").json()
-    assert found["lines"][0] == ["00001000", "00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f", "·" * 16]
-    assert (found["start"], len(found["lines"])) == (4096, 256)
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,3 @@ def test_errors_are_not_kept() -> None:
     with pytest.raises(ZeroDivisionError):
         cache.get("a", lambda: bytes(1 // 0))
     assert cache.get("a", lambda: b"x") == b"x"
-
-
-def test_looking_makes_nothing() -> None:
-    cache: ByteCache[bytes] = ByteCache(10, len)
-    assert cache.kept("a") is None
-    cache.get("a", lambda: b"x")
-    assert cache.kept("a") == b"x"

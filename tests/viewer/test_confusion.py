@@ -47,6 +47,7 @@ def test_cells_list_their_samples(tmp_path: Path) -> None:
         text = client.get("/d/0/confusion").text
         assert "9 of 12 samples agree (75.0 %)" in text
         [query] = re.findall(r'<td>dog</td><td>cat&#39;s</td><td><a href="/d/0\?([^"]+)">3</a>', text)
+        assert "<td>dog</td><td>dog</td>" not in text  # a pair is confused only if its classes differ
         rows = client.get(f"/api/0/rows?{html.unescape(query)}").json()
         assert rows["total"] == 3
         assert client.get("/d/0/confusion?first=odd").status_code == 404

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from bushel._dataset.open.open import files_asked
 from bushel._dataset.views.dataset import Dataset
@@ -15,10 +15,12 @@ from bushel._pack.prepare import DatasetAt
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
+from bushel._runtime.tasks.engine import AnyEngine
 from bushel._writer.options import Mode
 from bushel.storage import AnyLocation, as_path
 
 if TYPE_CHECKING:  # packing without transforms imports none
+    from bushel.sources.opening import AnyData
     from bushel.transforms.by_field import Transforms
 
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:  # packing without transforms imports none
 @shows_progress("packing")
 @names_near
 def pack(
-    source: Any,
+    source: AnyData,
     target: AnyLocation,
     *,
     container: str | None = None,
@@ -53,7 +55,7 @@ def pack(
     seek: bool | None = None,
     columns: str | Iterable[str] | None = None,
     forget_removed: bool = False,
-    engine: Any = None,
+    engine: AnyEngine | None = None,
     progress: ShowProgress = None,
 ) -> PackResult:
     """Pack samples into a dataset.
@@ -164,7 +166,7 @@ def pack(
 @shows_progress("converting")
 @names_near
 def convert(
-    source: Any,
+    source: AnyData,
     target: AnyLocation,
     *,
     container: str | None = None,
@@ -190,7 +192,7 @@ def convert(
     seek: bool | None = None,
     columns: str | Iterable[str] | None = None,
     forget_removed: bool = False,
-    engine: Any = None,
+    engine: AnyEngine | None = None,
     progress: ShowProgress = None,
 ) -> PackResult:
     """Write a dataset in another container, or with other fields, types or shards: `bushel.pack` of a dataset.

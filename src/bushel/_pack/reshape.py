@@ -25,7 +25,7 @@ from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError, UnsupportedError
-from bushel.storage import AnyLocation, as_path
+from bushel.storage import AnyLocation, AnySource, as_path
 from bushel.storage.names import below
 
 
@@ -33,7 +33,7 @@ from bushel.storage.names import below
 @shows_progress("splitting")
 @names_near
 def split(
-    source: Any,
+    source: Dataset | Mapped | AnySource,
     target: AnyLocation,
     shares: Mapping[str, float | None],
     *,
@@ -121,7 +121,7 @@ def split(
 @shows_progress("merging")
 @names_near
 def merge(
-    sources: Iterable[Any],
+    sources: Iterable[Dataset | AnySource],
     target: AnyLocation,
     *,
     container: str | None = None,
@@ -178,7 +178,7 @@ def _of_whole(
     return report
 
 
-def _open(source: Any) -> Dataset:
+def _open(source: Dataset | AnySource) -> Dataset:
     if isinstance(source, StreamDataset):
         raise UnsupportedError(
             "a stream cannot be split or merged: write it as a dataset first, with bushel.convert"

@@ -51,7 +51,7 @@ def _described(value: Any) -> str:
 
 
 @public()
-def show(value: Any) -> None:
+def show(value: object) -> None:
     """Show a dataset, a sample or a batch: pictures in a notebook, lines of text elsewhere.
 
     A sample or a batch has a line for each field, with the shape and type of its arrays; a dataset
@@ -72,8 +72,9 @@ def show(value: Any) -> None:
         label    int64[12]
     """
     notebook = sys.modules.get("IPython.display")
-    if callable(getattr(value, "show", None)):
-        value = value.show()
+    gallery = getattr(value, "show", None)
+    if callable(gallery):
+        value = gallery()
     if notebook is not None and _is_notebook():
         notebook.display(value)
     elif isinstance(value, Mapping):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -71,3 +72,21 @@ def joined(values: Sequence[bytes]) -> tuple[U8, I64]:
     """Return the bytes of values one after another, and their offsets: int64[n + 1]."""
     lengths = np.fromiter(map(len, values), np.int64, len(values))
     return np.frombuffer(b"".join(values), np.uint8), offsets_of(lengths)
+
+
+def check_count(
+    name: str, value: Any, *, least: int = 0, most: int | None = None, instead: str = ""
+) -> int:
+    """Return a whole number that a user gave.
+
+    Raises:
+        TypeError: It is not a whole number.
+        ValueError: It is out of its range.
+    """
+    expected = f"a whole number from {least}{'' if most is None else f' to {most}'}{instead}"
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}={value!r}: expected {expected}")
+    number = operator.index(value)
+    if number < least or (most is not None and number > most):
+        raise ValueError(f"{name}={value!r}: expected {expected}")
+    return number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from bushel.storage import AnyLocation, AnySource, as_path, write_whole
 @public()
 def card(
     source: AnySource,
-    target: Any = None,
+    target: AnyLocation | None = None,
     *,
     title: str | None = None,
     description: str | None = None,
@@ -60,7 +59,7 @@ def card(
         >>> text.splitlines()[:3]
         ['---', 'pretty_name: "Cats and dogs"', 'license: "cc-by-4.0"']
     """
-    place = None if target is None else Path(os.fspath(target)).absolute()
+    place = None if target is None else Path(str(target)).absolute()
     splits = open_splits(source, index)
     about = About(
         title if title is not None else _title(source),

@@ -5,7 +5,7 @@
 an engine, see `bushel.engines.Engine`, and test it with `bushel.testing.check_engine`.
 """
 
-from bushel._runtime.tasks.engine import Engine, Finished, LostWorkerError, Task
+from bushel._runtime.tasks.engine import AnyEngine, Engine, Finished, LostWorkerError, Task
 from bushel.engines.named import connect
 
-__all__ = ["Engine", "Finished", "LostWorkerError", "Task", "connect"]
+__all__ = ["AnyEngine", "Engine", "Finished", "LostWorkerError", "Task", "connect"]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 from bushel._runtime.public import public
-from bushel._runtime.tasks.engine import Engine
+from bushel._runtime.tasks.engine import AnyEngine, Engine
 
 ENGINES = ("local", "ray", "dask")
 """Names of the engines that Bushel has, each a module of this package with a function `connect`."""
@@ -16,7 +15,7 @@ _SCHEMES = {"tcp": "dask", "tls": "dask", "ucx": "dask", "ray": "ray"}
 
 
 @public("bushel.engines")
-def connect(engine: Any) -> Engine:
+def connect(engine: AnyEngine) -> Engine:
     """Return the engine that a user names.
 
     Args:

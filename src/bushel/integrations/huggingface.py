@@ -44,7 +44,9 @@ def to_hf(dataset: Dataset, *, streaming: Literal[True]) -> datasets.IterableDat
 
 
 @public()
-def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
+def to_hf(
+    dataset: Dataset, *, streaming: bool = False
+) -> datasets.Dataset | datasets.IterableDataset:
     """Return a dataset of Hugging Face `datasets` with the same samples.
 
     Images, clips and sounds keep their stored bytes (`Image`, `Video`, `Audio`), numbers with names

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bushel._dataset.views.dataset import Dataset
+from bushel._runtime.arrays import check_count
 from bushel.errors import StateError, needed_by
 from bushel.loader.base import detect_rank
 from bushel.loader.loader import Loader
-from bushel.loader.options import check_count
 from bushel.loader.run.processes import SharedCounts
 
 with needed_by("bushel.integrations.torch_data", "bushel[torch]"):

@@ -21,6 +21,7 @@ from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.tasks.drive import map_on_engine
+from bushel._runtime.tasks.engine import AnyEngine
 from bushel._runtime.threads import cpu_count
 from bushel._writer.target import holds_dataset
 from bushel.containers import (
@@ -96,7 +97,7 @@ def repair(
     index: AnyLocation = "auto",
     threads: int | None = None,
     parts: int | None = None,
-    engine: Any = None,
+    engine: AnyEngine | None = None,
     progress: ShowProgress = None,
 ) -> RepairResult:
     """Write the intact samples of a damaged dataset to a new one. The source is not changed.
@@ -200,7 +201,7 @@ def _refuse_a_dataset(target: str | os.PathLike[str], kind: Container | None) ->
 
 
 def _inspect(
-    places: Sequence[Place], inspect: InspectPlace, threads: int | None, engine: Any
+    places: Sequence[Place], inspect: InspectPlace, threads: int | None, engine: AnyEngine | None
 ) -> Iterable[Inspected]:
     """Inspect shards in threads of this process, or on an engine."""
     if engine is not None:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -27,6 +26,7 @@ from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.tasks.drive import map_on_engine
+from bushel._runtime.tasks.engine import AnyEngine
 from bushel._runtime.threads import cpu_count
 from bushel.containers import container_names
 from bushel.engines import connect
@@ -55,7 +55,7 @@ def verify(
     pickle: bool = False,
     max_problems: int = 1000,
     index: AnyLocation = "auto",
-    engine: Any = None,
+    engine: AnyEngine | None = None,
     progress: ShowProgress = None,
 ) -> VerifyResult:
     """Check a whole dataset and list its problems. Nothing is written.

@@ -17,6 +17,7 @@ from bushel.loader.map_view import MapView as MapView
 from bushel.loader.order.chunks import Megatron as Megatron
 from bushel.loader.order.mixture import Mixture as Mixture
 from bushel.loader.order.mixture import mix as mix
+from bushel.loader.read.random_window import Fields as Fields
 from bushel.loader.read.random_window import RandomWindow as RandomWindow
 from bushel.loader.run.stats import LoaderStats as LoaderStats
 from bushel.loader.state import LoaderState as LoaderState
@@ -27,5 +28,6 @@ from bushel.loader.values.bad_samples import BadSample as BadSample
 from bushel.loader.values.collate import Padded as Padded
 from bushel.loader.values.collate import Ragged as Ragged
 from bushel.loader.values.collate import collate as collate
+from bushel.loader.values.outputs import AnyDevice as AnyDevice
 
 __all__: list[str]

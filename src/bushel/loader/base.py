@@ -13,10 +13,10 @@ from dataclasses import fields
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic
 
-from bushel._runtime.arrays import python_numbers
+from bushel._runtime.arrays import check_count, python_numbers
 from bushel._runtime.threads import cpu_count
 from bushel.errors import TooManyErrors, UnsupportedError
-from bushel.loader.options import BatchOptions, check_count, check_shared
+from bushel.loader.options import BatchOptions, check_shared
 from bushel.loader.read.batch_arrays import BufferPool
 from bushel.loader.run.pipeline import Clock, Finished
 from bushel.loader.run.run import PrefetchWindow

@@ -9,15 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from bushel._runtime.arrays import check_count
 from bushel._runtime.public import public
 from bushel.loader.base import Item, LoaderBase, shown
-from bushel.loader.options import (
-    LoaderOptions,
-    check_count,
-    check_dataset,
-    check_rules,
-    check_whole_batches,
-)
+from bushel.loader.options import LoaderOptions, check_dataset, check_rules, check_whole_batches
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.plan.planning import plan_of

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.order import Sequential
 from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms
-from bushel.loader.options import MapOptions, check_count, check_dataset, check_fields
+from bushel.loader.options import MapOptions, check_dataset, check_fields
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
 from bushel.loader.run.make_pipeline import random_windows

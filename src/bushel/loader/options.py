@@ -8,16 +8,15 @@ of these lines. Errors of the checks name the options as the user wrote them.
 from __future__ import annotations
 
 import inspect
-import operator
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.views.stream import StreamDataset
+from bushel._runtime.arrays import check_count
 from bushel._runtime.public import check_flags, check_names, did_you_mean
 from bushel._runtime.shuffle import Shuffle
 from bushel.errors import SpecError, UnsupportedError
@@ -27,9 +26,10 @@ from bushel.loader.order.mixture import Mixture
 from bushel.loader.order.packed import Longer
 from bushel.loader.plan.plan import Pad
 from bushel.loader.read.loadable import Loadable
+from bushel.loader.read.random_window import Fields
 from bushel.loader.values.bad_samples import BadSample, OnError
 from bushel.loader.values.collate import Collate, Padded, Ragged, Sample
-from bushel.loader.values.outputs import To
+from bushel.loader.values.outputs import AnyDevice, To
 from bushel.transforms.by_field import Transforms
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Options:
 class ReadOptions(Options):
     """The options of loaders that read samples by position."""
 
-    fields: Any = None
+    fields: Fields = None
     exif_rotate: bool = False
     allow_truncated: bool = False
 
@@ -98,7 +98,7 @@ class BatchOptions(Options):
     prefetch_bytes: int = 1 << 30
     to: To = "numpy"
     pin_memory: bool = False
-    device: Any = None
+    device: AnyDevice | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,24 +170,6 @@ for _options, _class in (
 ):
     # which Python names in the error about a missing argument
     _options.__init__.__qualname__ = _class
-
-
-def check_count(
-    name: str, value: Any, *, least: int = 0, most: int | None = None, instead: str = ""
-) -> int:
-    """Return a whole number that a user gave.
-
-    Raises:
-        TypeError: It is not a whole number.
-        ValueError: It is out of its range.
-    """
-    expected = f"a whole number from {least}{'' if most is None else f' to {most}'}{instead}"
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name}={value!r}: expected {expected}")
-    number = operator.index(value)
-    if number < least or (most is not None and number > most):
-        raise ValueError(f"{name}={value!r}: expected {expected}")
-    return number
 
 
 def check_shared(options: BatchOptions) -> None:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from bushel._dataset.views.stream import StreamDataset, check_again
+from bushel._runtime.arrays import check_count
 from bushel._runtime.order import ORDER_VERSION, Exact, Sequential
 from bushel._runtime.permutation import LIMIT, derive
 from bushel._runtime.public import public
 from bushel.errors import UnsupportedError
 from bushel.loader.base import Item, LoaderBase
 from bushel.loader.decode.sample_transforms import SampleTransforms
-from bushel.loader.options import StreamOptions, check_count, check_rules
+from bushel.loader.options import StreamOptions, check_rules
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
 from bushel.loader.run.pipeline import Clock, Finished, Pipeline

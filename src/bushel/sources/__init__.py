@@ -10,13 +10,14 @@ from bushel.sources.files import Files, LabelledFolder, walk
 from bushel.sources.foreign import Adapter
 from bushel.sources.lists import ListFile, ListLine, format_line, parse_line
 from bushel.sources.media import VIDEOS, Audio, Clip, Frames, Image, Media, Pick, decode_video
-from bushel.sources.opening import open_source
+from bushel.sources.opening import AnyData, open_source
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.tables import Row, Table, parse_json, read_list, read_rows
 
 __all__ = [
     "VIDEOS",
     "Adapter",
+    "AnyData",
     "Arrays",
     "Audio",
     "Clip",

@@ -7,7 +7,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -25,12 +25,12 @@ from bushel.errors import FormatError
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Source
 from bushel.sources.files import Files, LabelledFolder
-from bushel.sources.foreign import Adapter, StoredStream, samples_of
+from bushel.sources.foreign import Adapter, AdapterLike, StoredStream, samples_of
 from bushel.sources.lists import ListFile
 from bushel.sources.media import IMAGES, SOUNDS, UNCHANGED, VIDEOS
 from bushel.sources.samples import Samples, Stream, holds_paths, rows_of
 from bushel.sources.tables import Table, first_row
-from bushel.storage import AnyPath, absolute, as_path, is_object
+from bushel.storage import AnyPath, AnySource, absolute, as_path, is_object
 
 KINDS: Mapping[str, Any] = {
     "images": LabelledFolder,
@@ -59,8 +59,21 @@ _KIND_OF_SUFFIX = {
 _SIGNS = "*?[{"
 
 
+class Rows(Protocol):
+    """Samples by position, such as a dataset of torch."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, position: Any, /) -> Any: ...
+
+
+AnyData: TypeAlias = (
+    "AnySource | Dataset | StreamDataset | Source | Stream | AdapterLike | Rows | Iterable[Any]"
+)
+"""What `bushel.pack` takes: paths, datasets, sources, arrays, tables, and samples by position or one by one."""
+
+
 def open_source(
-    source: Any,
+    source: AnyData,
     kind: str | None = None,
     *,
     types: Mapping[str, str] | None = None,
@@ -101,18 +114,19 @@ def open_source(
         return _stored(source)
     if isinstance(source, Source | Stream):
         return source
+    rows: Any = source  # values are checked where they are encoded
     if hasattr(source, "iter_data") and hasattr(source, "__len__"):
-        return Adapter(source)
+        return Adapter(rows)
     if isinstance(source, Mapping) and any(map(holds_paths, source.values())):
         return Samples(rows_of(source), types=types)
     if isinstance(source, np.ndarray) or (isinstance(source, Mapping) and source):
         return Arrays(source)
     if isinstance(source, Sequence) and (not len(source) or isinstance(source[0], Mapping)):
-        return Samples(source, types=types)
+        return Samples(rows, types=types)
     if (samples := samples_of(source, types)) is not None:
         return samples
     if isinstance(source, Iterable):
-        return Stream(source, types=types)
+        return Stream(rows, types=types)
     raise TypeError(
         f"{type(source).__name__} cannot be packed: pass a path, a dataset, arrays, dicts, a"
         " table of rows, anything "

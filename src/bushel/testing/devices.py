@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.loader.device.device import DeviceDecoder, EncodedImages
+from bushel.loader.values.outputs import AnyDevice
 from bushel.testing.expect import expect
 from bushel.transforms.fused import DecodePlan, decode_into
 from bushel.transforms.spatial import Geometry
@@ -76,7 +77,7 @@ class CpuDeviceDecoder:
         return out, errors
 
 
-def check_device_decoder(decoder: DeviceDecoder, device: Any = None) -> None:
+def check_device_decoder(decoder: DeviceDecoder, device: AnyDevice | None = None) -> None:
     """Check that a decoder gives the pixels of the CPU, within 1 level of 255 on average, and reports damaged images.
 
     Args:

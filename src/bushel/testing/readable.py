@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from bushel._dataset.views.dataset import Dataset
 from bushel.containers import Container, ReadOptions, get_container
 from bushel.errors import BushelError, DamagedWarning, SpecError
 from bushel.testing.expect import InapplicableError, expect, expect_equal, expect_raises, same
@@ -95,13 +96,13 @@ class Readable:
             return [name for name in names if name not in read_files]
         return []
 
-    def open(self, path: Path, **options: Any) -> Any:
+    def open(self, path: Path, **options: Any) -> Dataset:
         """Open a dataset."""
         import bushel
 
         return bushel.open(path, **{**self.golden.options, **options})
 
-    def compare(self, dataset: Any, what: str) -> None:
+    def compare(self, dataset: Dataset, what: str) -> None:
         """Fail unless a dataset has exactly the golden samples, in this order."""
         expect_equal(len(dataset), len(self.golden.samples), f"{what}: number of samples")
         expect_equal(list(dataset.keys), self.golden.all_keys, f"{what}: keys")

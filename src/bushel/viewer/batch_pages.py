@@ -101,7 +101,10 @@ def rows_of_batch(
                 pictures.append(name)
             else:
                 values.append((name, _line(shown)))
-        documents = () if tokens is None else _documents(batch, tokens, number, tokenizer)
+        if tokens is None:
+            documents = ()
+        else:
+            documents = _documents(batch, tokens, number, tokenizer)
         rows.append(
             Row(
                 number,
@@ -266,9 +269,12 @@ class BatchPages(Pages):
         return bytes_answer(picture.data, picture.media_type)
 
     def _names(self, shown: Shown) -> list[str]:
-        """Return the names of the loaders, and of the transforms if the dataset has pictures."""
+        """Return the names of this dataset's loaders, of transforms if it has pictures, and of other loaders."""
+        loaders = self._site.shelf.loaders
+        identity = shown.dataset.fingerprint
+        names = [name for name in loaders if loaders[name].dataset.fingerprint == identity]
         transforms = self._transforms if shown.photo else ()
-        return [*self._site.shelf.loaders, *transforms]
+        return list(dict.fromkeys([*names, *transforms, *loaders]))
 
     def _described(self, name: str, loader: Loader) -> str:
         """Return a loader, or the transforms that it was made for, as text."""
@@ -343,7 +349,9 @@ def _padding(rows: Any) -> float:
     """Return the share of padding in shared rows."""
     length = sum(row.length for row in rows)
     filled = sum(document.size for row in rows for document in row.documents)
-    return 1 - filled / length if length else 0.0
+    if length:
+        return 1 - filled / length
+    return 0.0
 
 
 def _shares(loader: Loader, place: _Place) -> list[tuple[int, list[tuple[str, int, float]]]]:

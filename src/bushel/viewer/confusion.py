@@ -137,19 +137,11 @@ def _worst(
     shown: Shown, found: Confusion, first: str, second: str
 ) -> list[tuple[str, str, int, str]]:
     """Return the pairs of different classes with the most samples."""
-    wrong = found.counts.copy()
-    np.fill_diagonal(wrong, 0)
-    order = np.argsort(-wrong.reshape(-1), kind="stable")[:_WORST]
-    if len(found.classes):
-        pairs = [divmod(int(cell), len(found.classes)) for cell in order]
-    else:
-        pairs = []
+    names = [line_of(shown, first, value) for value in found.classes]
+    wrong = found.counts * (1 - np.eye(len(names), dtype=np.int64))
+    rows, columns = np.nonzero(wrong)
+    order = np.argsort(-wrong[rows, columns], kind="stable")[:_WORST]
     return [
-        (
-            line_of(shown, first, found.classes[row]),
-            line_of(shown, second, found.classes[column]),
-            *cell,
-        )
-        for row, column in pairs
-        if (cell := _cell(found, first, second, row, column))[0]
+        (names[row], names[column], *_cell(found, first, second, row, column))
+        for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True)
     ]

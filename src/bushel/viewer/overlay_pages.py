@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -168,11 +167,11 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def _class(shown: Shown, overlay: Overlay, name: Any) -> tuple[str, str]:
-    """Return the name of a class and its colour: the colour of its mask for a number, a hash of the name for a text."""
+    """Return the name of a class and its colour: as in masks for a number, in the order of appearance for a text."""
     colours = class_colours()
     if isinstance(name, bool) or not isinstance(name, int | float):
         text = overlay.field if name is None else plain_text(str(name))
-        number = 1 + zlib.crc32(text.encode()) % 200
+        number = shown.class_numbers.setdefault(text, len(shown.class_numbers) + 1) % 255
     else:
         if overlay.classes in shown.labels:
             labelled = overlay.classes

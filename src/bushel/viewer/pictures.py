@@ -38,13 +38,6 @@ def picture_of(
     return shelf.pictures.get(key, lambda: _picture(shown, position, name, side, element))
 
 
-def kept_picture(
-    shelf: Shelf, shown: Shown, position: int, name: str, side: int, element: int | None = None
-) -> Picture | None:
-    """Return the thumbnail that `picture_of` has made and kept, or None if it is not kept."""
-    return shelf.pictures.kept((shown.number, position, name, side, element))
-
-
 def _picture(shown: Shown, position: int, name: str, side: int, element: int | None) -> Picture:
     field = shown.field(name)
     values = stored_values(shown.dataset, position, name)

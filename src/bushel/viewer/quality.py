@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from bushel._runtime.arrays import F32, I64, U8, U64, Bools
 
@@ -73,30 +74,13 @@ def picture_hash(pixels: U8) -> int:
 
     Each bit is set if one of 9 x 8 cells is brighter than the cell to its right.
     """
-    cells = _cells(_grey(pixels), 8, 9)
+    cells = np.asarray(Image.fromarray(_grey(pixels)).resize((9, 8), Image.Resampling.BOX))
     bits = (cells[:, :-1] > cells[:, 1:]).reshape(-1)
     return int(np.packbits(bits).view(">u8")[0])
 
 
 def _grey(pixels: U8) -> F32:
     grey: F32 = pixels.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
-    return grey
-
-
-def _cells(grey: F32, rows: int, columns: int) -> F32:
-    """Return the mean of each cell of a grid over a picture."""
-    for axis, count in ((0, rows), (1, columns)):
-        size = grey.shape[axis]
-        edges = np.linspace(0, size, count + 1).astype(np.int64)
-        sums = np.concatenate(
-            [np.zeros_like(grey.take([0], axis)), np.cumsum(grey, axis, dtype=np.float64)], axis
-        )
-        low, high = (
-            edges[:-1].clip(max=size - 1),
-            np.maximum(edges[1:], edges[:-1] + 1).clip(max=size),
-        )
-        widths = (high - low).reshape((-1, 1) if axis == 0 else (1, -1))
-        grey = ((sums.take(high, axis) - sums.take(low, axis)) / widths).astype(np.float32)
     return grey
 
 

@@ -41,7 +41,7 @@ def line_of(shown: Shown, name: str, value: Any) -> str:
     elif hasattr(value, "tolist") and getattr(value, "size", 99) <= 8:
         return line_of(shown, name, value.tolist())
     elif turns := chat_of(value):
-        text = " ".join(f"{role}: {said}" for role, said in turns)
+        text = " ".join(f"{role}: {said}" for role, said in turns if role != "system")
     else:
         try:
             text = json.dumps(value, ensure_ascii=False, default=describe)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from bushel.viewer.extents import Stored, stored_values
 from bushel.viewer.kinds import ShownField
 from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.trees import Table, chat_of, plain_tree, table_of, tree_of
+from bushel.viewer.trees import Table, chat_of, table_of, tree_of
 
 _TEXT = 100_000  # number of characters of a text on the page
 _HEX = 2048
@@ -248,35 +248,12 @@ def _few(array: Any) -> str:
 _SEEN = set(string.ascii_letters + string.digits + string.punctuation + " ")
 
 
-def hex_lines(data: bytes, start: int = 0) -> list[tuple[str, str, str]]:
+def hex_lines(data: bytes) -> list[tuple[str, str, str]]:
     """Return bytes as lines of 16: offset, hex digits, and characters."""
     lines = []
     for first in range(0, len(data), 16):
         part = data[first : first + 16]
         text = "".join(chr(byte) if chr(byte) in _SEEN else "·" for byte in part)
         digits = part[:8].hex(" ") + ("  " + part[8:].hex(" ") if len(part) > 8 else "")
-        lines.append((f"{start + first:08x}", digits, text))
+        lines.append((f"{first:08x}", digits, text))
     return lines
-
-
-def as_json(shown: Shown, position: int) -> dict[str, Any]:
-    """Return a sample as JSON values: where every field is, and its value if it is text, a number or a tree."""
-    fields = {}
-    for view in sample_fields(shown, position):
-        facts: dict[str, Any] = {"type": view.field.type, "there": view.there, "bytes": view.size}
-        if view.places:
-            places = [asdict(place) for place in view.places]
-            facts["stored"] = places if view.field.sequence else places[0]
-        if view.error:
-            facts["error"] = view.error
-        elif view.shape in ("text", "line", "lines"):
-            if view.shape == "lines":
-                facts["value"] = list(view.content)
-            else:
-                facts["value"] = view.content
-        elif view.shape == "tree":
-            facts["value"] = plain_tree(view.content)
-        elif view.shape == "arrays":
-            facts["arrays"] = {array["name"]: asdict(array["facts"]) for array in view.content}
-        fields[view.field.name] = facts
-    return {"position": position, "key": plain_text(shown.key(position)), "fields": fields}

@@ -7,20 +7,19 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
-from bushel._pictures.thumbnail import Picture
 from bushel.viewer.byte_ranges import media_type, requested_range
 from bushel.viewer.extents import Stored, stored_values
 from bushel.viewer.overlay_pages import overlays_of
-from bushel.viewer.pictures import kept_picture, picture_of, side_for
+from bushel.viewer.pictures import picture_of, side_for
 from bushel.viewer.rows import MOST_ROWS, add_columns, rows_of, window_text
-from bushel.viewer.sample_page import as_json, hex_lines, sample_fields
+from bushel.viewer.sample_page import sample_fields
 from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import LIKE, Shown, plain_text
 from bushel.viewer.site import Pages, Site, as_json_answer, at, bytes_answer, number_in, redirect
 from bushel.viewer.tracks import is_played
 
 _BLOCK = 1 << 18
-_HEX = 4096
+_TABLE = 4  # fields of a line from which samples without pictures are shown as a table
 _LIKES = 2  # number of fields of vectors by which a page offers to look for similar samples
 
 
@@ -35,6 +34,7 @@ class SamplePages(Pages):
         pictures = [field.name for field in shown.fields if field.visual or field.kind == "bytes"]
         columns = shown.columns
         short = [field.name for field in shown.fields if field.short]
+        is_table = len(short) >= _TABLE and shown.main is not None and shown.main.kind != "tree"
         overlays = _overlay_names(self._site, shown)
         start = {
             "samples": len(shown.dataset),
@@ -57,6 +57,7 @@ class SamplePages(Pages):
             likeness=_likeness(Query.of(request.query_params)),
             measured=self._site.shelf.measured_columns(shown),
             start=json.dumps(start),
+            usual="table" if is_table and not pictures else "grid",
         )
 
     @at("/d/{d:int}/s/{position:int}")
@@ -65,8 +66,8 @@ class SamplePages(Pages):
         shown, position = self._site.shown(request), request.path_params["position"]
         query = Query.of(request.query_params)
         fields_asked = [("field", name) for name in request.query_params.getlist("field")]
-        if request.query_params.get("view") == "table":
-            fields_asked.append(("view", "table"))
+        if "view" in request.query_params:
+            fields_asked.append(("view", request.query_params["view"]))
         fields = sample_fields(shown, position)
         selection = select(self._site.shelf, shown, query)
         row = selection.row_of(position)
@@ -120,43 +121,16 @@ class SamplePages(Pages):
             add_columns(shown, rows, positions)
         return as_json_answer({"total": selection.size, "first": first, "rows": rows})
 
-    @at("/api/{d:int}/sample/{position:int}")
-    def sample_json(self, request: Any) -> Any:
-        """A sample as JSON."""
-        return as_json_answer(as_json(self._site.shown(request), request.path_params["position"]))
-
     @at("/d/{d:int}/thumb")
-    async def thumb(self, request: Any) -> Any:
-        """A picture of a value. One that was kept is returned at once, others are made in a thread."""
-        from starlette.concurrency import run_in_threadpool
-
-        try:
-            picture = kept_picture(self._site.shelf, *self._wanted(request))
-        except (LookupError, ValueError):
-            picture = None
-        if picture is not None:
-            return _picture_answer(picture)
-        return await run_in_threadpool(self._site.answering(self._make_thumb), request)
-
-    def _make_thumb(self, request: Any) -> Any:
-        place = self._wanted(request)
-        with self._site.decoding:
-            return _picture_answer(picture_of(self._site.shelf, *place))
-
-    def _wanted(self, request: Any) -> tuple[Shown, int, str, int, int | None]:
-        """Return the arguments of `picture_of` in the parameters of a URL."""
+    def thumb(self, request: Any) -> Any:
+        """A picture of a value."""
         shown, parameters = self._site.shown(request), request.query_params
+        position, name = number_in(parameters, "i"), parameters.get("f", "")
         element = number_in(parameters, "e") if "e" in parameters else None
         side = side_for(number_in(parameters, "side", 256))
-        return shown, number_in(parameters, "i"), parameters.get("f", ""), side, element
-
-    @at("/d/{d:int}/hex")
-    def hex(self, request: Any) -> Any:
-        """A part of a value as hex digits."""
-        stored = self._stored(request)
-        start = min(number_in(request.query_params, "start", 0), stored.size) // 16 * 16
-        lines = hex_lines(stored.read(start, start + _HEX), start)
-        return as_json_answer({"start": start, "size": stored.size, "lines": lines})
+        with self._site.decoding:
+            picture = picture_of(self._site.shelf, shown, position, name, side, element)
+        return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
 
     @at("/d/{d:int}/bytes")
     def bytes(self, request: Any) -> Any:
@@ -206,10 +180,6 @@ def _overlay_names(site: Site, shown: Shown) -> dict[str, Any]:
     if overlays is None:
         return {"picture": None}
     return {"picture": overlays.picture, "fields": [overlay.field for overlay in overlays.fields]}
-
-
-def _picture_answer(picture: Picture) -> Any:
-    return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
 
 
 def _suffix(stored: Stored) -> str:

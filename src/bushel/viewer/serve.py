@@ -19,6 +19,8 @@ from bushel._runtime.arrays import F32
 from bushel._runtime.public import public
 from bushel.errors import needed_by
 from bushel.loader import Loader
+from bushel.storage import AnySource
+from bushel.transforms.values import Transform
 from bushel.viewer.guard import Door, kept_token, new_token
 from bushel.viewer.named import Tokenizer, tokenizer_named
 from bushel.viewer.overlays import checked_overlay
@@ -301,9 +303,9 @@ def _listen(host: str, port: int) -> socket.socket:
 
 @public()
 def view(
-    *sources: Any,
+    *sources: Dataset | Loader | AnySource,
     port: int = 0,
-    transforms: Mapping[str, Any] | None = None,
+    transforms: Mapping[str, Transform | Sequence[Transform]] | None = None,
     token_file: str | Path | None = None,
     tags: str | Path | None = None,
     overlays: Mapping[str, str] | None = None,

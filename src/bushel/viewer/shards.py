@@ -122,7 +122,6 @@ def state_of_shard(result: VerifyResult | None, paths: list[str], *, checksums: 
 
 
 _BOXES = 2000  # largest number of boxes on the map; of more shards, each box stands for several
-_LISTED = 200
 _EVERY = 0.25  # seconds between two messages of progress
 
 
@@ -162,8 +161,11 @@ def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
             note = plain_text(f"{damages[0].error.message}: {damages[0].describe()}")
         # of a dataset that is joined to the first one
         first = int(starts[number]) if number < len(starts) - 1 else 0
+        name = plain_text(str(group[0].path(0)))
+        if len(paths) > 1:
+            name += f" and {len(paths) - 1:,} more"
         facts = (samples, size, first, group[0].container, "damaged" if damages else state, note)
-        boxes.append((number, len(group), plain_text(str(group[0].path(0))), facts))
+        boxes.append((number, len(group), name, facts))
     largest = max((facts[1] for *_, facts in boxes), default=1) or 1
     return [
         ShardBox(

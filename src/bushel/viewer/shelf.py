@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -61,13 +63,6 @@ class ByteCache(Generic[T]):
         """Size of all values in bytes."""
         return self._used
 
-    def kept(self, key: Hashable) -> T | None:
-        """Return the value of a key, or None if it is not cached."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
-
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the value of a key, which `make` makes if it is not cached. Errors of `make` are not kept."""
         with self._lock:
@@ -120,6 +115,18 @@ class Shown:
     def compared(self) -> tuple[str, str] | None:
         """The fields of labels and of predictions, which the grid compares; None without predictions."""
         return compared_fields(self.fields)
+
+    @property
+    def path(self) -> str:
+        """Its path as a shell takes it; `DATASET` if it has no single one."""
+        if isinstance(self.source, str | os.PathLike):
+            return shlex.quote(plain_text(str(self.source)))
+        return "DATASET"
+
+    @cached_property
+    def class_numbers(self) -> dict[str, int]:
+        """Number of each class of annotations that has a name only, by which it gets its colour."""
+        return {}
 
     @cached_property
     def notices(self) -> Sequence[str]:

@@ -74,7 +74,7 @@ class Site:
     def answering(self, handler: Handler) -> Handler:
         """Wrap a handler so that an error becomes an answer that names it: data on disk may be damaged in any way.
 
-        Coroutines are returned as they are: they wrap what they run in threads.
+        Coroutines are returned as they are.
         """
         if inspect.iscoroutinefunction(handler):
             return handler

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,12 +78,8 @@ class TagPages(Pages):
             else:
                 view = shown.dataset[selection.positions]
         view.save_view(name)
-        source = "DATASET"
-        if isinstance(shown.source, str | os.PathLike):
-            source = shlex.quote(plain_text(str(shown.source)))
-        return as_json_answer(
-            {"samples": len(view), "command": f"bushel convert {source} OUT --view {name}"}
-        )
+        command = f"bushel convert {shown.path} OUT --view {name}"
+        return as_json_answer({"samples": len(view), "command": command})
 
     @at("/api/{d:int}/export")
     def export(self, request: Any) -> Any:

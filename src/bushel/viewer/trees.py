@@ -44,7 +44,10 @@ def tree_of(value: Any) -> Leaf | Branch:
     def node(name: str, value: Any, depth: int) -> Leaf | Branch:
         left[0] -= 1
         if isinstance(value, Mapping | list | tuple) and depth < _DEPTH:
-            pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
+            if isinstance(value, Mapping):
+                pairs = value.items()
+            else:
+                pairs = enumerate(value)
             unit = "key" if isinstance(value, Mapping) else "element"
             children: list[Leaf | Branch] = []
             for key, child in pairs:
@@ -112,10 +115,3 @@ def table_of(value: Any) -> Table | None:
             return None
     rows = [[_leaf_text(cell) for cell in row.values()] for row in value[:_ROWS]]
     return [plain_text(str(name)) for name in names], rows
-
-
-def plain_tree(node: Leaf | Branch) -> Any:
-    """Return a tree as JSON values: mappings of texts."""
-    if isinstance(node, Leaf):
-        return node.text
-    return {child.name: plain_tree(child) for child in node.children}

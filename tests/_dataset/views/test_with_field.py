@@ -113,7 +113,7 @@ def test_what_does_not_fit(dataset: Dataset) -> None:
     assert dataset.with_field("y", dataset.with_field("y", range(12)))[3]["y"] == 3
     for wrong in ("abc", 5, None):
         with pytest.raises(TypeError, match="expected an array, a list of values or a dataset"):
-            dataset.with_field("x", wrong)
+            dataset.with_field("x", wrong)  # type: ignore[arg-type]
     with pytest.raises(bushel.errors.SpecError, match="cannot be inferred"):
         dataset.with_field("x", [object()] * 12)
     with pytest.raises(TypeError, match="kind= is for values in memory"):

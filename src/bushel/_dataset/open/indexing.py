@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -57,6 +57,7 @@ from bushel._index.table_cache import keep_table
 from bushel._runtime.log import log_warning
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
+from bushel._runtime.tasks.engine import AnyEngine
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError, UnsupportedError
@@ -86,7 +87,7 @@ def index(
     force: bool = False,
     threads: int | None = None,
     pickle: bool = False,
-    engine: Any = None,
+    engine: AnyEngine | None = None,
     progress: ShowProgress = None,
 ) -> Dataset:
     """Index a dataset and store the index, beside it or at `index`: `.bushel/*.safetensors` and a manifest.
@@ -290,7 +291,7 @@ class _Workers:
     """Where shards are indexed: in this many threads, or on an engine."""
 
     threads: int | None
-    engine: Any
+    engine: AnyEngine | None
 
 
 class _Count:

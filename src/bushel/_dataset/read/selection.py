@@ -24,7 +24,7 @@ Given = Iterable[int] | np.ndarray[Any, np.dtype[Any]]
 Sample = dict[str, Any]
 """A training example: its key under `__key__`, and the value of each field that it has."""
 
-Mask = Iterable[str] | Mapping[str, Any] | None
+Mask = Iterable[str] | Mapping[str, bool | slice | Iterable[int]] | None
 """The fields to read: None for all, names, or a mapping of names to True, False, or elements of a sequence or clip."""
 
 

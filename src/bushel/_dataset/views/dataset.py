@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Never, Self
+from typing import TYPE_CHECKING, Never, Self
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from bushel._runtime.public import public
 from bushel.containers import Shard, ShardIndex
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from bushel._dataset.views.info import Info
     from bushel._dataset.views.mapped import Mapped
     from bushel._pictures.notebook import Gallery
@@ -360,7 +362,9 @@ class Dataset(StoredValues):
 
         save_view(self, name, overwrite=overwrite)
 
-    def with_field(self, name: str, values: Any, kind: str | None = None) -> Self:
+    def with_field(
+        self, name: str, values: npt.ArrayLike | Sequence[object] | Dataset, kind: str | None = None
+    ) -> Self:
         """Return a view with one more field, whose values are given in the order of the samples. Nothing is copied.
 
         Columns of whole numbers, real numbers and truth values are columns at once, for `where` and

@@ -22,6 +22,7 @@ from bushel.errors import UnsupportedError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pyarrow
 
 
 class StoredValues(Samples):
@@ -317,7 +318,7 @@ class StoredValues(Samples):
         chosen = choose(condition, len(self), column, partial(labels_of, shards, fields))
         return np.flatnonzero(chosen).astype(np.int64)
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pyarrow.Table:
         """Return the index as a `pyarrow.Table`, for DuckDB, polars and others: `SELECT avg(image.length) FROM table`.
 
         The table has a row per sample, in order. `__key__` is the key, or the position of a sample

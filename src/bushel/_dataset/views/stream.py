@@ -6,10 +6,10 @@ import copy
 import io
 import shlex
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import IO, Any, NoReturn, cast
 
 from bushel._dataset.open.caller_fields import checked_spec, warn_withheld
 from bushel._dataset.open.source_paths import expand_paths
@@ -25,7 +25,7 @@ from bushel.containers.tar.names import Naming, Place, field_name, split_name
 from bushel.containers.tar.scan import fields_and_names
 from bushel.errors import CodecError, FormatError, UnsupportedError
 from bushel.spec import KEY, Field, format_spec, parse_spec
-from bushel.storage import AnyPath, absolute, expand_braces
+from bushel.storage import AnyLocation, AnyPath, absolute, expand_braces
 from bushel.storage.forward import Readable, decompressed, output_of
 
 _PIPE = "pipe:"
@@ -406,7 +406,7 @@ def _open(source: _Source) -> Iterator[tuple[Readable, str]]:
 @public()
 @names_near
 def open_stream(
-    source: Any,
+    source: AnyLocation | IO[bytes] | Sequence[AnyLocation | IO[bytes]],
     *,
     spec: Mapping[str, str] | None = None,
     fields: Iterable[str] | None = None,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
 from bushel._runtime.public import public
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @public("bushel.engines")
@@ -102,6 +105,10 @@ class Engine(Protocol):
         May be called twice. Another task can be submitted after it.
         """
         ...
+
+
+AnyEngine: TypeAlias = "str | Engine | Client"
+"""An engine, its name (`local`, `ray`, `dask`), an address such as `tcp://host:8786`, or a `distributed.Client`."""
 
 
 def format_numbers(numbers: Iterable[int]) -> str:

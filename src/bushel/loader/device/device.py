@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.public import public
+from bushel.loader.values.outputs import AnyDevice
 
 
 @public("bushel.loader")
@@ -45,7 +46,7 @@ class EncodedImages:
     windows: npt.NDArray[np.int32]
     flips: npt.NDArray[np.bool_]
     size: tuple[int, int]
-    device: Any = None
+    device: AnyDevice | None = None
 
     def __len__(self) -> int:
         """Number of images."""

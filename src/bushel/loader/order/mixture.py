@@ -23,6 +23,7 @@ from bushel.spec import KEY
 if TYPE_CHECKING:
     from bushel._dataset.read.reader import Sample
     from bushel._index.key_lookup import KeyView
+    from bushel.transforms.by_field import Transforms
 
 Until = Literal["first", "all"] | int
 Schedule: TypeAlias = "Sequence[tuple[int, Mapping[str, float]]]"
@@ -264,7 +265,7 @@ def mix(
     *,
     schedule: Schedule | None = None,
     ramp: bool = False,
-    transforms: Mapping[str, Any] | None = None,
+    transforms: Mapping[str, Transforms] | None = None,
     seed: int = 0,
     until: Until = "first",
 ) -> Mixture:

@@ -14,12 +14,11 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.order import Balanced, Exact, Weighted
 from bushel._runtime.scheduled import SampleOrder
 from bushel._runtime.shuffle import Shuffle, check_mixed, make_order
 from bushel.errors import UnsupportedError
-from bushel.loader.options import check_count
 from bushel.loader.order.bucketed import BatchSizes, Bucketed, TooLongError, bucketed_order
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.mixture import Mixture, indexed

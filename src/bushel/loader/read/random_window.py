@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -19,13 +19,12 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
 from bushel._dataset.views.time_windows import Pick, shape_of_picks
 from bushel._index.elements import Ranges
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.log import log_warning
 from bushel._runtime.order import WINDOWS
 from bushel._runtime.permutation import derive, hash_words
 from bushel._runtime.public import did_you_mean, public
 from bushel.errors import SpecError
-from bushel.loader.options import check_count
 
 _MOST = 1 << 31
 
@@ -118,6 +117,12 @@ def draw_starts(seed: int, epoch: int, samples: I64, field: str, choices: I64) -
     key = derive(1, WINDOWS, seed, epoch, crc32(field.encode()))
     upper = hash_words(samples, key) >> np.uint64(32)
     return ((upper * choices.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
+
+
+Fields: TypeAlias = (
+    "Iterable[str] | Mapping[str, bool | slice | Iterable[int] | RandomWindow] | None"
+)
+"""The fields to read: names, or a mapping to True, False, elements of a sequence, or a `RandomWindow`. None: all."""
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from bushel.errors import needed_by
 from bushel.loader.values.collate import is_masked
 
+if TYPE_CHECKING:
+    import jax
+    import torch
+
+AnyDevice: TypeAlias = "str | torch.device | jax.Device | jax.sharding.Sharding"
+"""With torch, a device to copy tensors to, such as `cuda` or `cuda:1`; with JAX, a device or a sharding."""
 To = Literal["numpy", "torch", "jax"]
 
 
@@ -30,7 +36,7 @@ class Output:
 
     to: To = "numpy"
     pin_memory: bool = False
-    device: Any = None
+    device: AnyDevice | None = None
 
     def __post_init__(self) -> None:
         if self.to not in get_args(To):

@@ -151,7 +151,7 @@ function tools(details, found) { // the search of classes, and the scale of numb
 function draw(details, found) {
   const box = details.querySelector(".bins");
   box.replaceChildren();
-  if (found.kind === "numbers") drawNumbers(box, found);
+  if (found.kind === "numbers" && found.bins.length > 1) drawNumbers(box, found);
   else drawClasses(box, found);
   tools(details, found);
   const notes = [];

@@ -36,7 +36,7 @@ function layout() {
   columns = Math.max(space > 240 ? 2 : 1, Math.floor((space + 10) / (side + 10)));
   width = Math.floor((space - 10 * (columns - 1)) / columns);
   const drawn = (fields.length ? fields : [start.main]).some((field) => start.pictures.includes(field));
-  rowHeight = Math.round(drawn ? width : Math.max(64, 0.4 * width)) + 62 + 10;
+  rowHeight = Math.round(drawn ? width : Math.max(96, 0.6 * width)) + 62 + 10;
   tall.style.height = `${Math.min(realHeight(), TALLEST)}px`;
   tiles.style.setProperty("--tile", `${width}px`);
   tiles.style.setProperty("--high", `${rowHeight - 10}px`);
@@ -168,6 +168,7 @@ function say(kind, text) {
   message.querySelector("[data-do=all]").hidden = !query.size;
   message.querySelector("[data-do=again]").hidden = kind !== "gone";
   if (kind) count.textContent = kind === "none" ? `0 of ${start.samples.toLocaleString("en")} samples` : "";
+  if (kind) document.dispatchEvent(new CustomEvent("count", { detail: 0 }));
   document.dispatchEvent(new CustomEvent("said", { detail: kind }));
 }
 
@@ -197,7 +198,7 @@ function show(tile, row, found) {
   found.compared = start.compared;
   const kept = new URLSearchParams(query);
   for (const field of fields) kept.append("field", field);
-  if (table) kept.set("view", "table");
+  if (table !== isTable("")) kept.set("view", table ? "table" : "grid");
   const link = tileContent(found, `${prefix}/d/${number}/s/${found.position}${kept.size ? `?${kept}` : ""}`, width);
   link.dataset.row = row;
   link.dataset.position = found.position;
@@ -258,7 +259,7 @@ function resume(row) {
 document.getElementById("view").addEventListener("click", () => {
   const row = firstRow(), address = new URL(location.href);
   table = !table;
-  if (table) address.searchParams.set("view", "table"); else address.searchParams.delete("view");
+  if (table === isTable("")) address.searchParams.delete("view"); else address.searchParams.set("view", table ? "table" : "grid");
   history.pushState(null, "", address);
   tall.style.width = "";
   clear();

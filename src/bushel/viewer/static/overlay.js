@@ -138,7 +138,7 @@ function list() {
     const form = field.kind === "boxes" ? field.form : field.form.split(", ")[1];
     const number = own.reduce((sum, [, each]) => sum + each.number, 0);
     lines.push(choice(field.name, nameOf(field.name), "", number, placed ? form : ""));
-    if (placed) lines.push(element("small", `${form}${field.guessed ? ", by its values; --overlay declares it" : ""}`, "form"));
+    if (placed) lines.push(element("small", `${form}${field.guessed ? " (inferred; --overlay changes it)" : ""}`, "form"));
     if (field.kind === "caption" || (own.length === 1 && own[0][0] === field.name)) continue;
     for (const [name, each] of own.slice(0, 60)) lines.push(choice(name, nameOf(field.name, name), each.colour, each.number));
     if (own.length > 60) lines.push(element("small", `${own.length - 60} more classes`, "form"));

@@ -9,7 +9,8 @@ export function parametersOf(form) { // of the filter, without fields and row
   return found;
 }
 
-export function isTable(address) { return new URLSearchParams(address).get("view") === "table"; }
+const usual = document.getElementById("browse").dataset.usual; // "table" or "grid"
+export function isTable(address) { return (new URLSearchParams(address).get("view") ?? usual) === "table"; }
 
 export function fieldsOf(address) { return new URLSearchParams(address).getAll("field"); }
 
@@ -25,7 +26,8 @@ export function fillForm(form, address) {
 
 function addressOf(query, fields, row) {
   const all = new URLSearchParams(query);
-  if (isTable(location.search)) all.set("view", "table");
+  const view = new URLSearchParams(location.search).get("view");
+  if (view) all.set("view", view);
   for (const field of fields) all.append("field", field);
   if (row) all.set("row", row);
   return all.size ? `?${all}` : location.pathname;

@@ -1,5 +1,6 @@
 // One tile of the grid: pictures, texts and the key of a sample.
 const page = document.body;
+const PLAIN = /^(-?[\d.]+(e[+-]?\d+)?|true|false|nan|-?inf)$/;
 const WHOLE = 24; // chips of up to this many characters are never cut
 
 export function element(kind, content, style) {
@@ -22,6 +23,7 @@ export function tileContent(found, href, pixels) {
   for (const [name, value] of found.values) {
     if (named.has(name)) continue;
     const chip = element("span", value, value.length > WHOLE ? "chip" : "chip whole");
+    if (PLAIN.test(value)) chip.prepend(element("small", `${name} `)); // a number alone says nothing
     if (name === predicted && values.has(label) && values.get(label) !== value) chip.classList.add("bad");
     chip.title = `${name}: ${value}`;
     line.append(chip);
@@ -44,6 +46,7 @@ function cellOf(cell, found, values, pixels) {
   image.alt = cell.field;
   image.decoding = "async";
   image.src = `${page.dataset.prefix}/d/${page.dataset.dataset}/thumb?i=${found.position}&f=${encodeURIComponent(cell.field)}&side=${side}&v=${page.dataset.version}`;
+  if (cell.plays === "audio") image.className = "plot";
   if (cell.plays) playOnHover(image, cell, found);
   image.addEventListener("error", async () => {
     if (!image.getAttribute("src")) return;
