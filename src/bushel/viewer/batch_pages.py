@@ -101,10 +101,7 @@ def rows_of_batch(
                 pictures.append(name)
             else:
                 values.append((name, _line(shown)))
-        if tokens is None:
-            documents = ()
-        else:
-            documents = _documents(batch, tokens, number, tokenizer)
+        documents = () if tokens is None else _documents(batch, tokens, number, tokenizer)
         rows.append(
             Row(
                 number,
@@ -345,7 +342,7 @@ def _form_of(value: Any) -> str:
     return f"{value.dtype}{list(shape)}"
 
 
-def _padding(rows: Any) -> float:
+def _padding(rows: Sequence[Row]) -> float:
     """Return the share of padding in shared rows."""
     length = sum(row.length for row in rows)
     filled = sum(document.size for row in rows for document in row.documents)

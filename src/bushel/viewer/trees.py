@@ -44,10 +44,7 @@ def tree_of(value: Any) -> Leaf | Branch:
     def node(name: str, value: Any, depth: int) -> Leaf | Branch:
         left[0] -= 1
         if isinstance(value, Mapping | list | tuple) and depth < _DEPTH:
-            if isinstance(value, Mapping):
-                pairs = value.items()
-            else:
-                pairs = enumerate(value)
+            pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
             unit = "key" if isinstance(value, Mapping) else "element"
             children: list[Leaf | Branch] = []
             for key, child in pairs:
