@@ -22,6 +22,7 @@ def _modules_of_names() -> dict[str, str]:
 
 _MODULE_OF = _modules_of_names()
 _SHOWN_MODULES = ("jpeg", "transforms")
+_ELSEWHERE = {"load_dataset": "open", "load": "open", "DataLoader": "Loader", "from_pandas": "pack"}
 _HOMES_OF_RARE_NAMES = ("datasets", "runs", "errors", "integrity", "loader")
 
 __all__ = sorted(
@@ -36,6 +37,8 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         homes = [f"bushel.{home}" for home in _HOMES_OF_RARE_NAMES if name[:1].isupper()]
         hints = [f"; it is {home}.{name}" for home in homes if name in import_module(home).__all__]
+        if name in _ELSEWHERE:
+            hints.append(f": write bushel.{_ELSEWHERE[name]}")
         raise AttributeError(f"module 'bushel' has no attribute {name!r}{''.join(hints)}")
     if _MODULE_OF[name] == __name__:
         return import_module(f"bushel.{name}")

@@ -116,7 +116,7 @@ def test_ok_is_printed_for_bytes_that_were_compared(tmp_path: Path, container: s
     assert report.bytes_unchecked == 0
     report = bushel.verify(folder, checksums=False)
     total = f"{report.bytes_total:,}"
-    assert report.verdict == f"sound, but {total} of {total} bytes were not compared with a checksum"
+    assert report.verdict == f"intact, but {total} of {total} bytes were not compared with a checksum"
     for sidecars in list(folder.rglob(".bushel")):
         shutil.rmtree(sidecars)
     report = bushel.verify(folder)
@@ -125,8 +125,8 @@ def test_ok_is_printed_for_bytes_that_were_compared(tmp_path: Path, container: s
     if container == "ffrecord":
         assert report.verdict == "ok"
     else:
-        assert report.verdict == f"sound, but {total} of {total} bytes have no checksum to compare with"
-        assert "sound, but" in repr(report)
+        assert report.verdict == f"intact, but {total} of {total} bytes have no checksum to compare with"
+        assert "intact, but" in repr(report)
 
 
 def test_one_shard_without_checksums_among_others(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_one_shard_without_checksums_among_others(tmp_path: Path) -> None:
     report = bushel.verify(folder)
     assert report.ok
     assert 0 < report.bytes_unchecked < report.bytes_total
-    assert report.verdict.startswith("sound, but ")
+    assert report.verdict.startswith("intact, but ")
     assert not report.checksums_checked
 
 
@@ -218,5 +218,5 @@ def test_empty_values_without_checksums_are_not_called_ok(tmp_path: Path) -> Non
     table = folder / "label.idx"
     table.write_bytes(bytes(table.stat().st_size))
     report = bushel.verify(folder)
-    assert (report.bytes_total, report.ok, report.verdict) == (0, True, "sound, but no value has a checksum")
-    assert bushel.verify(folder, checksums=False).verdict == "sound, but no value was compared with a checksum"
+    assert (report.bytes_total, report.ok, report.verdict) == (0, True, "intact, but no value has a checksum")
+    assert bushel.verify(folder, checksums=False).verdict == "intact, but no value was compared with a checksum"

@@ -10,7 +10,7 @@ import numpy as np
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
-from bushel.codecs.registry import storing_codec
+from bushel.codecs.registry import NUMBERS, storing_codec
 from bushel.containers.base import Layout, Stored
 from bushel.errors import CodecError, SpecError
 from bushel.spec import KEY, Field
@@ -69,6 +69,10 @@ class SampleEncoder:
                     values[name] = encode(value)
             except CodecError as error:
                 error.add_note(f"in the field {name!r}")
+                if isinstance(value, str) and field.codec in NUMBERS:
+                    error.add_note(
+                        f"labels={{{name!r}: [names of classes]}} stores names as numbers"
+                    )
                 raise
         return values
 

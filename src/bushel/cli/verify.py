@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,7 +86,9 @@ def command(
     if not shown.quiet:
         print_text(f"{path}: {_summary(result)}")
         if checks.checksums and result.ok and result.verdict != "ok":
-            print_text("`bushel index` records the checksums of bytes that have none.")
+            print_text(
+                f"`bushel index {shlex.quote(path)}` records the checksums of bytes that have none."
+            )
     raise click.exceptions.Exit(0 if result.ok else 1)
 
 

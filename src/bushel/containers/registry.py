@@ -187,10 +187,12 @@ def get_writable(name: str) -> Container:
     Raises:
         ValueError: The name is unknown, or Bushel only reads this container.
     """
+    written = ", ".join(container_names(written=True))
+    if name not in container_names():
+        raise ValueError(f"unknown container {name!r}: choose one of {written}")
     container = get_container(name)
     if container.is_written:
         return container
-    written = ", ".join(container_names(written=True))
     raise ValueError(f"{name} datasets are read in place, and not written: choose one of {written}")
 
 

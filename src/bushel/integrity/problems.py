@@ -142,18 +142,18 @@ class VerifyResult:
             wrong = sum(not problem.warning for problem in self.problems) + self.more
             return f"{wrong:,} problem{'' if wrong == 1 else 's'}"
         if any(problem.kind == "unchecked" for problem in self.problems):
-            return "sound, but parts of the index were not compared"
+            return "intact, but parts of the index were not compared"
         if not self.bytes_unchecked and (self.checksums_checked or not self.samples):
             return "ok"
         if not self.bytes_unchecked:  # all values are empty
             return (
-                f"sound, but no value {'has' if self.compared else 'was compared with'} a checksum"
+                f"intact, but no value {'has' if self.compared else 'was compared with'} a checksum"
             )
         if self.compared:
             what = "have no checksum to compare with"
         else:
             what = "were not compared with a checksum"
-        return f"sound, but {self.bytes_unchecked:,} of {self.bytes_total:,} bytes {what}"
+        return f"intact, but {self.bytes_unchecked:,} of {self.bytes_total:,} bytes {what}"
 
     def __repr__(self) -> str:
         compared = f"{self.bytes_checked:,} bytes compared with checksums"
