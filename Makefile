@@ -24,7 +24,8 @@ help:  ## list these targets; `make help-all` lists all
 demo: $(INSTALLED)  ## pack photos into all five containers, verify them, read them at random, iterate over them
 	$(PYTHON_OF_VENV) examples/demo.py
 
-test: lint installed  ## linters, types, an installation and all tests; must pass before every change
+test:  ## linters, types, an installation and all tests; must pass before every change
+	$(MAKE) --jobs=2 --output-sync=target lint installed
 	$(RUN_TESTS)
 
 coverage:  ## the same as `make test`, with branch coverage; fails if it is too low

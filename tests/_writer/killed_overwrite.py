@@ -1,4 +1,4 @@
-"""Kill writers with mode="overwrite" at every file operation: run by `test_overwrite`, in a process of its own."""
+"""Kill writers with mode="overwrite" at file operations: run by `test_overwrite`, in a process of its own."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def values(path: Path) -> list[Any]:
 
 
 def main() -> None:
-    """`killed_overwrite.py FOLDER NAME OLD_CONTAINER NEW_CONTAINER`."""
-    folder, name, before, after = sys.argv[1:]
+    """`killed_overwrite.py FOLDER NAME OLD_CONTAINER NEW_CONTAINER STEP`: kill at each STEP-th operation."""
+    folder, name, before, after, step = sys.argv[1:]
     old, new = make_samples(before, 7, seed=1), make_samples(after, 9, seed=2)
     options = {} if "." in name and after != "bag" else {"shard_samples": 4}
     write(Path(folder) / "old" / name, before, old)
@@ -90,7 +90,7 @@ def main() -> None:
         shutil.rmtree(parent)
         if not was_killed:
             break
-        number += 1
+        number += int(step)
     if found != sorted(found) or set(found) != {0, 1}:
         raise SystemExit(f"the states after the kills are {found}")
     print(number)

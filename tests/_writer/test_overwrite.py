@@ -63,8 +63,11 @@ def test_the_old_dataset_is_readable_until_the_new_one_is_complete(tmp_path: Pat
         ("x.tar", "bag", "tar"),
     ],
 )
-def test_a_kill_at_any_moment_leaves_the_old_or_the_new_one(tmp_path: Path, name: str, before: str, after: str) -> None:
-    command = [sys.executable, "-m", "tests._writer.killed_overwrite", str(tmp_path), name, before, after]
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.nightly)])
+def test_a_kill_at_any_moment_leaves_the_old_or_the_new_one(
+    tmp_path: Path, name: str, before: str, after: str, step: int
+) -> None:
+    command = [sys.executable, "-m", "tests._writer.killed_overwrite", str(tmp_path), name, before, after, str(step)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 10, "hardly anything was killed"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 from tests.paths import ROOT
 
 import bushel
@@ -87,8 +88,12 @@ def _compare(value: Any, stored: Any, wanted: Any) -> None:
         assert (hashlib.sha256(stored).hexdigest(), len(stored)) == (wanted["sha256"], wanted["length"])
 
 
+COPIES = 2 * settings().max_examples
+"""Damaged copies of a file: 100, and 2000 at night."""
+
+
 def check_damaged(
-    data: bytes, file: Path, table: int, seed: str | None, *, dataset: Path | None = None, copies: int = 300
+    data: bytes, file: Path, table: int, seed: str | None, *, dataset: Path | None = None, copies: int = COPIES
 ) -> None:
     """Assert that damaged copies of a file give other values, or an error that names the file.
 

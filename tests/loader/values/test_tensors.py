@@ -1,6 +1,8 @@
 """Tensors that transforms return: they stack as arrays do, in every lane."""
 
 import importlib
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +48,18 @@ def half(image: Any) -> Any:
     return planes(image).bfloat16()
 
 
-@pytest.mark.parametrize("to", ["numpy", "torch"])
-@pytest.mark.parametrize("processes", [0, 1])
-@pytest.mark.parametrize("transform", [planes, corner, learned, mean, in_jax])
+IN_PROCESSES = [(planes, "numpy"), (learned, "torch"), (in_jax, "torch")]
+"""What `make test` tries in worker processes, each of which imports torch; `make nightly` tries all."""
+
+
+def _cases() -> Iterator[Any]:
+    for transform, to in product([planes, corner, learned, mean, in_jax], ["numpy", "torch"]):
+        yield transform, to, 0
+        marks = () if (transform, to) in IN_PROCESSES else pytest.mark.nightly
+        yield pytest.param(transform, to, 1, marks=marks)
+
+
+@pytest.mark.parametrize(("transform", "to", "processes"), _cases())
 def test_they_stack_as_arrays_do(photos: Path, transform: Any, processes: int, to: str) -> None:
     expected = np.stack([_plain(transform(sample["image"])) for sample in bushel.open(photos)])
     for options in (

@@ -103,7 +103,7 @@ def _span(handler: Handler) -> tuple[int, int]:
 )
 @pytest.mark.parametrize("read", ["many", "one"])
 def test_same_bytes(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, read: str) -> None:
-    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "2")
+    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "0.5")
     (server.folder / "x").write_bytes(DATA)
     file = open_file(as_path(f"{server.url}/x"))
     server.fault = times(2, fault)
@@ -300,7 +300,7 @@ def test_interrupt(server: Server, count: int) -> None:
         [sys.executable, "-c", READ.format(count=count), f"{server.url}/x"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**interruptible(), "BUSHEL_NETWORK_PATIENCE": "1000", "BUSHEL_NETWORK_TIMEOUT": "3"},
+        env={**interruptible(), "BUSHEL_NETWORK_PATIENCE": "1000", "BUSHEL_NETWORK_TIMEOUT": "1"},
     )
     assert asked.wait(60)
     process.send_signal(signal.SIGINT)
@@ -313,7 +313,7 @@ def test_interrupt(server: Server, count: int) -> None:
     "fault", [cut, cut_at_once, busy, silent_in_the_middle, slow], ids=lambda fault: fault.__name__
 )
 def test_same_values_of_a_range(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
-    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "2")
+    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "0.5")
     (server.folder / "x").write_bytes(DATA)
     file = open_file(as_path(f"{server.url}/x"))
     assert isinstance(file, RemoteFile)

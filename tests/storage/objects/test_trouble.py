@@ -99,7 +99,7 @@ def test_drips_that_do_not_end(server: Server, monkeypatch: pytest.MonkeyPatch) 
 
 def test_ctrl_c_while_it_drips(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     write(server.folder / "set", 1)
-    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "1")
+    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "0.2")
     code = (
         "import sys, bushel; dataset = bushel.open(sys.argv[1]); print('ready', flush=True); sys.stdin.readline(); "
         "print('reading', flush=True); dataset.read([0, 20])"
