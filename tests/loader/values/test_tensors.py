@@ -59,7 +59,7 @@ def _cases() -> Iterator[Any]:
         yield pytest.param(transform, to, 1, marks=marks)
 
 
-@pytest.mark.parametrize(("transform", "to", "processes"), _cases())
+@pytest.mark.parametrize(("transform", "to", "processes"), [*_cases()])
 def test_they_stack_as_arrays_do(photos: Path, transform: Any, processes: int, to: str) -> None:
     expected = np.stack([_plain(transform(sample["image"])) for sample in bushel.open(photos)])
     for options in (
