@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import compileall
 import gc
+import marshal
 import os
 import shutil
 import signal
@@ -13,6 +15,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.paths import GOLDEN, SAMPLE_DATA
+
+import bushel
+
+PACKAGE = Path(bushel.__file__).parent
 
 # The same examples every time, so that a change is judged by what it changes; new ones are for the night. How long they
 # take to make says what else the machine is doing.
@@ -25,19 +31,30 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # Shells have what they run in the background ignore interrupts, and it would pass that on to the programs under test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tests start a thousand processes: each would compile the package again, and pytest the tests.
-sys.dont_write_bytecode = False
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-
-def pytest_sessionstart() -> None:
-    """Look for no garbage among tests that are collected: all of them stay."""
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile the package once: tests start a thousand processes. And look for no garbage while tests are collected."""
     gc.disable()
+    if not hasattr(session.config, "workerinput"):
+        _remove_damaged(PACKAGE)
+        compileall.compile_dir(PACKAGE, quiet=2)
+    sys.dont_write_bytecode = False  # pytest keeps the tests that it has rewritten
+
+
+def _remove_damaged(folder: Path) -> None:
+    for path in folder.rglob("*.pyc"):
+        try:
+            marshal.loads(path.read_bytes()[16:])
+        except (EOFError, ValueError, TypeError):
+            path.unlink()
 
 
 def pytest_collection_finish() -> None:
+    """From now on nothing is compiled: on a full disk, Python leaves half of a compiled module."""
     gc.freeze()
     gc.enable()
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
 def _folder(name: str) -> Path:

@@ -19,7 +19,7 @@ from bushel.containers import Container, ReadOptions, get_container
 from bushel.errors import BushelError, DamagedWarning, SpecError
 from bushel.testing.expect import InapplicableError, expect, expect_equal, expect_raises, same
 
-_DAMAGES = 300  # number of damaged copies of all files, of which each has 12 to 60
+_DAMAGES = 300  # damaged copies of all files together; each file has 12 to 60
 
 
 @dataclass(frozen=True, slots=True)
