@@ -123,9 +123,9 @@ def test_a_field_that_the_earlier_samples_lack(rows: list[Row], more: list[Row])
 def test_keys_of_the_samples_written() -> None:
     made = builder()
     fill(made, [(key, None, None) for key in ("a", "", "déjà", "\udcff", "b")])
-    text, ends = made.key_text(1, 4)
-    assert (text, list(ends)) == ("déjà".encode() + b"\xff", [0, 6, 7])
-    assert builder(keyed=False).key_text(0, 0)[0] == b""
+    text, offsets = made.key_arrays()
+    assert (text.tobytes(), offsets.tolist()) == ("adéjà".encode() + b"\xffb", [0, 1, 1, 7, 8, 9])
+    assert not builder(keyed=False).key_arrays()[0].size
     assert not builder(keyed=False).keyed
     index = made.build(FILES)
     assert index.keys is not None

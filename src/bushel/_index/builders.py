@@ -127,15 +127,13 @@ class IndexBuilder:
         """Whether samples carry keys of their own."""
         return self._ends is not None
 
-    def key_text(self, first: int, last: int) -> tuple[bytes, array[int]]:
-        """Return the UTF-8 of the keys of samples `first` to `last`, and their end offsets relative to `first`."""
-        if self._ends is None:
-            return b"", array("q")
-        start = self._ends[first]
-        ends = self._ends[first + 1 : last + 1]
-        np.frombuffer(ends, np.int64)[:] -= start
-        with memoryview(self._text) as text:
-            return bytes(text[start : self._ends[last]]), ends
+    def key_arrays(self) -> tuple[U8, I64]:
+        """Return the UTF-8 of all keys, and int64[samples + 1]; key `i` is `text[offsets[i]:offsets[i + 1]]`.
+
+        Nothing is copied, so no sample can be added or removed while the arrays exist.
+        """
+        ends = self._ends or array("q", [0])
+        return np.frombuffer(self._text, np.uint8), np.frombuffer(ends, np.int64)
 
     def close_sample(self, key: str | None) -> None:
         """Complete a sample whose extents have been added to the columns."""
@@ -209,7 +207,5 @@ class IndexBuilder:
             fields = {name: replace(extents, file=len(files)) for name, extents in fields.items()}
         keys = None
         if self._ends is not None:
-            keys = Keys.build(
-                np.frombuffer(self._text, np.uint8), np.frombuffer(self._ends, np.int64)
-            )
+            keys = Keys.build(*self.key_arrays())
         return ShardIndex(self.samples, tuple(files), fields, self.container, keys, blocks=blocks)

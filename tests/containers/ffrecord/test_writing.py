@@ -88,7 +88,7 @@ class TestWriting:
     def test_keys_that_are_no_paths(self, tmp_path: Path) -> None:
         progress = ShardInProgress(CONTAINER, tmp_path, PLAIN, keyed=True)
         progress.append([("a/b", {"data": b""})])
-        for key in ("../x", "/x", "a", "a/b/c", "a/b"):
+        for key in ("../x", "/x", "a", "a/b/c"):
             with pytest.raises(SpecError):
                 progress.writer.append(key, {"data": b""})
         progress.append([("a/c", {"data": b"1"})])
@@ -270,8 +270,8 @@ class TestGoingOn:
         before = stored_samples(shard := shard_of(tmp_path, source.read_bytes()), CONTAINER.index(shard, ReadOptions()))
         progress = ShardInProgress(CONTAINER, tmp_path, PLAIN, keyed=True, name="x.ffr")
         progress.reopen()
-        with pytest.raises(SpecError, match="is already a file"):
-            progress.writer.append("001.txt", {"data": b""})
+        with pytest.raises(SpecError, match="'001.txt' is already a file"):
+            progress.writer.append("001.txt/x", {"data": b""})
         progress.append([("just_another_folder/zzz", {"data": b"new"})])
         progress.finish()
         after = CONTAINER.index(shard, ReadOptions())

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 _SAME_BYTES = {"jpeg": "jpg", "int(8)": "u64"}
 """Types of the package `bags` that have another name in Granular."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_KEYS_AT_ONCE = 1 << 16
 _LONGEST_NAME = 255 - len(".bag")
 
 
@@ -228,12 +227,9 @@ class BagWriter(ShardWriter):
 
     def _write_keys(self, sink: Sink) -> I64:
         """Write the keys, and return where each ends."""
-        ends = np.empty(self._builder.samples, np.int64)
-        for first in range(0, len(ends), _KEYS_AT_ONCE):
-            last = min(first + _KEYS_AT_ONCE, len(ends))
-            text, ends_in_text = self._builder.key_text(first, last)
-            ends[first:last] = sink.write(text) + np.frombuffer(ends_in_text, np.int64)
-        return ends
+        text, offsets = self._builder.key_arrays()
+        sink.write(text.data)
+        return offsets[1:]
 
     def _write_refs(self, sink: Sink) -> I64:
         names = _all_names(self._builder.columns, self._layout.options)

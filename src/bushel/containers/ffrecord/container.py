@@ -28,12 +28,11 @@ from bushel.containers.base import (
     ShardWriter,
     WriteOptions,
 )
-from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
+from bushel.containers.ffrecord.packed_folder import MAGIC, FolderPaths, parse_folder
 from bushel.containers.ffrecord.writer import (
     TABLE_ROW,
     FFRecordWriter,
     Form,
-    pack_paths,
     staged_names,
 )
 from bushel.containers.packed_map import PackedFields, Record, index_records, is_packed_map
@@ -138,7 +137,7 @@ class FFRecord(Container):
             raise SpecError(
                 "an ffrecord file keeps empty folders only beside samples of one field with keys"
             )
-        FolderTree(folders=options.folders or ())
+        FolderPaths(options.folders or ())
         return Layout(columns, options, sparse=not single, limits=(limit,))
 
     def shard(
@@ -167,24 +166,24 @@ class FFRecord(Container):
                 f" be {kinds[form]}"
             )
         end = file.size
-        empty = list(layout.options.folders or ())
         if header.form == "folder":
             end = int(header.offset[-1])
-            empty += _folder(file, header)[1]
             header = _without_last(header)
-        data, table, folders = staged_names(shard)
+        data, table = staged_names(shard)
         rows = np.empty(len(header.offset), TABLE_ROW)
         rows["crc32"], rows["offset"] = header.crc32, header.offset
         write_whole(staging.path_of(table), rows.tobytes())
         copy_to_append(shard.path(0), staging.path_of(data))
-        write_whole(staging.path_of(folders), packed := pack_paths(empty))
-        return {data: end, table: rows.nbytes, folders: len(packed)}
+        return {data: end, table: rows.nbytes}
 
     def writer(
         self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
     ) -> ShardWriter:
-        """Start a file, or continue one."""
-        return FFRecordWriter(layout, shard, staging, builder)
+        """Start a file, or continue one, whose empty folders stay."""
+        empty = list(layout.options.folders or ())
+        if builder.samples and shard.path(0).exists():
+            empty += self.empty_folders(shard)
+        return FFRecordWriter(layout, shard, staging, builder, empty)
 
 
 def index_all_records(shard: Shard) -> ShardIndex:

@@ -8,14 +8,19 @@ all others, and calls nothing.
 
 from __future__ import annotations
 
-import pickle
 import pickletools
 import struct
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias, cast
+from bisect import bisect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel._runtime.arrays import I32, I64, U8, joined
 from bushel.errors import FormatError, SpecError
+from bushel.kernels import KeySet
 
 MAGIC = b"piouhjgbr"
 
@@ -28,7 +33,10 @@ _INTEGER = {_OP["BININT1"]: "<B", _OP["BININT2"]: "<H", _OP["BININT"]: "<i"}
 _PUT = {_OP["BINPUT"]: 1, _OP["LONG_BINPUT"]: 4}
 _GET = {_OP["BINGET"]: 1, _OP["LONG_BINGET"]: 4}
 _ORDERED_DICT, _NOTHING = object(), object()
-_Tree: TypeAlias = "dict[str, int | _Tree]"
+_FRAME = 1 << 16  # bytes of a frame of a pickle, at least
+_ENTRIES = 1000  # entries of a dict that a pickle adds at once
+_ROWS = 1 << 16  # paths that are looked at together
+_SLASH = ord("/")
 
 
 def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
@@ -80,86 +88,87 @@ def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
     return [files[number] for number in range(len(files))], sorted(empty)
 
 
-class FolderTree:
+class FolderPaths:
     """Paths of files that can be together in one folder.
 
+    It knows the folders. The files are compared with those of a new folder only if some lie beside
+    it, so the paths of most datasets take no memory here.
+
     Args:
-        paths: The files, by record number.
         folders: Folders that are kept although they hold no file.
+        written: Yields the paths of the files that were added, some at a time.
 
     Attributes:
         files: Number of files.
 
     Raises:
-        SpecError: The paths contradict each other; the message names them.
+        SpecError: A path is invalid; the message names it.
     """
 
-    def __init__(self, paths: Iterable[str] = (), folders: Iterable[str] = ()) -> None:
-        self._root: _Tree = {}
+    def __init__(
+        self,
+        folders: Iterable[str] = (),
+        written: Callable[[], Iterable[Sequence[str]]] = tuple,
+    ) -> None:
         self.files = 0
-        for path in paths:
-            self.add(path)
+        self._written: Callable[[], Iterable[Sequence[str]]] = written
+        self._latest: Sequence[str] = ()
+        self._folders, self._with_files = KeySet(), KeySet()
+        self._files: KeySet | None = None
         for path in folders:
-            self._add_folder(path)
+            _check_path(path)
+            self._folders.add_all(self._missing_folders(path, path))
+        for paths in written():
+            self.add_all(paths)
 
     def check(self, path: str) -> list[str]:
-        """Return the parts of a path that can be added.
+        """Return the folders that have to be added for a file.
 
         Raises:
-            SpecError: The path cannot be added; the message names the reason.
+            SpecError: The file cannot be added; the message names the reason.
         """
-        *folders, name = parts = _parts(path)
-        folder = self._folder(path, folders)
-        if folder is not None and name in folder:
-            if isinstance(folder[name], int):
-                kind = "a file"
-            else:
-                kind = "the folder of other keys"
-            raise SpecError(f"the key {path!r} is already {kind}")
-        return parts
+        _check_path(path)
+        if path in self._folders:
+            raise SpecError(f"the key {path!r} is already the folder of other keys")
+        return self._missing_folders(path.rpartition("/")[0], path)
 
-    def _folder(self, path: str, folders: Iterable[str]) -> _Tree | None:
-        """Return the folder that a path needs, or None if it does not exist yet."""
-        folder = self._root
-        for part in folders:
-            entry = folder.get(part)
-            if isinstance(entry, int):
+    def add_all(self, paths: Sequence[str]) -> None:
+        """Add the files of the next records.
+
+        Raises:
+            SpecError: As for `check`. The files before that one are added.
+        """
+        self._latest = paths
+        for path in paths:
+            self._folders.add_all(self.check(path))
+            self._with_files.add(path.rpartition("/")[0])
+            if self._files is not None:
+                self._files.add(path)
+            self.files += 1
+
+    def _missing_folders(self, folder: str, path: str) -> list[str]:
+        """Return a folder and those above it, as far as they do not exist yet."""
+        missing = []
+        while folder and folder not in self._folders:
+            above = folder.rpartition("/")[0]
+            if above in self._with_files and folder in self._all_files():
                 raise SpecError(
-                    f"the key {path!r} needs a folder, but {part!r} is already a"
+                    f"the key {path!r} needs a folder, but {folder!r} is already a"
                     " file: it cannot be both"
                 )
-            if entry is None:
-                return None
-            folder = entry
-        return folder
+            missing.append(folder)
+            folder = above
+        return missing
 
-    def add(self, path: str) -> None:
-        """Add the file of the next record.
-
-        Raises:
-            SpecError: As for `check`.
-        """
-        *folders, name = self.check(path)
-        folder = self._root
-        for part in folders:
-            folder = cast("_Tree", folder.setdefault(part, {}))
-        folder[name] = self.files
-        self.files += 1
-
-    def _add_folder(self, path: str) -> None:
-        """Add a folder. An existing one stays as it is."""
-        parts = _parts(path)
-        self._folder(path, parts)
-        folder = self._root
-        for part in parts:
-            folder = cast("_Tree", folder.setdefault(part, {}))
-
-    def record(self) -> bytes:
-        """Return the table as FFRecord's own `pack_folder` writes it: sorted by name, pickle protocol 4."""
-        return MAGIC + pickle.dumps(_Sorted(self._root), protocol=4)
+    def _all_files(self) -> KeySet:
+        if self._files is None:
+            self._files = KeySet()
+            for paths in (*self._written(), self._latest):
+                self._files.add_all(paths)
+        return self._files
 
 
-def _parts(path: str) -> list[str]:
+def _check_path(path: str) -> None:
     parts = path.split("/")
     if "" in parts or "." in parts or ".." in parts or "\0" in path or len(parts) > _DEPTH:
         raise SpecError(
@@ -167,22 +176,199 @@ def _parts(path: str) -> list[str]:
             " paths such as"
             f" 'cats/12.jpg', of at most {_DEPTH} parts, and no part may be empty, '.' or '..'"
         )
-    return parts
 
 
-class _Sorted:
-    """A folder that is pickled as the ordered dict of its sorted entries, without making one in memory."""
+def write_table(
+    write: Callable[[bytes], object], text: U8, offsets: I64, empty: Iterable[str] = ()
+) -> None:
+    """Write the table as FFRecord's own `pack_folder` does: sorted by name, pickle protocol 4.
 
-    def __init__(self, tree: _Tree) -> None:
-        self._tree = tree
+    Args:
+        write: Takes the table piece by piece.
+        text: uint8[total], the paths of the files in UTF-8, by record number.
+        offsets: int64[files + 1]; path `i` is `text[offsets[i]:offsets[i + 1]]`.
+        empty: Folders that are kept although they hold no file.
+    """
+    text, offsets = _as_pickled(text, offsets)
+    folders = sorted({f"{path}/".encode("utf-8", "surrogatepass") for path in empty})
+    if folders:  # rows after those of the files
+        names, ends = joined(folders)
+        text, offsets = np.append(text, names), np.append(offsets, offsets[-1] + ends[1:])
+    write(MAGIC)
+    _TableWriter(write, text, offsets).run()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return OrderedDict, (), None, None, self._entries()
 
-    def _entries(self) -> Iterator[tuple[str, int | _Sorted]]:
-        for name in sorted(self._tree):
-            entry = self._tree[name]
-            yield name, entry if isinstance(entry, int) else _Sorted(entry)
+def _as_pickled(text: U8, offsets: I64) -> tuple[U8, I64]:
+    """Return paths as `pickle` stores them: bytes that are not UTF-8 become surrogates of three bytes."""
+    files = len(offsets) - 1
+    try:
+        for first in range(0, files, _ROWS):
+            last = min(first + _ROWS, files)
+            str(text[offsets[first] : offsets[last]].data, "utf-8")
+    except UnicodeDecodeError:
+        paths = kernels.decode_keys(text, offsets, np.arange(files))
+        return joined([path.encode("utf-8", "surrogatepass") for path in paths])
+    return text, offsets
+
+
+def _in_order(text: U8, offsets: I64) -> I32:
+    """Return the rows of paths, sorted by their parts: int32[paths].
+
+    They are sorted by eight bytes at a time, the last ones first.
+    """
+    steps = (np.diff(offsets) - 1) // 8
+    order = np.zeros(0, np.int32)
+    for step in range(steps.max(initial=-1), -1, -1):
+        # shorter paths come first where the rest is equal
+        order = np.concatenate([np.flatnonzero(steps == step).astype(np.int32), order])
+        words = _words(text, offsets, order, 8 * step)
+        if (words[1:] < words[:-1]).any():
+            order = order[np.argsort(words, kind="stable")]
+    return order
+
+
+def _words(text: U8, offsets: I64, rows: I32, at: int) -> npt.NDArray[np.uint64]:
+    """Return eight bytes of each path as a number: uint64[rows]. A slash, which sorts first, and the end are 0."""
+    words = np.zeros(len(rows), np.uint64)
+    for first in range(0, len(rows), _ROWS):
+        some, word = rows[first : first + _ROWS], words[first : first + _ROWS]
+        place = offsets[some] + at
+        left = offsets[some + 1] - place
+        for number in range(8):
+            byte = text[np.minimum(place + number, len(text) - 1)]
+            byte = np.where((left > number) & (byte != _SLASH), byte, np.uint8(0))
+            word <<= np.uint64(8)
+            word |= byte
+    return words
+
+
+class _TableWriter:
+    """Writes what `pickle` writes of ordered dicts, without making them in memory.
+
+    It numbers objects as `pickle` memoizes them, and ends a frame of 64 KiB before the next object.
+
+    Args:
+        write: Takes the pickle piece by piece.
+        text: uint8[total], paths as `pickle` stores them, those of empty folders with a slash.
+        offsets: int64[paths + 1], where they begin in `text`.
+    """
+
+    def __init__(self, write: Callable[[bytes], object], text: U8, offsets: I64) -> None:
+        self._write, self._text, self._offsets = write, text.data, offsets
+        self._order = _in_order(text, offsets)
+        self._block: list[bytes] = []  # some of the paths in order
+        self._first = 0  # number of the first of them
+        self._frame = bytearray()
+        self._objects = 0
+        self._shared: dict[bytes, int] = {}  # numbers of the names of one character
+
+    def run(self) -> None:
+        """Write the pickle."""
+        self._write(b"\x80\x04")
+        self._folder(0, len(self._order), 0)
+        self._frame += b"."
+        self._end_frame()
+
+    def _folder(self, first: int, last: int, depth: int) -> None:
+        """Write the dict of a folder, whose own path has `depth` bytes: of the paths `first` to `last` in order."""
+        self._begin_folder()
+        if first < last and len(self._path(first)) == depth:
+            first += 1  # the folder itself
+        entries, several = 0, False
+        while first < last:
+            path = self._path(first)
+            slash = path.find(b"/", depth)
+            if slash < 0:
+                name, end = path[depth:], first + 1
+            else:
+                name, end = path[depth:slash], self._end_of(path[: slash + 1], first, last)
+            if not entries:
+                several = end < last
+                self._frame += b"(" * several
+            self._name(name)
+            if slash < 0:
+                self._number(int(self._order[first]))
+            else:
+                self._folder(first, end, slash + 1)
+            first, entries = end, entries + 1
+            if entries == _ENTRIES or first == last:
+                self._frame += b"u" if several else b"s"
+                entries = 0
+
+    def _end_of(self, folder: bytes, first: int, last: int) -> int:
+        """Return the number of the first path in order that is not in the folder of path `first`."""
+        step = 1
+        while first + step < last and self._is_in(folder, first + step):
+            first += step
+            step *= 2
+        later = range(first + 1, min(first + step, last))
+        return later.start + bisect(later, False, key=lambda n: not self._is_in(folder, n))
+
+    def _is_in(self, folder: bytes, number: int) -> bool:
+        row = self._order[number]
+        start = int(self._offsets[row])
+        return self._text[start : min(start + len(folder), int(self._offsets[row + 1]))] == folder
+
+    def _path(self, number: int) -> bytes:
+        """Return a path by its number in order."""
+        if not 0 <= number - self._first < len(self._block):
+            self._first = number
+            rows = self._order[number : number + _ENTRIES]
+            starts, ends = self._offsets[rows].tolist(), self._offsets[rows + 1].tolist()
+            self._block = [
+                bytes(self._text[start:end]) for start, end in zip(starts, ends, strict=True)
+            ]
+        return self._block[number - self._first]
+
+    def _begin_folder(self) -> None:
+        self._end_long_frame()
+        for name in (b"collections", b"OrderedDict") if not self._objects else ():
+            self._name(name)
+        if self._objects == 2:
+            self._frame += b"\x93\x94"
+            self._objects += 1
+        else:
+            self._frame += b"h\x02"
+        self._end_long_frame()
+        self._frame += b")R\x94"
+        self._objects += 1
+
+    def _name(self, name: bytes) -> None:
+        self._end_long_frame()
+        if name in self._shared:
+            number = self._shared[name]
+            self._frame += b"h%c" % number if number < 256 else b"j" + number.to_bytes(4, "little")
+            return
+        if len(name) < 256:
+            self._frame += b"\x8c%c" % len(name) + name
+        elif len(name) < _FRAME:
+            self._frame += b"X" + len(name).to_bytes(4, "little") + name
+        else:
+            self._end_frame()
+            self._write(b"X" + len(name).to_bytes(4, "little") + name)
+        if len(name) == 1 or name[:1] in (b"\xc2", b"\xc3") and len(name) == 2:
+            self._shared[name] = self._objects  # for Python, equal ones are the same object
+        self._frame += b"\x94"
+        self._objects += 1
+
+    def _number(self, number: int) -> None:
+        self._end_long_frame()
+        if number < 1 << 8:
+            self._frame += b"K%c" % number
+        elif number < 1 << 16:
+            self._frame += b"M" + number.to_bytes(2, "little")
+        else:
+            self._frame += b"J" + number.to_bytes(4, "little", signed=True)
+
+    def _end_long_frame(self) -> None:
+        if len(self._frame) >= _FRAME:
+            self._end_frame()
+
+    def _end_frame(self) -> None:
+        if len(self._frame) >= 4:
+            self._write(b"\x95" + len(self._frame).to_bytes(8, "little"))
+        self._write(bytes(self._frame))
+        self._frame.clear()
 
 
 class _Parser:

@@ -1,35 +1,31 @@
 """Writing FFRecord files.
 
 The header comes first and has 12 bytes per record, but the number of records is known only at the
-end. So a file is staged as three: `NAME.part`, the records after as much room as the expected
-number needs; `NAME.table`, a row per record; and `NAME.folders`, the empty folders of a packed
-folder. `finish` makes the file from them without changing them, so a process that is killed
-in the meantime can be resumed.
+end. So a file is staged as two: `NAME.part`, the records after as much room as the expected number
+needs; and `NAME.table`, a row per record. `finish` makes the file from them piece by piece, so that
+the memory of a writer is that of its index.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import Shard
 from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
-from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
+from bushel.containers.ffrecord.packed_folder import MAGIC, FolderPaths, write_table
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.errors import SpecError, naming
 from bushel.spec import Field
-from bushel.storage import read_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -41,35 +37,39 @@ Form: TypeAlias = Literal["plain", "folder", "maps"]
 
 TABLE_ROW = np.dtype([("crc32", "<u4"), ("offset", "<i8")])
 _ROOM = 1 << 26  # limit on the number of records that room is left for
+_ROWS = 1 << 16  # records that are looked at together
 # the pieces of a smaller record are joined, which is faster than to write them one by one
 _SMALL = 1 << 14
 
 
-def staged_names(shard: Shard) -> tuple[str, str, str]:
-    """Return the names of the files in which a shard is staged: records, table, and empty folders."""
-    return f"{shard.files[0]}.part", f"{shard.files[0]}.table", f"{shard.files[0]}.folders"
-
-
-def pack_paths(paths: Iterable[str]) -> bytes:
-    """Return paths as `NAME.folders` stores them: concatenated, each with a zero byte at its end."""
-    return b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
+def staged_names(shard: Shard) -> tuple[str, str]:
+    """Return the names of the files in which a shard is staged: records and table."""
+    return f"{shard.files[0]}.part", f"{shard.files[0]}.table"
 
 
 class FFRecordWriter(ShardWriter):
-    """Writes one file: see `ShardWriter`."""
+    """Writes one file: see `ShardWriter`.
+
+    `empty` has the folders of a packed folder that are kept although they hold no file.
+    """
 
     def __init__(
-        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
+        self,
+        layout: Layout,
+        shard: Shard,
+        staging: Staging,
+        builder: IndexBuilder,
+        empty: Sequence[str],
     ) -> None:
-        self._shard, self._staging, self._builder = shard, staging, builder
+        self._shard, self._staging, self._builder, self._empty = shard, staging, builder, empty
         self._form = self.form(layout)
         self._fields = [column.field for column in layout.columns]
-        self._data, self._table, self._empty = (staging.open(name) for name in staged_names(shard))
+        self._data, self._table = (staging.open(name) for name in staged_names(shard))
         if self._data.position == 0:
-            self._empty.write(pack_paths(layout.options.folders or ()))
             expected = min(layout.options.expected or 0, _ROOM)
             self._data.truncate(_header_size(expected + (expected > 0 and self._form == "folder")))
-        self._folder = self._tree() if self._form == "folder" else None
+        if self._form == "folder":
+            self._known_paths = FolderPaths(empty, self._written_paths)
 
     @staticmethod
     def form(layout: Layout) -> Form:
@@ -89,17 +89,28 @@ class FFRecordWriter(ShardWriter):
                     f"field {field.name!r} is missing: only ffrecord files of several"
                     " fields allow that"
                 )
-            if self._folder is not None:
-                self._folder.check(key or "")
             value = cast("Buffer", values[field.name])
-            if self._folder is None:
+            if self._form == "folder":
+                self._paths.add_all([key or ""])
+            else:
                 self._check_plain(bytes(memoryview(value)[:16]))
             crc32 = kernels.crc32(value)
             offset = self._record([value], crc32)
             self._builder.columns[field.name].add(offset, self._data.position - offset, crc32)
-            if self._folder is not None:
-                self._folder.add(key or "")
         self._builder.close_sample(key)
+
+    @property
+    def _paths(self) -> FolderPaths:
+        """The paths of the samples so far."""
+        if self._known_paths.files != self._builder.samples:  # after a failed write
+            self._known_paths = FolderPaths(self._empty, self._written_paths)
+        return self._known_paths
+
+    def _written_paths(self) -> Iterator[list[str]]:
+        text, offsets = self._builder.key_arrays()
+        for first in range(0, self._builder.samples, _ROWS):
+            rows = np.arange(first, min(first + _ROWS, self._builder.samples))
+            yield kernels.decode_keys(text, offsets, rows)
 
     @property
     def column_limits(self) -> ColumnLimits | None:
@@ -120,10 +131,11 @@ class FFRecordWriter(ShardWriter):
         [(name, values)] = columns.items()
         count = fitting(values.ends + np.arange(1, len(values) + 1) * TABLE_ROW.itemsize, room)
         values = values.rows(0, count).with_sums()
-        if self._folder is not None and keys is not None:
-            self._add_paths(self._folder, keys.rows(0, count).texts)
-        for row in [0, *values.starting_with(MAGIC[:4]).tolist()] if self._folder is None else ():
-            self._check_plain(values[row][:16])
+        if self._form == "folder" and keys is not None:
+            self._paths.add_all(keys.rows(0, count).texts)
+        else:
+            for row in (0, *values.starting_with(MAGIC[:4]).tolist()):
+                self._check_plain(values[row][:16])
         if values.is_large:
             start = self._data.write_pieces([values.content.data])
         else:
@@ -171,45 +183,39 @@ class FFRecordWriter(ShardWriter):
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
 
-    def _add_paths(self, folder: FolderTree, paths: Iterable[str]) -> None:
-        """Add the next files to the folder; none of them if one cannot be added."""
-        try:
-            for path in paths:
-                folder.add(path)
-        except SpecError:
-            self._folder = self._tree()
-            raise
-
     def finish(self) -> Sequence[str]:
         """Write the table of a packed folder, then assemble the file."""
-        if (tree := self._folder) is not None:
-            if tree.files != self._builder.samples:  # after a failed write
-                tree = self._tree()
-            table = tree.record()
-            crc32 = kernels.crc32(table)
-            self._record([table], crc32)
+        if self._form == "folder":
+            self._write_folder_table()
         self._data.flush()
         self._table.flush()
-        rows = np.frombuffer(read_whole(self._table.path), TABLE_ROW)
-        room = int(rows["offset"][0]) if len(rows) else self._data.position
-        shift = _header_size(len(rows)) - room
+        records, table = self._table.position // TABLE_ROW.itemsize, self._table.path
+        room = self._data.position
+        if records:
+            room = int(np.fromfile(table, TABLE_ROW, 1)["offset"][0])
+        shift = _header_size(records) - room
         target = self._staging.path_of(self._shard.files[0])
         target.unlink(missing_ok=True)
-        header = _header(rows["crc32"], rows["offset"] + shift)
+        header = _Header(table, records, shift)
         if shift or not _link_with_header(self._data.path, target, header):
             _copy_after(self._data.path, room, target, header, sync=self._staging.sync)
         for column in self._builder.columns.values():
-            offsets = np.frombuffer(column.offset, np.int64)
-            offsets += shift * (np.frombuffer(column.length, np.int64) >= 0)
+            offsets, lengths = (
+                np.frombuffer(values, np.int64) for values in (column.offset, column.length)
+            )
+            np.add(offsets, shift, out=offsets, where=lengths >= 0)
         return self._shard.files
 
-    def _tree(self) -> FolderTree:
-        """Return the files and the empty folders that are staged so far."""
-        self._empty.flush()
-        empty = read_whole(self._empty.path).split(b"\0")[:-1]
-        return FolderTree(
-            _keys(self._builder), (path.decode("utf-8", "surrogateescape") for path in empty)
-        )
+    def _write_folder_table(self) -> None:
+        offset, crc32 = self._data.position, 0
+
+        def write(piece: bytes) -> None:
+            nonlocal crc32
+            self._data.write(piece)
+            crc32 = kernels.crc32(piece, crc32)
+
+        write_table(write, *self._builder.key_arrays(), self._empty)
+        self._table.write(np.array((crc32, offset), TABLE_ROW).tobytes())
 
     def _append_map(self, key: str | None, values: Mapping[str, Stored]) -> None:
         packed = encode(key, self._fields, values)
@@ -279,36 +285,49 @@ def _map_record(
     return _Record(pieces, packed.size, whole, [start for _, start, _ in packed.values])
 
 
-def _keys(builder: IndexBuilder) -> list[str]:
-    text, ends = builder.key_text(0, builder.samples)
-    borders = pairwise([0, *ends])
-    return [text[start:end].decode("utf-8", "surrogateescape") for start, end in borders]
-
-
 def _header_size(records: int) -> int:
     return 12 + 12 * records
 
 
-def _header(crc32: npt.NDArray[np.uint32], offset: npt.NDArray[np.int64]) -> bytes:
-    tables = len(crc32).to_bytes(8, "little") + crc32.tobytes() + offset.astype("<i8").tobytes()
-    return kernels.crc32(tables).to_bytes(4, "little") + tables
+class _Header(Struct, frozen=True):
+    """The header of a file, which is made in pieces."""
+
+    table: Path  # the file with a row per record
+    records: int  # their number
+    shift: int  # bytes that are added to each offset
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write it at the start of a file."""
+        checksum = 0
+        for piece in self._tables():
+            checksum = kernels.crc32(piece, checksum)
+        file.write(checksum.to_bytes(4, "little"))
+        file.writelines(self._tables())
+
+    def _tables(self) -> Iterator[bytes]:
+        yield self.records.to_bytes(8, "little")
+        for name, shift in (("crc32", 0), ("offset", self.shift)):
+            for first in range(0, self.records, _ROWS):
+                start = first * TABLE_ROW.itemsize
+                rows = np.fromfile(self.table, TABLE_ROW, _ROWS, offset=start)
+                yield (rows[name] + rows[name].dtype.type(shift)).tobytes()
 
 
-def _link_with_header(data: Path, target: Path, header: bytes) -> bool:
+def _link_with_header(data: Path, target: Path, header: _Header) -> bool:
     """Write the header into the room left for it and link the file to its name; False where that is impossible."""
     try:
         os.link(data, target)
     except OSError:
         return False
     with naming(target), open(data, "r+b") as file:
-        file.write(header)
+        header.write(file)
     return True
 
 
-def _copy_after(data: Path, start: int, target: Path, header: bytes, *, sync: bool) -> None:
+def _copy_after(data: Path, start: int, target: Path, header: _Header, *, sync: bool) -> None:
     """Make a file of the header and of the bytes after `start` in another file, inside the kernel where possible."""
     with open(data, "rb") as source, naming(target), open(target, "wb") as sink:
-        sink.write(header)
+        header.write(sink)
         sink.flush()
         at, end = start, os.fstat(source.fileno()).st_size
         try:
