@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from bushel._runtime.arrays import I64, U8
-from bushel.filters import FilterError, expand
+from bushel.filters import FilterError
+from bushel.filters import expand as expand_block
 from bushel.storage.base import ExtentError, File, extent_error, filter_error
 from bushel.storage.blocks import EXPANDED, IN_TABLE, Blocks, plan_blocks
-from bushel.storage.expansion_cache import Claim, expansion_cache
+from bushel.storage.expansion_cache import expansion_cache
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -166,7 +167,7 @@ class BlockFile:
         blocks = self.blocks
         side = None if blocks.side is None else blocks.side.of(block)
         size = int(blocks.start[block + 1] - blocks.start[block])
-        expanded = expand(blocks.filters[blocks.filter[block]], stored, size, side)
+        expanded = expand_block(blocks.filters[blocks.filter[block]], stored, size, side)
         expanded.flags.writeable = False
         return expanded
 
@@ -189,40 +190,17 @@ class BlockFile:
         Raises:
             ExtentError: It cannot be expanded, or its stored bytes are not in their file.
         """
-        cache, name = expansion_cache(), self.name_of(block)
-        while True:
-            claim = Claim()
-            try:
-                cache.claim([name], claim)
-                if claim.found:
-                    return claim.found[name]
-                if claim.own:
-                    return self._expand_own(block, name)
-                awaited = claim.awaited[name].get()
-            except FilterError as error:
-                raise self.failure(row, block, error) from error
-            finally:
-                for claimed in claim.own:
-                    cache.give_up(claimed, None)  # nothing, if it was given
-            if awaited is not None:
-                return awaited
-
-    def _expand_own(self, block: int, name: Hashable) -> U8:
-        cache, blocks = expansion_cache(), self.blocks
-        number, start, size = (
-            int(blocks.file[block]),
-            int(blocks.offset[block]),
-            int(blocks.length[block]),
+        blocks = self.blocks
+        number, start, length = (
+            int(column[block]) for column in (blocks.file, blocks.offset, blocks.length)
         )
+
+        def expand() -> U8:
+            if number == IN_TABLE:
+                return self.expand(block, self.held[start : start + length].data)
+            return self.expand(block, self.file(number).read(start, length))
+
         try:
-            stored = (
-                self.held[start : start + size].data
-                if number == IN_TABLE
-                else self.file(number).read(start, size)
-            )
-            expanded = self.expand(block, stored)
-            cache.give(name, expanded)
+            return expansion_cache().obtain(self.name_of(block), expand)
         except FilterError as error:
-            cache.give_up(name, error)
-            raise
-        return expanded
+            raise self.failure(row, block, error) from error

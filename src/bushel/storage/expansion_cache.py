@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 from msgspec import Struct, field
 
 from bushel._runtime.arrays import U8
 from bushel._runtime.threads import Result
+from bushel.filters import FilterError
 from bushel.storage.notation import parse_bytes
 
 _DEFAULT = "256MB"
@@ -86,6 +87,33 @@ class ExpansionCache:
                 else:
                     claim.own.append(name)
                     self._pending[name] = Result()
+
+    def obtain(self, name: Hashable, make: Callable[[], U8]) -> U8:
+        """Return a block that is kept, or that another thread is expanding, or that `make` returns.
+
+        Raises:
+            FilterError: It cannot be expanded.
+        """
+        block: U8 | None = None
+        while block is None:
+            claim = Claim()
+            try:
+                self.claim([name], claim)
+                if claim.own:
+                    block = make()
+                    self.give(name, block)
+                elif name in claim.found:
+                    block = claim.found[name]
+                else:
+                    block = claim.awaited[name].get()
+            except FilterError as error:
+                if claim.own:  # so that those who wait get it, too
+                    self.give_up(name, error)
+                raise
+            finally:
+                for claimed in claim.own:
+                    self.give_up(claimed, None)  # nothing, if it was given
+        return block
 
     def kept(self, names: Iterable[Hashable]) -> list[bool]:
         """Return whether each block is kept, or is being expanded."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import product
 
 _NUMBERS = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?")
-_RANGE_ONLY = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
+_RANGE_ONLY = re.compile(r"(\{[0-9]+\.\.[0-9]+\})")
+_TOKENS = re.compile(r"\\.|[{},]|[^\\{},]+|\\")
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?\s*", re.IGNORECASE)
 _LARGEST = 10_000_000  # largest number of names that one pattern may expand to
 
@@ -45,89 +44,66 @@ def expand_braces(pattern: str, *, only_ranges: bool = False) -> list[str]:
     Raises:
         ValueError: Braces do not match, or the pattern expands to more than ten million names.
     """
-    if only_ranges:
-        texts = _RANGE_ONLY.split(pattern)
-        ranges = [
-            _numbers(low, high, None) for low, high in zip(texts[1::3], texts[2::3], strict=True)
-        ]
-        parts = [
-            [texts[0]],
-            *(
-                part
-                for pair in zip(ranges, ([text] for text in texts[3::3]), strict=True)
-                for part in pair
-            ),
-        ]
-        return _joined(pattern, parts)
-    names = [re.sub(r"\\(.)", r"\1", name) for name in _alternatives(pattern)]
-    return names or [""]
-
-
-def _alternatives(text: str) -> list[str]:
-    """Expand a text whose top-level parts are plain text and braces."""
-    return _joined(
-        text, [_options(part) if is_braces else [part] for is_braces, part in _parts(text)]
-    )
-
-
-def _joined(text: str, parts: list[list[str]]) -> list[str]:
-    total = 1
-    for part in parts:
-        total *= len(part)
-    if total > _LARGEST:
-        raise ValueError(f"{text!r} expands to {total} names; at most {_LARGEST} are allowed")
-    return ["".join(choice) for choice in product(*parts)]
-
-
-def _parts(text: str) -> Iterator[tuple[bool, str]]:
-    at = start = 0
-    while at < len(text):
-        if text[at] == "\\":
-            at += 2
-        elif text[at] == "}":
+    if not only_ranges:
+        tokens = _TOKENS.findall(pattern)
+        names, end = _alternatives(pattern, tokens, 0, "}")
+        if end < len(tokens):
             raise ValueError(
-                f"{text!r}: the brace at position {at} has no opening brace (write"
-                f" \\}} for a plain one)"
+                f"{pattern!r}: the brace at position {_position(tokens, end)} has no opening brace"
+                " (write \\} for a plain one)"
             )
-        elif text[at] == "{":
-            end = _closing(text, at)
-            if at > start:
-                yield False, text[start:at]
-            yield True, text[at + 1 : end]
-            at = start = end + 1
-        else:
-            at += 1
-    if start < len(text):
-        yield False, text[start:]
+        return names
+    names = [""]
+    for number, text in enumerate(_RANGE_ONLY.split(pattern)):
+        options = [text]
+        if number % 2:
+            low, high = text[1:-1].split("..")
+            options = _numbers(low, high, None)
+        names = _combined(pattern, names, options)
+    return names
 
 
-def _closing(text: str, opening: int) -> int:
-    depth, at = 0, opening
-    while at < len(text):
-        if text[at] == "\\":
-            at += 1
-        elif text[at] == "{":
-            depth += 1
-        elif text[at] == "}":
-            depth -= 1
-            if depth == 0:
-                return at
+def _alternatives(pattern: str, tokens: list[str], at: int, ends: str) -> tuple[list[str], int]:
+    """Expand the tokens up to one of `ends`. Return the names, and the number of that token."""
+    names = [""]
+    while at < len(tokens) and tokens[at] not in ends:
+        options = [re.sub(r"\\(.)", r"\1", tokens[at])]
+        if tokens[at] == "{":
+            options, at = _options(pattern, tokens, at)
+        names = _combined(pattern, names, options)
         at += 1
-    raise ValueError(
-        f"{text!r}: the brace at position {opening} is not closed (write \\{{ for a plain one)"
-    )
+    return names, at
 
 
-def _options(inside: str) -> list[str]:
-    if match := _NUMBERS.fullmatch(inside):
-        return _numbers(match[1], match[2], match[3])
-    if match := _LETTERS.fullmatch(inside):
-        codes = _range(ord(match[1]), ord(match[2]), match[3])
-        return [chr(code) for code in codes]
-    options = _split(inside)
-    if len(options) == 1:
-        return ["{" + alternative + "}" for alternative in _alternatives(inside)]
-    return [name for option in options for name in (_alternatives(option) if option else [""])]
+def _options(pattern: str, tokens: list[str], opening: int) -> tuple[list[str], int]:
+    """Expand a brace, given the number of its token. Return its options, and the number of the closing one."""
+    options, end = _alternatives(pattern, tokens, opening + 1, ",}")
+    text = "".join(tokens[opening + 1 : end])
+    if tokens[end : end + 1] == ["}"]:
+        if match := _NUMBERS.fullmatch(text):
+            return _numbers(match[1], match[2], match[3]), end
+        if match := _LETTERS.fullmatch(text):
+            return [*map(chr, _range(ord(match[1]), ord(match[2]), match[3]))], end
+        return ["{" + option + "}" for option in options], end
+    while tokens[end : end + 1] == [","]:
+        more, end = _alternatives(pattern, tokens, end + 1, ",}")
+        options += more
+    if end == len(tokens):
+        raise ValueError(
+            f"{pattern!r}: the brace at position {_position(tokens, opening)} is not closed"
+            " (write \\{ for a plain one)"
+        )
+    return options, end
+
+
+def _position(tokens: list[str], number: int) -> int:
+    return len("".join(tokens[:number]))
+
+
+def _combined(pattern: str, names: list[str], options: list[str]) -> list[str]:
+    if len(names) * len(options) > _LARGEST:
+        raise ValueError(f"{pattern!r} expands to more than {_LARGEST} names")
+    return [name + option for name in names for option in options]
 
 
 def _numbers(low: str, high: str, step: str | None) -> list[str]:
@@ -145,19 +121,3 @@ def _range(low: int, high: int, step: str | None) -> range:
     if len(numbers) > _LARGEST:
         raise ValueError(f"a range expands to {len(numbers)} names; at most {_LARGEST} are allowed")
     return numbers
-
-
-def _split(inside: str) -> list[str]:
-    options, depth, start, at = [], 0, 0, 0
-    while at < len(inside):
-        if inside[at] == "\\":
-            at += 1
-        elif inside[at] == "{":
-            depth += 1
-        elif inside[at] == "}":
-            depth -= 1
-        elif inside[at] == "," and depth == 0:
-            options.append(inside[start:at])
-            start = at + 1
-        at += 1
-    return [*options, inside[start:]]

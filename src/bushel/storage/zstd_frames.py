@@ -1,11 +1,7 @@
-"""The frames of a file of Zstandard (RFC 8878) as blocks, by its seek table if it has one.
-
-`contrib/seekable_format` of Zstandard defines the seekable format.
-"""
+"""The frames of a file of Zstandard (RFC 8878) as blocks."""
 
 from __future__ import annotations
 
-import struct
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +15,6 @@ from bushel.storage.blocks import Blocks
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"  # after a byte of 0x50 to 0x5f
-_TABLE_END = 0x8F92EAB1
 _MOST_BLOCK = 1 << 17
 _REQUEST = 1 << 23
 _HINT = "test it with `zstd -t`, and fetch or write it again"
@@ -35,22 +30,19 @@ def is_zstd(head: bytes) -> bool:
 def zstd_blocks(file: File) -> Blocks:
     """Return a block for each frame of a file.
 
-    The headers of all frames and of their blocks are read, or the seek table alone. A frame whose
-    size its header does not have is expanded to learn it.
+    The headers of all frames and of their blocks are read. A frame whose size its header does not
+    have is expanded to learn it.
 
     Raises:
         FormatError: The file is damaged or truncated.
         UnsupportedError: A frame expands to more than 1 GiB.
     """
-    frames = _seek_table(file)
-    if frames is None:
-        frames, headers = [], _Headers(file)
-        at = 0
-        while at < file.size:
-            end, size = _frame(headers, at)
-            if size:
-                frames.append((at, end - at, size))
-            at = end
+    frames, headers, at = [], _Headers(file), 0
+    while at < file.size:
+        end, size = _frame(headers, at)
+        if size:
+            frames.append((at, end - at, size))
+        at = end
     for offset, _, size in frames:
         if size > MAX_BLOCK:
             raise UnsupportedError(
@@ -80,28 +72,6 @@ def frames_between(file: File, ends: I64) -> Blocks:
         sizes.append(size)
     blocks = Blocks.of(ends[:-1].copy(), np.diff(ends), np.array(sizes, np.int64), "zstd")
     return blocks.check(file.path, [file.size])
-
-
-def _seek_table(file: File) -> list[tuple[int, int, int]] | None:
-    """Return offset, length and size of each frame from the seek table at the end; None without a valid table."""
-    if file.size < 17:
-        return None
-    count, descriptor, magic = struct.unpack("<IBI", file.read(file.size - 9, 9))
-    entry = 12 if descriptor & 0x80 else 8
-    whole = 8 + count * entry + 9
-    if magic != _TABLE_END or descriptor & 0x7C or whole > file.size:
-        return None
-    table = file.read(file.size - whole, whole)
-    if table[:4] != b"\x5e" + _SKIPPABLE or int.from_bytes(table[4:8], "little") != whole - 8:
-        return None
-    columns = np.frombuffer(table, "<u4", count * entry // 4, 8).reshape(count, entry // 4)
-    length, size = columns[:, 0].astype(np.int64), columns[:, 1].astype(np.int64)
-    offset = np.cumsum(length) - length
-    if int(length.sum()) != file.size - whole:
-        return None
-    return [
-        row for row in zip(offset.tolist(), length.tolist(), size.tolist(), strict=True) if row[2]
-    ]
 
 
 class _Headers:

@@ -13,7 +13,6 @@ from tests.storage.objects.datasets import stored, write
 from tests.storage.objects.hub_server import COMMIT, Hub, hub_for
 
 import bushel
-from bushel.storage.objects import hub_api
 from bushel.storage.objects.hub import HubPath
 
 URL = "hf://datasets/org/photos"
@@ -81,21 +80,6 @@ def test_worker_processes_list_nothing(hub: Hub) -> None:
     assert queue.get(timeout=60) == ["key-1", "key-39"]
     process.join()
     assert [path for _, path in hub.asked[asked:] if "/resolve/" not in path] == []
-
-
-def test_processes_of_a_machine_share_a_listing(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BUSHEL_CACHE_DIR", str(tmp_path / "cache"))
-    write(hub.folder / "train", "tar", None, shard_samples=15)
-    assert len(bushel.open(f"{URL}/train/")) == 40
-    assert hub.listings() == 1
-    monkeypatch.setattr(hub_api, "_listings", {})  # as another process
-    assert len(bushel.open(f"{URL}/train/")) == 40
-    assert hub.listings() == 1
-    [kept] = (tmp_path / "cache/hub").glob("*.json")
-    kept.write_text("{damaged")
-    monkeypatch.setattr(hub_api, "_listings", {})
-    assert len(bushel.open(f"{URL}/train/")) == 40
-    assert hub.listings() == 2
 
 
 def test_the_token_goes_to_the_hub_only(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

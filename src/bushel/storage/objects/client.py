@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -50,6 +51,7 @@ _OBSTORE_FINDS_THEM = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
 )
+_HUB_ROOT = re.compile(r"hf://datasets/(?P<repo>[^/@]+/[^/@]+)@(?P<commit>[0-9a-f]{40})")
 _BEYOND = (
     "sso_session",
     "sso_start_url",
@@ -173,8 +175,6 @@ def _make(
             options["allow_http"] = True
         return store.AzureStore(place, client_options=options, retry_config=retry)
     if scheme == "hf":
-        from bushel.storage.objects.hub_settings import authorization, files_url
-
         url = files_url(root)
         options["allow_http"] = _is_plain(url)
         options["default_headers"] = authorization()
@@ -329,3 +329,39 @@ def _boto3(profile: str) -> Any:
     from obstore.auth.boto3 import Boto3CredentialProvider
 
     return Boto3CredentialProvider(boto3.session.Session(profile_name=profile))
+
+
+def endpoint() -> str:
+    """Return the URL of the Hugging Face Hub: `HF_ENDPOINT`, by default https://huggingface.co."""
+    return os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+
+
+def authorization() -> dict[str, str]:
+    """Return the header with the token of the environment (`HF_TOKEN`) or of `hf auth login`, if one is set."""
+    token = os.environ.get("HF_TOKEN", "").strip()
+    if not token:
+        home = os.environ.get("HF_HOME") or os.path.join(
+            os.path.expanduser("~"), ".cache", "huggingface"
+        )
+        path = Path(os.environ.get("HF_TOKEN_PATH") or os.path.join(home, "token"))
+        try:
+            token = path.read_text("utf-8").strip()
+        except (FileNotFoundError, PermissionError, NotADirectoryError):
+            return {}
+    if token:
+        return {"authorization": f"Bearer {token}"}
+    return {}
+
+
+def files_url(root: str) -> str:
+    """Return the URL below which the files of a commit are."""
+    repo, commit = parts_of(root)
+    return f"{endpoint()}/datasets/{repo}/resolve/{commit}"
+
+
+def parts_of(root: str) -> tuple[str, str]:
+    """Return the repository and the commit of `hf://datasets/ORG/NAME@COMMIT`."""
+    match = _HUB_ROOT.fullmatch(root)
+    if match is None:
+        raise ValueError(f"{root}: expected hf://datasets/ORG/NAME@COMMIT")
+    return match["repo"], match["commit"]

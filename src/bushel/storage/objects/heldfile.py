@@ -11,7 +11,7 @@ from typing_extensions import Buffer
 from bushel._runtime.parallel import map_all
 from bushel.kernels import RangeValues
 from bushel.storage.base import extent_error
-from bushel.storage.expansion_cache import Claim, expansion_cache
+from bushel.storage.expansion_cache import expansion_cache
 from bushel.storage.objects.ranges import read_span
 from bushel.storage.objects.remotefile import Location, RemoteFile
 
@@ -58,18 +58,10 @@ class HeldFile(RemoteFile):
         return "range", self.path, self.size, self.mtime_ns, *extent
 
     def _hold(self, extent: _Range) -> None:
-        cache, name, claim = expansion_cache(), self._name(extent), Claim()
-        try:
-            cache.claim([name], claim)
-            content = claim.found.get(name)
-            if content is None and name in claim.awaited:
-                content = claim.awaited[name].get()
-            if content is None:
-                content = np.frombuffer(memoryview(read_span(self, *extent)), np.uint8)
-                cache.give(name, content)
-        finally:
-            for unread in claim.own:
-                cache.give_up(unread, None)  # nothing, if it was given
+        expansion_cache().obtain(
+            self._name(extent),
+            lambda: np.frombuffer(memoryview(read_span(self, *extent)), np.uint8),
+        )
 
     def read(self, offset: int, length: int, /) -> bytes:
         """Return the bytes of one extent: see `RemoteFile.read`."""

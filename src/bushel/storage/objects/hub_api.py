@@ -1,14 +1,12 @@
 """Requests to the Hugging Face Hub: the commit of a revision, and the files of a commit.
 
 A root is `hf://datasets/ORG/NAME@COMMIT`. Files of a commit never change, so they are listed once
-per process, and once per machine if there is a block cache: the listing is kept in its folder.
+per process.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
-import hashlib
 import json
 import os
 import re
@@ -16,17 +14,14 @@ import ssl
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from http.client import HTTPMessage
-from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from bushel.storage.objects.client import silence
-from bushel.storage.objects.hub_settings import authorization, endpoint, parts_of
+from bushel.storage.objects.client import authorization, endpoint, parts_of, silence
 from bushel.storage.objects.retries import TruncatedError, persistently
 
 _NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
@@ -117,51 +112,11 @@ def _fetch(root: str, key: str) -> Listing:
     folder = key
     while True:
         try:
-            return Listing(folder, _kept(root, folder))
+            return Listing(folder, _list(root, folder))
         except FileNotFoundError:
             if not folder:
                 raise
             folder = folder.rpartition("/")[0]  # it may be a file, or a pattern
-
-
-def _kept(root: str, folder: str) -> dict[str, Entry]:
-    """List a folder, or read the listing that another process of this machine has left in the folder of the cache."""
-    cache = os.environ.get("BUSHEL_CACHE_DIR")
-    if not cache:
-        return _list(root, folder)
-    name = hashlib.sha256(f"{endpoint()}\n{root}\n{folder}".encode()).hexdigest()[:40]
-    place = Path(cache) / "hub" / f"{name}.json"
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _exclusive(place.with_suffix(".lock")):
-        if (entries := _load(place)) is not None:
-            return entries
-        listed = _list(root, folder)
-        partial = place.with_name(f"{place.name}.{os.urandom(8).hex()}.partial")
-        try:
-            partial.write_text(
-                json.dumps({path: [entry.size, entry.digest] for path, entry in listed.items()}),
-                "utf-8",
-            )
-            os.replace(partial, place)
-        finally:
-            partial.unlink(missing_ok=True)
-    return listed
-
-
-def _load(place: Path) -> dict[str, Entry] | None:
-    try:
-        stored = json.loads(place.read_text("utf-8"))
-        return {str(path): Entry(int(size), str(digest)) for path, (size, digest) in stored.items()}
-    except (FileNotFoundError, ValueError, TypeError, AttributeError):
-        # a damaged one is made again
-        return None
-
-
-@contextmanager
-def _exclusive(path: Path) -> Iterator[None]:
-    with open(path, "ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _list(root: str, folder: str) -> dict[str, Entry]:
