@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bushel
-from bushel._writer.column_writer import ColumnWriter
+from bushel._writer.writer import ColumnWriter
 from bushel.errors import SpecError, TooManyErrors
 from bushel.sources.arrays import Arrays
 

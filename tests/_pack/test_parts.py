@@ -28,9 +28,9 @@ from bushel._pack.run_folder import RunFolder, Totals, find_run, planned_listing
 from bushel._pack.run_plan import RunPlan, describe, part_starts
 from bushel._pack.scale_out import join_run, run_parts
 from bushel._runtime.tasks.engine import format_numbers
-from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.options import WriterOptions
 from bushel._writer.overwrite import Overwrite
+from bushel._writer.writer import ColumnWriter
 from bushel.engines.local import LocalEngine
 from bushel.errors import FormatError, IncompleteWarning, StateError, TooManyErrors, UnsupportedError
 from bushel.sources.opening import open_source

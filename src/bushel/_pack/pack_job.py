@@ -39,9 +39,9 @@ from bushel._pack.side_files import ErrorList, ErrorLog, error_log_path
 from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.public import public
-from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import lock_for_writing
+from bushel._writer.writer import ColumnWriter
 from bushel.containers import container_for, get_writable
 from bushel.errors import UnsupportedError
 from bushel.loader.values.bad_samples import error_limit

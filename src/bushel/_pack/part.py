@@ -23,8 +23,8 @@ from bushel._pack.run_folder import Totals
 from bushel._pack.side_files import ErrorList, ErrorLog, RunRecord, error_text, record_path
 from bushel._runtime.order import Order
 from bushel._runtime.parallel import parallel_map
-from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.options import Mode
+from bushel._writer.writer import ColumnWriter
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
 from bushel.storage import AnyPath
 

@@ -38,7 +38,7 @@ from bushel._pack.prepared import Prepared, encoder_for
 from bushel._pack.run_folder import planned_listing
 from bushel._runtime.order import Order, Sequential
 from bushel._runtime.shuffle import make_order
-from bushel._writer.class_names import known_labels
+from bushel._writer.target import known_labels
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
 from bushel.containers import Container, get_container, writable_containers

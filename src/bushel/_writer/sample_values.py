@@ -1,4 +1,4 @@
-"""Check the fields of samples that a writer appends, and encode their values."""
+"""Check the fields of samples and the columns that a writer appends, and encode their values."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
+from bushel._runtime.arrays import I64, offsets_of
+from bushel.codecs.columns import check_stored, is_stored, without_arrow
 from bushel.codecs.registry import NUMBERS, storing_codec
-from bushel.containers.base import Layout, Stored
+from bushel.containers.base import Layout, LayoutField, Stored
+from bushel.containers.stored_column import LARGE, StoredColumn
 from bushel.errors import CodecError, SpecError
-from bushel.spec import KEY, Field
+from bushel.kernels import bytes_offsets, join_bytes
+from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath
 
 _BYTES = (bytes, bytearray, memoryview)
@@ -145,3 +150,234 @@ def _in_every_row(column: FieldExtents, rows: int) -> bool:
         return not (column.length[:rows] == MISSING).any()
     starts = column.starts[: rows + 1]
     return bool(np.diff(starts).all()) and not (column.length[: starts[-1]] == MISSING).any()
+
+
+class BytesInList(Struct, frozen=True):
+    """Stored bytes of one plain field of many samples, which are joined when some of them are written.
+
+    A buffer of all values at once would be new memory; one of a few is memory that the process
+    already has.
+    """
+
+    # the value of each sample; it is the list of the caller: a copy would touch each value once
+    # more
+    values: list[bytes]
+    offsets: I64  # int64[n + 1], where each value would begin if they were joined
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, row: int) -> bytes:
+        return self.values[row]
+
+    def rows(self, first: int, last: int) -> StoredColumn:
+        """Return the values of samples `first` to `last`. Raise ValueError if another thread has changed the list."""
+        offsets = self.offsets[first : last + 1] - self.offsets[first]
+        return StoredColumn(
+            np.frombuffer(join_bytes(self.values, first, last, int(offsets[-1])), np.uint8), offsets
+        )
+
+
+class StoredBatch(Struct, frozen=True):
+    """Encoded samples: columns, or values sample by sample where a field is a sequence or missing."""
+
+    samples: int
+    # stored bytes by field; None if `values` has them
+    columns: dict[str, StoredColumn | BytesInList] | None
+    values: list[dict[str, Stored]] | None = None  # the values of each sample, or None
+    # int64[samples + 1], bytes of all columns up to each sample, plus a constant; None without
+    # columns
+    ends: I64 | None = None
+
+    @property
+    def size(self) -> int:
+        """Stored bytes of all values."""
+        if self.ends is not None:
+            return int(self.ends[-1] - self.ends[0])
+        return sum(_size_of(value) for values in self.values or () for value in values.values())
+
+    @classmethod
+    def of(cls, samples: int, columns: dict[str, StoredColumn | BytesInList]) -> StoredBatch:
+        """Return samples given as columns."""
+        first, *rest = [column.offsets for column in columns.values()]
+        ends: I64 = np.add.reduce([first, *rest]) if rest else first
+        return cls(samples, columns, ends=ends)
+
+    def sample(self, row: int) -> dict[str, Stored]:
+        """Return the stored bytes of one sample, as a shard's `append` takes them."""
+        if self.values is not None:
+            return self.values[row]
+        return {name: column[row] for name, column in (self.columns or {}).items()}
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the samples are large on average, and are in buffers already, so that writing them copies nothing."""
+        lie_in_buffers = all(
+            isinstance(column, StoredColumn) for column in (self.columns or {}).values()
+        )
+        return (
+            self.columns is not None
+            and lie_in_buffers
+            and self.size >= LARGE * max(self.samples, 1)
+        )
+
+    def bytes_until(self, row: int, limit: int) -> int:
+        """Return the end of a run of samples from `row` on with about `limit` bytes, one sample at least."""
+        if self.ends is None:
+            return row + 1
+        return max(
+            row + 1, int(np.searchsorted(self.ends, self.ends[row] + limit, side="right")) - 1
+        )
+
+
+def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | None) -> int:
+    """Return the number of samples that columns hold.
+
+    Raises:
+        SpecError: A field is unknown, a column is a single value, or lengths differ. The message
+            names the field.
+    """
+    if not isinstance(columns, Mapping) or not columns:
+        raise SpecError(
+            f"expected a mapping of fields to columns, such as {{'label': labels}}, not {columns!r}"
+        )
+    lengths: dict[str, int] = {}
+    for name, column in columns.items():
+        if name not in fields:
+            raise SpecError(
+                f"there is a column {name!r}, which is not in the spec ({', '.join(fields)})"
+            )
+        if (
+            isinstance(column, (str, *_BYTES, Mapping))
+            or getattr(column, "ndim", 1) == 0
+            or not hasattr(column, "__len__")
+        ):
+            raise SpecError(
+                f"field {name!r}: expected an array or a list with a value per sample, not"
+                f" {type(column).__name__}"
+            )
+        lengths[name] = len(column[1]) - 1 if is_stored(column) else len(column)
+    if keys is not None:
+        lengths["keys"] = len(keys)
+    if len(set(lengths.values())) > 1:
+        raise SpecError(
+            "columns have different lengths: "
+            + ", ".join(f"{name}: {n}" for name, n in lengths.items())
+        )
+    return next(iter(lengths.values()))
+
+
+def encode_columns(
+    columns: Mapping[str, Any], samples: int, fields: Spec, name: str, layout: Layout
+) -> StoredBatch:
+    """Encode columns whose names and lengths `length_of` has checked.
+
+    Raises:
+        SpecError: A field is missing, or offsets are invalid.
+        CodecError: A value cannot be encoded.
+    """
+    missing = [field for field in fields if field not in columns]
+    if missing and not layout.sparse:
+        raise SpecError(f"field {missing[0]!r} has no column, but a {name} needs every field")
+    plain: dict[str, Any] = {field: without_arrow(column) for field, column in columns.items()}
+    if not missing and not any(column.field.sequence for column in layout.columns):
+        whole = {
+            column.field.name: _encode(column, plain[column.field.name])
+            for column in layout.columns
+        }
+        stored = {field: column for field, column in whole.items() if column is not None}
+        if len(stored) == len(whole):
+            return StoredBatch.of(samples, stored)
+    encode = SampleEncoder(name, layout)
+    rows = {field: _values(column) for field, column in plain.items()}
+    values: list[dict[str, Stored]] = []
+    for row in range(samples):
+        try:
+            sample = encode({field: column_values[row] for field, column_values in rows.items()})
+            values.append({field: _kept(value) for field, value in sample.items()})
+        except CodecError as error:
+            raise CodecError(f"sample {row} of the columns: {error}", **error.details) from error
+    return StoredBatch(samples, None, values)
+
+
+def list_of_keys(keys: Iterable[str]) -> list[str]:
+    """Return the keys that a user gives, as a list."""
+    if isinstance(keys, (str, *_BYTES)):
+        raise TypeError(f"expected a list of keys, not {keys!r}")
+    plain = without_arrow(keys)
+    return plain.tolist() if isinstance(plain, np.ndarray) else list(plain)
+
+
+def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | None:
+    """Encode a whole column; None if values are missing."""
+    name = column.field.name
+    if isinstance(value, StoredColumn):
+        return value
+    if is_stored(value):
+        return StoredColumn(*check_stored(name, *value))
+    codec = storing_codec(column.field.codec, column.codec)
+    if type(value) is np.ndarray and codec.encode_column is not None:
+        try:
+            encoded = codec.encode_column(value)
+        except CodecError as error:
+            raise CodecError(f"field {name!r}: {error}", **error.details) from error
+        if encoded is not None:
+            stored_column = StoredColumn(*check_stored(name, *encoded))
+            if len(stored_column) != len(value):
+                raise SpecError(
+                    f"field {name!r}: codec {codec.name!r} made {len(stored_column)} of"
+                    f" {len(value)} values"
+                )
+            return stored_column
+    values = value if type(value) is list else list(value)
+    if (offsets := bytes_offsets(values)) is not None:
+        return BytesInList(values, offsets)
+    values = list(values)  # encoders might change it
+    if type(None) in set(map(type, values)) and column.codec not in ("json", "msgpack"):
+        return None
+    stored = []
+    for row, element in enumerate(values):
+        try:
+            stored.append(element if isinstance(element, _BYTES) else codec.encode(element))
+        except CodecError as error:
+            raise CodecError(
+                f"field {name!r}, sample {row} of the column: {error}", **error.details
+            ) from error
+    return _joined(stored)
+
+
+def _joined(values: Sequence[Any]) -> StoredColumn:
+    try:
+        data = b"".join(values)
+    except (BufferError, TypeError):  # a memoryview that is not contiguous
+        values = [bytes(value) for value in values]
+        data = b"".join(values)
+    lengths = np.fromiter(
+        (len(v) if type(v) is bytes else memoryview(v).nbytes for v in values),
+        np.int64,
+        len(values),
+    )
+    return StoredColumn(np.frombuffer(data, np.uint8), offsets_of(lengths))
+
+
+def _values(column: Any) -> Sequence[Any]:
+    """Return a column as a list with the value of each sample."""
+    if is_stored(column):
+        stored = StoredColumn(*check_stored("", *column))
+        return [stored[row] for row in range(len(stored))]
+    return list(column)
+
+
+def _kept(value: Stored) -> Any:
+    """Return a copy of the stored bytes that later samples cannot change, with all elements of a sequence."""
+    if isinstance(value, _BYTES):
+        return value
+    if isinstance(value, Iterable):
+        return list(value)
+    return value
+
+
+def _size_of(value: Any) -> int:
+    if isinstance(value, list):
+        return sum(map(_size_of, value))
+    return memoryview(value).nbytes

@@ -17,12 +17,11 @@ from bushel._index.removal_list import RemovalList
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import FOLDER, Manifest, PartOfRun, find_manifest
 from bushel._index.table import Shard, may_lack_samples
-from bushel._writer.class_names import write_file_of_names
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import Overwrite
 from bushel._writer.publishing import FinishedShard, Uploads, upload_again
 from bushel._writer.sample_values import UsualFields
-from bushel._writer.target import Target, check_alone
+from bushel._writer.target import Target, check_alone, write_file_of_names
 from bushel.containers.base import Layout
 from bushel.errors import UnsupportedError
 from bushel.storage import (
