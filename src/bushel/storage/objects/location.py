@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import unquote
 
@@ -117,17 +118,12 @@ class ObjectPath(StorePath):
     @property
     def suffix(self) -> str:
         """The end of the name from its last dot on, or an empty string."""
-        head, dot, tail = self.name.rpartition(".")
-        if head and tail:
-            return dot + tail
-        return ""
+        return PurePosixPath(self.name).suffix
 
     @property
     def stem(self) -> str:
         """The name without its suffix."""
-        if self.suffix:
-            return self.name.removesuffix(self.suffix)
-        return self.name
+        return PurePosixPath(self.name).stem
 
     def with_name(self, name: str) -> Self:
         """Return the path of another name in the same folder."""
