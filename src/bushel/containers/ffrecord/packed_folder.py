@@ -91,8 +91,8 @@ def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
 class FolderPaths:
     """Paths of files that can be together in one folder.
 
-    It knows the folders. The files are compared with those of a new folder only if some lie beside
-    it, so the paths of most datasets take no memory here.
+    It keeps the folders. It keeps the files, too, as soon as a folder is added beside files, which
+    most datasets never do.
 
     Args:
         folders: Folders that are kept although they hold no file.
@@ -147,7 +147,7 @@ class FolderPaths:
             self.files += 1
 
     def _missing_folders(self, folder: str, path: str) -> list[str]:
-        """Return a folder and those above it, as far as they do not exist yet."""
+        """Return a folder and the folders above it, without the existing ones."""
         missing = []
         while folder and folder not in self._folders:
             above = folder.rpartition("/")[0]
@@ -191,7 +191,7 @@ def write_table(
     """
     text, offsets = _as_pickled(text, offsets)
     folders = sorted({f"{path}/".encode("utf-8", "surrogatepass") for path in empty})
-    if folders:  # rows after those of the files
+    if folders:  # rows after the files
         names, ends = joined(folders)
         text, offsets = np.append(text, names), np.append(offsets, offsets[-1] + ends[1:])
     write(MAGIC)
@@ -249,7 +249,7 @@ class _TableWriter:
 
     Args:
         write: Takes the pickle piece by piece.
-        text: uint8[total], paths as `pickle` stores them, those of empty folders with a slash.
+        text: uint8[total], paths as `pickle` stores them; an empty folder ends with a slash.
         offsets: int64[paths + 1], where they begin in `text`.
     """
 

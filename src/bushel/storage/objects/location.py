@@ -129,10 +129,6 @@ class ObjectPath(StorePath):
         """Return the path of another name in the same folder."""
         return self.parent / name
 
-    def with_suffix(self, suffix: str) -> Self:
-        """Return the path with another suffix."""
-        return self.parent / (self.stem + suffix)
-
     @property
     def immutable(self) -> bool:
         """Whether the object can never be replaced, so that its ETag need not be compared."""
@@ -286,10 +282,6 @@ class ObjectPath(StorePath):
             file = RemoteFile.open(self)
             return file.read(0, file.size)
         return self._read_once()
-
-    def read_text(self, encoding: str = "utf-8") -> str:
-        """Return the whole object as text."""
-        return self.read_bytes().decode(encoding)
 
     def _read_once(self, give_up: threading.Event | None = None) -> bytes:
         """Return the whole object, from one request, which is retried if it fails."""
