@@ -14,7 +14,7 @@ EXCEPTIONS = {
     "these check the name": """
         storage/names.py:below _index/table.py:Shard.path _index/table.py:Shard.sidecar
         sources/base.py:Fetched.__truediv__ _dataset/open/remote_discovery.py:ListedPath.__truediv__
-        storage/objects/location.py:ObjectPath.with_name storage/objects/location.py:ObjectPath.with_suffix
+        storage/objects/location.py:ObjectPath.with_name
         compat/granular/paths.py:ForeignPath.__truediv__
     """,
     "the folder's own listing gave the name, which is one component": """
@@ -50,7 +50,7 @@ EXCEPTIONS = {
         _dataset/open/remote_discovery.py:listed_in_manifest _writer/target.py:write_file_of_names
         storage/objects/lock.py:_now_beside storage/lock.py:FileLock._take
         storage/objects/blockcache.py:BlockCache.put storage/objects/blockcache.py:BlockCache._path
-        storage/objects/hub_api.py:_kept storage/staging.py:Staging.discard storage/whole.py:create_whole
+        storage/staging.py:Staging.discard storage/whole.py:create_whole
         compat/granular/v24/datasets.py:ShardedDatasetWriter._resume compat/granular/writer.py:Shards._begin
         compat/gulpio2/fileio.py:GulpDirectory.new_chunks compat/gulpio2/utils.py:temp_dir_for_bursting
         compat/gulpio2/utils.py:find_images_in_folder compat/gulpio2/utils.py:get_single_video_path
