@@ -60,7 +60,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "/d/{d:int}/mask": ("/d/0/mask?i=1&f=mask&side=256",),
     "/d/{d:int}/confusion": ("/d/0/confusion",),
     "/api/{d:int}/tags": ("/api/0/tags",),
-    "/api/{d:int}/export": tuple(f"/api/0/export?tag=seen&as={kind}" for kind in ("keys", "table", "lines", "python")),
+    "/api/{d:int}/export": tuple(f"/api/0/export?tag=seen&as={kind}" for kind in ("keys", "table", "python")),
     "/api/{d:int}/verify": ("/api/0/verify",),
 }
 """What is asked, by the path of the route that answers."""

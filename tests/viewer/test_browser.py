@@ -541,7 +541,7 @@ def test_the_menu_of_the_selection_is_not_tall_on_a_narrow_screen(browser: Any, 
         until(page, "document.getElementById('scope').value === 'selected'")
         assert page.evaluate("document.getElementById('choosing').getBoundingClientRect().height") < 100
         page.click("text=Export")
-        box = page.locator("[data-as=lines]").bounding_box()
+        box = page.locator("[data-as=table]").bounding_box()
         assert box["x"] + box["width"] < 384
         tab.close()
 

@@ -38,7 +38,7 @@ def test_annotations_are_drawn_counted_and_hidden(browser: Any, tmp_path: Path, 
         assert left == pytest.approx(0.6, abs=0.02)
         assert width == pytest.approx(0.35, abs=0.02)
         legend = page.locator("#overlays")
-        assert "xywh, pixels, by its values" in legend.inner_text()
+        assert "xywh, pixels (inferred" in legend.inner_text()
         legend.locator("label", has_text="boxes").locator("input").click()
         until(page, "document.querySelectorAll('.tile .marks rect').length === 0")
         legend.locator("label", has_text="boxes").locator("input").click()

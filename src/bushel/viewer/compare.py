@@ -227,20 +227,7 @@ def _size(values: list[Stored] | None) -> int:
 _PAGE = 24
 _LOOK_AT = 5000  # largest number of samples that are compared to fill a page
 _SECONDS = 2.0  # seconds after which a page that needs decoding is shown, even if it is not full
-_AT_ONCE = 256
 _KEYS = 64  # number of keys by which the other dataset is chosen
-
-
-@dataclass(frozen=True, slots=True)
-class FieldCount:
-    """A line of the summary: a field that both datasets have."""
-
-    name: str  # the field
-    same: int  # number of samples with the same bytes
-    changed: int  # number of samples with another length, checksum or presence
-    # number of samples whose values the index does not decide: they are compared when they are
-    # shown
-    unknown: int
 
 
 class ComparePages(Pages):
@@ -276,7 +263,10 @@ class ComparePages(Pages):
             shows=SHOWN,
             show=show,
             diff=comparison.diff,
-            counts=_counts(comparison.diff),
+            fields=sorted(
+                comparison.diff.fields.items() if comparison.diff else (),
+                key=lambda field: not len(field[1].changed),
+            ),
             found=page,
             url=_url(left, right, show),
         )
@@ -361,34 +351,13 @@ def _page(comparison: Comparison, show: str, first: int) -> _Found:
     first = after = min(first, len(numbers))
     pairs: list[Pair] = []
     until = time.monotonic() + _SECONDS
-    for pair in islice(comparison.found(_numbers(numbers, first)), _LOOK_AT):
+    for pair in islice(comparison.found(map(int, numbers[first:])), _LOOK_AT):
         after += 1
         if comparison.shows(show, pair):
             pairs.append(pair)
         if len(pairs) == _PAGE or time.monotonic() > until:
             break
     return _Found(pairs, first, after, len(numbers))
-
-
-def _numbers(numbers: Any, first: int) -> Iterator[int]:
-    for start in range(first, len(numbers), _AT_ONCE):
-        yield from numbers[start : start + _AT_ONCE].tolist()
-
-
-def _counts(diff: Diff | None) -> list[FieldCount]:
-    if diff is None:
-        return []
-    total = len(diff.pairs[0])
-    counts = [
-        FieldCount(
-            name,
-            total - len(count.changed) - len(count.unknown),
-            len(count.changed),
-            len(count.unknown),
-        )
-        for name, count in diff.fields.items()
-    ]
-    return sorted(counts, key=lambda each: not each.changed)
 
 
 def _url(left: Side, right: Side, show: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 import numpy as np
 import numpy.typing as npt
@@ -96,8 +95,12 @@ class ConfusionPages(Pages):
             second=second,
             found=confusion,
             classes=[line_of(shown, first, value) for value in confusion.classes],
-            rows=_rows(confusion, first, second),
-            worst=_worst(shown, confusion, first, second),
+            counts=confusion.counts.tolist(),
+            conditions=[
+                [f"{condition_name(name)} == {value!r}" for value in confusion.classes]
+                for name in (first, second)
+            ],
+            worst=_worst(confusion.counts),
         )
 
 
@@ -115,33 +118,9 @@ def _labels_of(shown: Shown, names: Sequence[str], predicted: str) -> str:
     return label_name(candidates) or next(iter(candidates), predicted)
 
 
-def _cell(found: Confusion, first: str, second: str, row: int, column: int) -> tuple[int, str]:
-    """Return the count of a cell, and the parameters of the grid that list its samples."""
-    label, prediction = (repr(value) for value in (found.classes[row], found.classes[column]))
-    where = f"{condition_name(first)} == {label} and {condition_name(second)} == {prediction}"
-    return int(found.counts[row, column]), urlencode({"where": where})
-
-
-def _rows(found: Confusion, first: str, second: str) -> list[list[tuple[int, str, int]]]:
-    """Return the cells by row: count, the parameters of the grid, and the depth of the colour from 0 to 9."""
-    sums = found.counts.sum(axis=1).clip(min=1)
-    shades = np.ceil(9 * found.counts / sums[:, None]).astype(np.int64)
-    size = range(len(found.classes))
-    return [
-        [(*_cell(found, first, second, row, column), int(shades[row, column])) for column in size]
-        for row in size
-    ]
-
-
-def _worst(
-    shown: Shown, found: Confusion, first: str, second: str
-) -> list[tuple[str, str, int, str]]:
-    """Return the pairs of different classes with the most samples."""
-    names = [line_of(shown, first, value) for value in found.classes]
-    wrong = found.counts * (1 - np.eye(len(names), dtype=np.int64))
+def _worst(counts: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return the rows and columns of the pairs of different classes with the most samples."""
+    wrong = counts * (1 - np.eye(len(counts), dtype=np.int64))
     rows, columns = np.nonzero(wrong)
     order = np.argsort(-wrong[rows, columns], kind="stable")[:_WORST]
-    return [
-        (names[row], names[column], *_cell(found, first, second, row, column))
-        for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True)
-    ]
+    return list(zip(rows[order].tolist(), columns[order].tolist(), strict=True))

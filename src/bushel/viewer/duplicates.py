@@ -40,11 +40,6 @@ class Groups:
         """Number of samples in groups."""
         return len(self.positions)
 
-    @property
-    def nbytes(self) -> int:
-        """Size of its arrays in bytes."""
-        return self.positions.nbytes + self.starts.nbytes + self.lengths.nbytes
-
     def __len__(self) -> int:
         return len(self.lengths)
 

@@ -14,7 +14,7 @@ from bushel.viewer.pictures import picture_of, side_for
 from bushel.viewer.rows import MOST_ROWS, add_columns, rows_of, window_text
 from bushel.viewer.sample_page import sample_fields
 from bushel.viewer.selection import Query, select
-from bushel.viewer.shelf import LIKE, Shown, plain_text
+from bushel.viewer.shelf import Shown, plain_text
 from bushel.viewer.site import Pages, Site, as_json_answer, at, bytes_answer, number_in, redirect
 from bushel.viewer.tracks import is_played
 
@@ -54,7 +54,6 @@ class SamplePages(Pages):
             info=shown.dataset.info,
             columns=columns,
             overlaid=overlays["picture"] is not None,
-            likeness=_likeness(Query.of(request.query_params)),
             measured=self._site.shelf.measured_columns(shown),
             start=json.dumps(start),
             usual="table" if is_table and not pictures else "grid",
@@ -166,12 +165,6 @@ class SamplePages(Pages):
         if values is None or element >= len(values):
             raise KeyError("this sample has no such value")
         return values[element]
-
-
-def _likeness(query: Query) -> str:
-    """Return the column of likenesses to one sample that a query sorts by; empty if it sorts by another."""
-    name = query.sort.removeprefix("-")
-    return name if name.startswith(LIKE) else ""
 
 
 def _overlay_names(site: Site, shown: Shown) -> dict[str, Any]:

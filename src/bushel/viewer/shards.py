@@ -134,7 +134,6 @@ class ShardBox:
     name: str  # path of the first file of the first shard
     samples: int
     bytes: int  # bytes of all files
-    fill: int  # share of the largest box's bytes, in percent
     first: int  # position of its first sample
     container: str  # name of the container
     state: str  # see `state_of_shard`; `damaged` if its structure is
@@ -158,30 +157,18 @@ def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
         samples = sum(shard.samples for shard in group)
         note = ""
         if damages:
+            state = "damaged"
             note = plain_text(f"{damages[0].error.message}: {damages[0].describe()}")
         # of a dataset that is joined to the first one
         first = int(starts[number]) if number < len(starts) - 1 else 0
         name = plain_text(str(group[0].path(0)))
         if len(paths) > 1:
             name += f" and {len(paths) - 1:,} more"
-        facts = (samples, size, first, group[0].container, "damaged" if damages else state, note)
-        boxes.append((number, len(group), name, facts))
-    largest = max((facts[1] for *_, facts in boxes), default=1) or 1
-    return [
-        ShardBox(
-            number,
-            count,
-            name,
-            samples,
-            size,
-            max(4, round(100 * size / largest)),
-            first,
-            container,
-            state,
-            note,
+        container = group[0].container
+        boxes.append(
+            ShardBox(number, len(group), name, samples, size, first, container, state, note)
         )
-        for number, count, name, (samples, size, first, container, state, note) in boxes
-    ]
+    return boxes
 
 
 class ShardPages(Pages):
@@ -205,6 +192,7 @@ class ShardPages(Pages):
             here="shards",
             info=shown.dataset.info,
             boxes=boxes,
+            largest=max((box.bytes for box in boxes), default=1) or 1,
             listed=boxes[:_LISTED],
             whole=whole,
             run=run.summary(shown),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -83,7 +82,7 @@ class TagPages(Pages):
 
     @at("/api/{d:int}/export")
     def export(self, request: Any) -> Any:
-        """The selected samples as keys, as CSV, as JSON lines, or as a line of Python."""
+        """The selected samples as keys, as CSV, or as a line of Python."""
         from starlette.responses import StreamingResponse
 
         shown, parameters = self._site.shown(request), request.query_params
@@ -158,16 +157,7 @@ def _as_csv(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]:
         yield text.getvalue().encode()
 
 
-def _as_jsonl(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]:
-    for part in _parts(selection):
-        yield "".join(
-            json.dumps({"position": i, "key": key, "tags": names}) + "\n"
-            for i, key, names in _tagged(site, shown, part)
-        ).encode()
-
-
 _FORMS = {
     "keys": ("selection.txt", "text/plain; charset=utf-8", _as_keys),
     "table": ("selection.csv", "text/csv; charset=utf-8", _as_csv),
-    "lines": ("selection.jsonl", "application/jsonl; charset=utf-8", _as_jsonl),
 }

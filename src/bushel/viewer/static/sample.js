@@ -19,6 +19,7 @@ for (const button of document.querySelectorAll(".hexer")) {
   let start = 0;
   button.addEventListener("click", async () => {
     box.hidden = false;
+    box.classList.add("loaded");
     const answer = await fetch(button.dataset.url, { headers: { range: `bytes=${start}-${start + PART - 1}` } });
     if (!answer.ok) { button.hidden = true; if (answer.status !== 416) box.textContent = (await answer.json()).error; return; }
     const bytes = new Uint8Array(await answer.arrayBuffer());
