@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +22,7 @@ import bushel
 from bushel._runtime.shuffle import make_order
 from bushel.codecs import get_codec
 from bushel.errors import StateError, TooManyErrors
+from bushel.storage import publish
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,6 +31,31 @@ Generation = Literal["B", "C"] | None
 
 def noted(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@each_format
+def test_a_run_goes_on_where_an_error_kept_files_from_getting_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, container: str, generation: Generation
+) -> None:
+    photos = image_folder(tmp_path / "photos", 6)
+    whole = bushel.pack(photos, tmp_path / "whole", container=container, generation=generation)
+    swap = publish._swap
+    for most in (1, 3):
+        moved, target = list[str](), tmp_path / f"out{most}"
+
+        def first_ones(staged: Path, place: Path, old: Path, moved: list[str] = moved, most: int = most) -> None:
+            if len(moved) == most:
+                raise OSError(errno.EIO, "Input/output error", str(place))
+            moved.append(place.name)
+            swap(staged, place, old)
+
+        monkeypatch.setattr(publish, "_swap", first_ones)
+        with suppress(OSError):  # if there are so many files
+            bushel.pack(photos, target, container=container, generation=generation)
+        monkeypatch.setattr(publish, "_swap", swap)
+        done = bushel.pack(photos, target, container=container, generation=generation, mode="resume")
+        assert done.kept + done.samples == whole.samples
+        assert bushel.diff(bushel.open(tmp_path / "whole"), bushel.open(target)).same
 
 
 class TestErrors:

@@ -278,6 +278,20 @@ def test_a_state_between_two_calls(tmp_path: Path) -> None:
         other.load_state_dict(state, allow_removed=True)
 
 
+def test_a_state_from_before_an_erasure_says_why_it_cannot_go_on(tmp_path: Path) -> None:
+    path = write(tmp_path / "data")
+    loader = bushel.Loader(bushel.open(path), 4, shuffle=True)
+    state = loader.state_dict()
+    bushel.remove(path, keys=["k05", "k06"], reason="opt-out")
+    between = bushel.Loader(bushel.open(path), 4, shuffle=True).state_dict()
+    bushel.erase(path)
+    after = bushel.Loader(bushel.open(path), 4, shuffle=True)
+    for earlier in (state, between):
+        with pytest.raises(bushel.errors.StateError, match=r"erased \(2 are not stored any more\).*without the state"):
+            after.load_state_dict(earlier, allow_removed=True, allow_appended=True)
+    after.load_state_dict(after.state_dict())
+
+
 # The list
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 import pytest
+from tests.containers.read_in_place import copy
 from tests.formats import each_format
 from tests.integrity.small import key, overwrite, reading, write
 
@@ -42,6 +44,53 @@ def test_a_value_that_changed_is_named(tmp_path: Path, container: str, generatio
         assert found == {("checksum", key(2), "image")}
         assert report.verdict == "1 problem"
         assert report.problems[0].offset == offset
+
+
+def in_bag(folder: Path) -> Path:
+    with bushel.Writer(folder, {"label": "int", "note": "utf8"}, container="bag", shard_samples=3, sync=False) as out:
+        for number in range(6):
+            out.append({"label": number, "note": f"note {number}"}, key=key(number))
+    return folder / "000001/spec.json"
+
+
+def in_mds(folder: Path) -> Path:
+    bushel.index(copy("mds-plain", folder.parent, folder.name))
+    return folder / "index.json"
+
+
+def in_litdata(folder: Path) -> Path:
+    bushel.index(copy("litdata-plain", folder.parent, folder.name))
+    return folder / "index.json"
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["with its index", "without"])
+@pytest.mark.parametrize(
+    ("make", "field", "was", "is_now"),
+    [
+        (in_bag, "label", "int", "u64"),
+        (in_bag, "label", "int", "bytes"),
+        (in_bag, "label", "int", "float"),
+        (in_mds, "label", "int", "uint32"),
+        (in_mds, "caption", "str", "bytes"),
+        (in_litdata, "caption", "str", "bytes"),
+        (in_litdata, "label", "int", "float"),
+    ],
+)
+def test_a_type_that_changed_in_the_files_is_named(
+    make: Callable[[Path], Path], field: str, was: str, is_now: str, lost: bool, tmp_path: Path
+) -> None:
+    """No value differs, and `open` gives others: 1.5 for 1, or bytes for a text."""
+    file = make(tmp_path / "data")
+    assert bushel.verify(tmp_path / "data").verdict == "ok"
+    file.write_text(file.read_text().replace(f'"{was}"', f'"{is_now}"'))
+    if lost:
+        for sidecar in (tmp_path / "data").rglob("*.safetensors"):
+            sidecar.unlink()
+    problems = [problem for problem in bushel.verify(tmp_path / "data").problems if not problem.warning]
+    assert ("index", field) in [(problem.kind, problem.field) for problem in problems]
+    assert all("restore them, or accept the new type with `bushel index`" in each.message for each in problems)
+    bushel.index(tmp_path / "data")
+    assert bushel.verify(tmp_path / "data").verdict == "ok"
 
 
 @each_format

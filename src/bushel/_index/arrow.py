@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.key_lookup import IndexedShard
-from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel.errors import needed_by
 from bushel.spec import KEY
@@ -115,7 +114,7 @@ def _column(pa: Any, shard: IndexedShard, column: FieldExtents) -> Any:
     """Return a struct per sample for a plain field, and a list of structs per sample for a sequence field."""
     rows = column.rows
     missing: npt.NDArray[np.bool_] = column.length == MISSING
-    number, offset = in_one_piece(shard.index, column)
+    number, offset = shard.index.in_one_piece(column)
     files = [str(shard.path(number_of_file)) for number_of_file in range(len(shard.index.files))]
     if column.crc32 is None:
         crc32 = pa.nulls(rows, pa.uint32())

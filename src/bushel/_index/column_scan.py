@@ -26,10 +26,8 @@ from bushel._index.column_names import (
 )
 from bushel._index.columns import LONGEST_TEXT, Column, numbers, of_texts
 from bushel._index.object_columns import of_array, of_objects, reader_of
-from bushel._index.one_piece import in_one_piece
+from bushel._index.scans import each_chunk, present_rows
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._index.text_lengths import lengths_of_texts
-from bushel._index.value_scan import each_chunk, present_rows
 from bushel._runtime.arrays import I32, I64, U8, offsets_of
 from bushel._runtime.threads import cpu_count
 from bushel.codecs import get_codec
@@ -40,6 +38,8 @@ from bushel.spec import Spec
 from bushel.storage import Extents, File, gather, read_many
 
 _HEAD = 1 << 16  # bytes of a remote image that are read first
+DAMAGED = -1
+"""The number of characters of bytes that are not UTF-8."""
 _FORMATS = {1: "jpeg", 2: "png"}  # formats as `kernels.image_headers` numbers them
 # writers record texts that have at most this many bytes on average: names, not captions
 _USUAL_TEXT = 32
@@ -151,7 +151,7 @@ class _Scan:
     def __init__(self, column: FieldExtents, index: ShardIndex, files: ValueFiles) -> None:
         self._column, self._file = column, files.file_of(column.file)
         self._recorded = files.recorded.get(column.field.name)
-        number, self._offset = in_one_piece(index, column)
+        number, self._offset = index.in_one_piece(column)
         self._mapped, self._whole = self._file, np.full(column.rows, False)
         if index.blocks_of(column.file) is None:
             self._whole = column.length != MISSING
@@ -386,3 +386,38 @@ class _Scan:
         else:
             length = np.minimum(column.length[rows], head)
         return read_many([self._file], Extents(0, column.offset[rows], length))
+
+
+# Characters of texts
+
+
+def characters_of(data: bytes | bytearray | memoryview) -> int:
+    """Return the number of characters of a text; `DAMAGED` if it is not UTF-8."""
+    try:
+        return len(str(data, "utf-8"))
+    except UnicodeDecodeError:
+        return DAMAGED
+
+
+def lengths_of_texts(text: U8, offsets: I64) -> I64:
+    """Return int64[texts], the number of characters of each text; `DAMAGED` for those that are not UTF-8.
+
+    Args:
+        text: uint8[bytes], the texts in UTF-8.
+        offsets: int64[texts + 1] into `text`.
+    """
+    first, last = int(offsets[0]), int(offsets[-1])
+    content, ends = text[first:last], offsets - first
+    if len(content) == 0:
+        return np.zeros(len(ends) - 1, np.int64)
+    if int(content.max()) < 0x80:
+        return np.diff(ends)
+    begins = (content & 0xC0) != 0x80  # the first byte of a character
+    whole = characters_of(content.data) != DAMAGED and bool(
+        begins[ends[:-1][ends[:-1] < len(content)]].all()
+    )
+    if not whole:
+        pairs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+        return np.array([characters_of(content[a:b].data) for a, b in pairs], np.int64)
+    before = offsets_of(begins)
+    return before[ends[1:]] - before[ends[:-1]]

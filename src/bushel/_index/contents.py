@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from bushel._index.column_names import usual_columns
 from bushel._index.column_scan import ColumnRequest, ValueFiles, add_columns
-from bushel._index.scans import FRAMES, SEEK_TABLES, SEGMENTS, has_pyav
+from bushel._index.scans import FRAMES, SEEK_TABLES, SEGMENTS, Scanned, has_pyav, scanned_in
 from bushel._index.table import ShardIndex
-from bushel._index.value_scan import Scanned, scanned_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from bushel._index.file_spec import asked_for
 from bushel._index.table import MISSING, FieldExtents, FileStamp, ShardIndex
 from bushel._runtime.arrays import I64, U64, Bools, ranges
+from bushel.codecs.registry import asked_for
 from bushel.spec import Field
 from bushel.storage.base import FROM_TAG
 

@@ -87,19 +87,26 @@ class Comparison:
                 )
 
 
-def checked(index: ShardIndex, path: str) -> ShardIndex:
-    """Return a stored table whose arrays can be trusted, with its table of keys made again.
+def with_sound_keys(index: ShardIndex, path: str, built: Keys | None = None) -> ShardIndex:
+    """Return a stored table with its table of keys made again, or taken from the equal keys `built` of the files.
 
     Raises:
-        FormatError: It is damaged.
+        FormatError: Its keys are damaged.
     """
-    index.check(path)
-    if index.keys is None:
+    stored = index.keys
+    if stored is None:
         return index
+    if built is not None and same_keys(stored, built):
+        return replace(index, keys=built)
     try:
-        return replace(index, keys=Keys.build(index.keys.text, index.keys.offsets))
+        return replace(index, keys=Keys.build(stored.text, stored.offsets))
     except ValueError as error:
         raise FormatError(f"the index is damaged: {error}", file=path) from error
+
+
+def same_keys(one: Keys, other: Keys) -> bool:
+    """Return whether two tables have the same keys in the same order."""
+    return np.array_equal(one.offsets, other.offsets) and np.array_equal(one.text, other.text)
 
 
 def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:

@@ -10,7 +10,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.clip_frames import ARRAYS
-from bushel._index.file_spec import asked_for
 from bushel._index.identity import table_digest
 from bushel._index.line_arrays import KeptLines, LineArray
 from bushel._index.named_arrays import head_of, in_order, pieces_of
@@ -27,6 +26,7 @@ from bushel._index.sidecar import (
     sealed,
 )
 from bushel._index.table import FieldExtents, ShardIndex
+from bushel.codecs.registry import asked_for
 from bushel.errors import UnsupportedError
 from bushel.kernels import crc32
 from bushel.storage import AnyPath, create_whole, replacing, write_whole

@@ -18,9 +18,8 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from bushel._index.class_names import Labels, check_labels
-from bushel._index.file_spec import spec_from_file
 from bushel._index.named_arrays import encode, parse, whole_crc32
-from bushel._index.sidecar import DAMAGES
+from bushel._index.sidecar import DAMAGES, spec_from_file
 from bushel._index.table import FileStamp
 from bushel._runtime.arrays import I64, U8, joined
 from bushel.errors import SpecError

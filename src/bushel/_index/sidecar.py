@@ -66,19 +66,10 @@ _MEND_MANIFEST = (
 )
 DTYPES: "dict[str, np.dtype[Any]]" = {
     kind: np.dtype(name)
-    for kind, name in (
-        ("U64", "<u8"),
-        ("I64", "<i8"),
-        ("F64", "<f8"),
-        ("F32", "<f4"),
-        ("U32", "<u4"),
-        ("I32", "<i4"),
-        ("F16", "<f2"),
-        ("U16", "<u2"),
-        ("I16", "<i2"),
-        ("I8", "i1"),
-        ("U8", "u1"),
-        ("BOOL", "?"),
+    for kind, name in zip(
+        ("U64", "I64", "F64", "F32", "U32", "I32", "F16", "U16", "I16", "I8", "U8", "BOOL"),
+        ("<u8", "<i8", "<f8", "<f4", "<u4", "<i4", "<f2", "<u2", "<i2", "i1", "u1", "?"),
+        strict=True,
     )
 }
 """The types of arrays by their names in safetensors, in the order of a file."""
@@ -359,10 +350,7 @@ def _column(
 ) -> FieldExtents:
     name, starts, absent = entry.name, None, None
     rows = samples
-    if from_file(field.codec) != field.codec:
-        from bushel._index.file_spec import without_code
-
-        field = without_code(field)
+    field = without_code(field)
     if entry.lines is not msgspec.UNSET:
         if lines is None:
             raise _damaged(_NO_LINES, arrays.path)
@@ -474,6 +462,28 @@ def _labels(labels: Mapping[str, list[str]], path: AnyPath) -> Labels:
         return check_labels(labels)
     except SpecError as error:
         raise _damaged(f"not an index: {error}", path) from error
+
+
+def without_code(field: Field) -> Field:
+    """Return a field as a file may declare it: with `from_file` of its codec."""
+    codec = from_file(field.codec)
+    if codec == field.codec:
+        return field
+    return Field(field.name, codec, field.sequence)
+
+
+def spec_from_file(spec: Mapping[str, str]) -> Spec:
+    """Parse a spec from a file.
+
+    Raises:
+        SpecError: It is malformed.
+
+    Examples:
+        >>> from bushel._index.sidecar import spec_from_file
+        >>> spec_from_file({"notes": "pickle[]"})["notes"].type
+        'stored(pickle)[]'
+    """
+    return {name: without_code(field) for name, field in parse_spec(spec).items()}
 
 
 @lru_cache(maxsize=64)

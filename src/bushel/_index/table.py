@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.class_names import Labels, labels_of_fields
-from bushel._runtime.arrays import I64, U8, U32, U64, Bools, joined, ranges
+from bushel._runtime.arrays import I32, I64, U8, U32, U64, Bools, joined, ranges
 from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field
@@ -443,6 +443,26 @@ class ShardIndex(Struct, frozen=True):
         if place is None:
             return Place(None, offset)
         return Place(*place)
+
+    def in_one_piece(self, extents: FieldExtents) -> tuple[I32, I64]:
+        """Return where the values of a field are that are uncompressed in one piece of a real file.
+
+        Returns:
+            file: int32[rows], number of the file, -1 for other values.
+            offset: int64[rows], bytes from its start; for other values as in `extents`.
+        """
+        blocks = self.blocks_of(extents.file)
+        if blocks is None:
+            return np.full(extents.rows, extents.file, np.int32), np.asarray(extents.offset)
+        if not len(blocks):
+            return np.full(extents.rows, -1, np.int32), np.asarray(extents.offset)
+        block = np.searchsorted(blocks.start, extents.offset, "right") - 1
+        block = np.clip(block, 0, len(blocks) - 1)
+        inside = extents.offset - blocks.start[block]
+        whole = (extents.length >= 0) & (inside >= 0) & blocks.is_stored(block)
+        whole &= extents.length <= blocks.sizes[block] - inside
+        file = np.where(whole, blocks.file[block], np.int32(-1))
+        return file, np.where(file >= 0, blocks.offset[block] + inside, extents.offset)
 
     def check(self, path: str) -> ShardIndex:
         """Refuse a table whose extents are not inside its files. Code above relies on this check.

@@ -13,11 +13,10 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from bushel._index.class_names import Labels, can_be_named, join_names, numbered, numbers_classes
-from bushel._index.file_spec import asked_for
 from bushel._kinds import IMAGES, kind_of
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer
-from bushel.codecs.registry import NUMBERS, content_codec
+from bushel.codecs.registry import NUMBERS, asked_for, content_codec
 from bushel.containers.base import Container, LayoutField
 from bushel.errors import CodecError, SpecError
 from bushel.jpeg import baseline, tile

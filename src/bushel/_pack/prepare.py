@@ -20,7 +20,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
 from bushel._index.class_names import Labels, check_labels, labels_of_fields
 from bushel._index.column_names import AUTO, known_column_of
-from bushel._index.value_scan import scanned_in
+from bushel._index.scans import scanned_in
 from bushel._pack.feeds import DatasetFeed, Feed, SourceFeed, StreamFeed
 from bushel._pack.field_plan import (
     ClassNumbers,

@@ -30,6 +30,7 @@ from bushel.containers.registry import read_only_ending, refuse_read_only
 from bushel.errors import FormatError, SpecError, StateError, UnsupportedError
 from bushel.spec import Spec, format_spec
 from bushel.storage import AnyPath, workplace, write_whole
+from bushel.storage.publish import recover
 
 
 class Target(Struct, frozen=True):
@@ -162,6 +163,15 @@ class Target(Struct, frozen=True):
     def unfinished_shards(self) -> list[Path]:
         """Return the staging folders that a killed writer of this target left on this machine."""
         return unfinished_shards(self.root, self.file)
+
+    def recover(self) -> None:
+        """Complete the local publications that an interrupted writer had begun, and remove other staged files.
+
+        The caller has the lock of the target.
+        """
+        for folder in self.unfinished_shards():
+            if isinstance(self.root, Path):
+                recover(self.root, folder)
 
     def check_mode(self, mode: str, *, exists: bool, incomplete: bool) -> None:
         """Check that a writer may start in this mode.
@@ -300,11 +310,15 @@ def _is_locked_only(path: AnyPath) -> bool:
 def known_labels(target: AnyPath, container: Container) -> Labels:
     """Return the names of classes of the dataset at a target, finished or not; empty if it has no classes.
 
+    The caller has its lock: what an interrupted writer was publishing is completed first.
+
     Raises:
         FileExistsError: The target holds a dataset of another container.
         SpecError: Its shards give different names to the same number.
     """
-    shards = Target.of(target, container).existing_shards()
+    place = Target.of(target, container)
+    place.recover()
+    shards = place.existing_shards()
     return join_labels(
         [(str(shard.path(0)), shard.labels) for shard in shards], union_of_fields(shards)
     )

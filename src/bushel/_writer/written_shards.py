@@ -35,7 +35,6 @@ from bushel.storage import (
 )
 from bushel.storage.lock import Lock
 from bushel.storage.names import try_remove_tree
-from bushel.storage.publish import recover
 
 
 class Marker:
@@ -211,10 +210,11 @@ class WrittenShards:
 
     def _recover(self, mode: Mode) -> None:
         """Complete the publication of a shard that a killed writer had begun, and remove other staged files."""
+        self.target.recover()
+        if isinstance(self._root, Path):
+            return
         for folder in self.target.unfinished_shards():
-            if isinstance(self._root, Path):
-                recover(self._root, folder)
-            elif mode == "resume":
+            if mode == "resume":
                 upload_again(self._root, folder)
             else:
                 try_remove_tree(folder)

@@ -488,3 +488,16 @@ def _guarded_decode(name: str, decode: Callable[..., Any], data: Buffer, *elemen
         raise codec_error(
             name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})"
         ) from error
+
+
+def asked_for(codec: str) -> str:
+    """Return the codec for callers who allow codecs that run code: `pickle` for `stored(pickle)`.
+
+    Examples:
+        >>> from bushel.codecs.registry import asked_for
+        >>> asked_for("stored(pickle)"), asked_for("jpg")
+        ('pickle', 'jpg')
+    """
+    while is_withheld(codec):
+        codec = codec[len("stored(") : -1]
+    return codec

@@ -9,15 +9,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from bushel._dataset.open.binding import stamp_of, stamps_of
-from bushel._dataset.open.caller_fields import CallerFields
+from bushel._dataset.open.caller_fields import CallerFields, listed_table
 from bushel._dataset.open.indexing import again
+from bushel._dataset.open.tables import StoredTable, build_table
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.identity import table_digest
 from bushel._index.table import Shard, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers import Container
-from bushel.errors import CodecError, FormatError, MissingPackageError
+from bushel.containers.base import ReadOptions
+from bushel.errors import CodecError, FormatError, MissingPackageError, SpecError
 from bushel.integrity.check_sums import (
     Damaged,
     check_changed,
@@ -32,7 +34,7 @@ from bushel.integrity.compare import (
 )
 from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings, Problem
-from bushel.integrity.shard_tables import recorded_table, table_of_files
+from bushel.integrity.shard_tables import recorded_table, table_of_files, with_checked_keys
 from bushel.kernels import ExtentError
 from bushel.spec import KEY
 from bushel.storage import File, open_file
@@ -86,8 +88,9 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
         found.add_error(missing)
         return Checked(found, None)
     recorded, fits = recorded_table(shard, found)
+    built, faults = table_of_files(container, shard, recorded, checks.pickle)
+    recorded = with_checked_keys(recorded, built, shard, found)
     kept, known = (recorded, None) if fits else (None, recorded)
-    built, faults = table_of_files(container, shard, recorded, checks.pickle, found)
     for fault in faults:
         found.add_error(fault)
     damaged: Damaged = set()
@@ -121,6 +124,8 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     if checks.checksums and kept is not None:
         _check_contents(container, shard, kept, built, damaged, found)
         _check_stamps(kept, files, found)
+    if kept is None:
+        _check_types(container, shard, known, checks.pickle, found)
     if checks.decode:
         _check_values(container, shard, index, checks, found)
     return Checked(found, index, checked, complete, described=kept is not None)
@@ -198,12 +203,37 @@ def _check_contents(
     _compare(container, shard, kept, content_differences(kept, now), damaged, found)
 
 
+def _check_types(
+    container: Container, shard: Shard, known: ShardIndex | None, pickle: bool, found: Findings
+) -> None:
+    """Report fields that get other types when the changed files are opened, if nothing else was found.
+
+    The index has the recorded types; without one, the manifest has them.
+    """
+    recorded = known or listed_table(container.name, shard)
+    if recorded is None or not found.only_warnings:
+        return
+    table = None if known is None else StoredTable(known, False, known.files)
+    try:
+        now = build_table(container.name, shard, ReadOptions(pickle=pickle), table)
+    except (FormatError, SpecError):  # no types at all
+        return
+    for name in recorded.fields.keys() & now.fields.keys():
+        was, is_now = (index.fields[name].field.type for index in (recorded, now))
+        if was != is_now:
+            message = (
+                f"its type is recorded as {was}, and is {is_now} in the files now: restore them,"
+                " or accept the new type with `bushel index`"
+            )
+            found.add(Problem(str(shard.path(0)), None, None, name, "index", message))
+
+
 def _check_stamps(kept: ShardIndex, files: Sequence[File], found: Findings) -> None:
     """Report files whose first or last bytes differ from the index, if nothing else was found.
 
     A byte that no value and no checksum covers was changed: of a header, or of a comment.
     """
-    if any(not problem.warning for problem, _ in found.problems):
+    if not found.only_warnings:
         return
     for stamp, file in zip(kept.files, files, strict=True):
         if stamp.crc32 is not None and stamp_of(file) != stamp.crc32:

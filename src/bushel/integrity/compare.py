@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.columns import BOOL, FLOAT, INT, TEXT, Column, Kind
+from bushel._index.matching import same_keys
 from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
 from bushel._runtime.arrays import I64, Bools
 from bushel.storage.blocks import Blocks
@@ -117,7 +118,7 @@ def _alike(kept: FieldExtents, built: FieldExtents | None) -> bool:
 def _key_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
     if kept.keys is None and built.keys is None:
         return
-    if kept.keys is not None and built.keys is not None and _same_keys(kept.keys, built.keys):
+    if kept.keys is not None and built.keys is not None and same_keys(kept.keys, built.keys):
         return
     for first in range(0, kept.samples, _CHUNK):
         rows = np.arange(first, min(first + _CHUNK, kept.samples), dtype=np.int64)
@@ -128,10 +129,6 @@ def _key_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference
                 yield Difference(
                     f"the files have the key {other!r}, but the index has {one!r}", sample=sample
                 )
-
-
-def _same_keys(one: Keys, other: Keys) -> bool:
-    return np.array_equal(one.offsets, other.offsets) and np.array_equal(one.text, other.text)
 
 
 def _take(keys: Keys | None, rows: I64) -> list[str]:
@@ -311,7 +308,7 @@ def column_rows(known: Column, found: Column) -> I64:
     Raises:
         ValueError: Arrays of a column contradict each other.
     """
-    if known.kind == found.kind == "text" and _same_arrays(known, found):
+    if known.kind == found.kind == "text" and same_arrays(known, found, _COLUMN_ARRAYS):
         return np.zeros(0, np.int64)
     parts = [np.zeros(0, np.int64)]
     for first in range(0, len(found), _ROWS_AT_ONCE):
@@ -320,14 +317,9 @@ def column_rows(known: Column, found: Column) -> I64:
     return np.concatenate(parts)
 
 
-def _same_arrays(known: Column, found: Column) -> bool:
-    """Return whether all arrays of two columns are equal."""
-    return all(
-        (recorded is None) == (now is None) and (recorded is None or np.array_equal(recorded, now))
-        for recorded, now in (
-            (getattr(known, name), getattr(found, name)) for name in _COLUMN_ARRAYS
-        )
-    )
+def same_arrays(known: object, found: object, names: Sequence[str]) -> bool:
+    """Return whether the arrays, or None, that two objects have under some names are equal."""
+    return all(np.array_equal(getattr(known, name), getattr(found, name)) for name in names)
 
 
 _COLUMN_ARRAYS = ("missing", "codes", "text", "offsets", "types")

@@ -9,7 +9,7 @@ from bushel._index.table import Keys
 from bushel._runtime.public import public
 from bushel.errors import CorruptError, FormatError
 
-Warning = Literal["stale", "unfinished", "declared", "unchecked"]
+Warning = Literal["stale", "unfinished", "unchecked"]
 Kind = Literal[
     "format",
     "missing",
@@ -42,8 +42,6 @@ Kind = Literal[
 - `decode`: stored bytes cannot be decoded;
 - `stale` (a warning): the files changed after they were indexed, and the index shows no difference;
 - `unfinished` (a warning): files of an interrupted write;
-- `declared` (a warning): the index has another type than the files, as `bushel index --spec` can
-  say;
 - `unchecked` (a warning): a part of the index cannot be made again, as a package is not installed.
 """
 
@@ -205,6 +203,11 @@ class Findings:
     # sample is named by its position in the dataset, which depends on the other shards
     problems: list[tuple[Problem, int | None]] = field(default_factory=list)
     more: int = 0  # number of problems that were not kept
+
+    @property
+    def only_warnings(self) -> bool:
+        """Whether nothing but warnings was found."""
+        return all(problem.warning for problem, _ in self.problems)
 
     def add(self, problem: Problem, sample: int | None = None) -> None:
         """Add a problem, unless it has been found before."""

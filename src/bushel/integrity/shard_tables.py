@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.open.binding import bind, stamps_of
 from bushel._dataset.open.caller_fields import CallerFields, has_declared
 from bushel._dataset.open.tables import staged_table
-from bushel._index.matching import checked
+from bushel._index.matching import with_sound_keys
 from bushel._index.sidecar import load_index
-from bushel._index.table import Keys, Shard, ShardIndex
+from bushel._index.table import Shard, ShardIndex
 from bushel.containers import Container
 from bushel.containers.base import ReadOptions
 from bushel.containers.recover_shard import recover_shard
 from bushel.errors import FormatError, SpecError
-from bushel.integrity.problems import Findings, Problem
+from bushel.integrity.compare import same_arrays
+from bushel.integrity.problems import Findings
 from bushel.spec import Field, Spec
 
 
 def recorded_table(shard: Shard, found: Findings) -> tuple[ShardIndex | None, bool]:
-    """Return the undamaged table of the sidecar, and whether it describes the files as they are now.
+    """Return the table of the sidecar, and whether it describes the files as they are now.
 
-    Its files have their times of now if it does. `found` gets the damage of the sidecar.
+    Its files have their times of now if it does. Its keys are to be checked (`with_checked_keys`).
+    `found` gets the damage of the sidecar.
     """
     try:
-        stored = load_index(shard.sidecar, check=True)
-        index = checked(stored, str(shard.sidecar))
+        index = load_index(shard.sidecar, check=True).check(str(shard.sidecar))
     except FileNotFoundError:
         return None, False
     except FormatError as error:
         found.add_error(error, "index")
         return None, False
-    if stored.keys is not None and not _finds_same(stored.keys, index.keys):
-        message = "the table for key lookup is damaged; delete this file and run `bushel index`"
-        found.add_file(shard.sidecar, "index", message)
     try:
         files = bind(index.files, stamps_of(shard), shard)
     except FormatError:  # a file is missing
@@ -47,23 +44,33 @@ def recorded_table(shard: Shard, found: Findings) -> tuple[ShardIndex | None, bo
     return staged.index, True
 
 
-def _finds_same(stored: Keys, built: Keys | None) -> bool:
-    """Return whether two tables of the same keys find the same samples."""
-    return (
-        built is not None
-        and np.array_equal(stored.hashes, built.hashes)
-        and np.array_equal(stored.order, built.order)
-    )
+def with_checked_keys(
+    recorded: ShardIndex | None, built: ShardIndex | None, shard: Shard, found: Findings
+) -> ShardIndex | None:
+    """Return a recorded table with a sound table of keys; None if its keys are damaged.
+
+    The table `built` of the files gives its own if the keys are the same. `found` gets the damage.
+    """
+    if recorded is None or recorded.keys is None:
+        return recorded
+    try:
+        keys_of_files = None if built is None else built.keys
+        index = with_sound_keys(recorded, str(shard.sidecar), keys_of_files)
+    except FormatError as error:
+        found.add_error(error, "index")
+        return None
+    if not same_arrays(recorded.keys, index.keys, ("hashes", "order")):
+        message = "the table for key lookup is damaged; delete this file and run `bushel index`"
+        found.add_file(shard.sidecar, "index", message)
+    return index
 
 
 def table_of_files(
-    container: Container, shard: Shard, recorded: ShardIndex | None, pickle: bool, found: Findings
+    container: Container, shard: Shard, recorded: ShardIndex | None, pickle: bool
 ) -> tuple[ShardIndex | None, list[FormatError]]:
     """Return the table that `bushel index` would make of the files, and the faults of these.
 
-    It has the recorded names and types if these fit. Types that the files themselves have are
-    preferred: a recorded type that differs from them was declared by a user, or is damaged; `found`
-    gets a warning.
+    It has the recorded names and types if these fit, which a user may have declared.
     """
     built, error = None, None
     # a file that names no fields is read once, with the recorded ones
@@ -89,10 +96,8 @@ def table_of_files(
             if lacks_fields:
                 built, error = _own_table(container, shard, pickle)
         else:
-            if built is None:
-                built = declared
-            else:
-                built = _declared(shard, recorded, declared, built, found)
+            names = declared.labels or (built or declared).labels
+            built = replace(declared, labels=names)
     if built is not None:
         return built, container.faults(shard)
     if not isinstance(error, FormatError):
@@ -117,28 +122,6 @@ def _types_of(index: ShardIndex) -> dict[str, tuple[Field, str]]:
     return {name: (column.field, column.codec) for name, column in index.fields.items()}
 
 
-def _declared(
-    shard: Shard, recorded: ShardIndex, declared: ShardIndex, built: ShardIndex, found: Findings
-) -> ShardIndex:
-    """Return the table with declared types, and warn of those that differ from what the files say themselves."""
-    for name, column in recorded.fields.items():
-        other = built.fields.get(name)
-        if other is not None and not _can_be(other.field.codec, column.field.codec):
-            message = (
-                f"the index declares the type {column.field.type}, but the files say"
-                f" {other.field.type}"
-            )
-            found.add(Problem(str(shard.path(0)), None, None, name, "declared", message))
-    if declared.labels:
-        return declared
-    return replace(declared, labels=built.labels)
-
-
 def spec_of(index: ShardIndex) -> Spec:
     """Return the fields of a table by their names."""
     return {name: column.field for name, column in index.fields.items()}
-
-
-def _can_be(stored: str, declared: str) -> bool:
-    """Return whether the type that files tell may be another one: bytes tell nothing, and floats may be integers."""
-    return stored in ("bytes", declared) or (stored == "float" and declared in ("int", "uint"))

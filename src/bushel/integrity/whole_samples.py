@@ -29,7 +29,7 @@ from bushel.errors import BushelError, CorruptError, FormatError
 from bushel.integrity.compare import differences
 from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings, Problem
-from bushel.integrity.shard_tables import recorded_table, spec_of, table_of_files
+from bushel.integrity.shard_tables import recorded_table, spec_of, table_of_files, with_checked_keys
 from bushel.spec import KEY, parse_spec
 from bushel.storage import open_file
 
@@ -97,7 +97,7 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
     except FormatError as missing:
         built, faults = None, [missing]
     else:
-        built, faults = table_of_files(place.container, shard, kept, False, Findings(0))
+        built, faults = table_of_files(place.container, shard, kept, False)
     proven = kept is not None and (fresh or built is None or not any(differences(kept, built)))
     for fault in faults:
         if not (proven and isinstance(fault, CorruptError)):  # found again when the sample is read
@@ -211,7 +211,8 @@ def _labels(place: Place) -> Labels:
 
 def _table_with_checksums(shard: Shard) -> tuple[ShardIndex | None, bool]:
     """Return the recorded table if it has checksums, and whether the files are unchanged since it was made."""
-    index, fits = recorded_table(shard, Findings(0))
+    recorded, fits = recorded_table(shard, Findings(0))
+    index = with_checked_keys(recorded, None, shard, Findings(0))
     if index is None or any(column.crc32 is None for column in index.fields.values()):
         return None, False
     with suppress(FormatError):  # a file is missing; the extents in the others are still known

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.earlier import BeforeAppend, before_append, before_removal
 from bushel._runtime.scheduled import Scheduled, first_difference, scheduled_of
 from bushel.errors import StateError
@@ -167,6 +168,12 @@ def _continue(loader: Any, loaded: LoaderState) -> None:
         order = blocks_of_state(loaded.version, order)
     if loaded.fingerprint == loader._fingerprint:
         loaded = accept_future(loaded, order)
+    elif isinstance(loader.dataset, Dataset) and (erased := loader.dataset.info.removed_missing):
+        raise StateError(
+            "the state belongs to another dataset, or to this one before removed samples were"
+            f" erased ({erased:,} are not stored any more): its order has places for them, and"
+            " cannot be made again. Start without the state"
+        )
     loaded.check(version=order.version, fingerprint=loader._fingerprint)
     has_own_seeds = hasattr(order, "reseeded")
     if has_own_seeds:

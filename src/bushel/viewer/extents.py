@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import elements_of_window, reader_of, whole_position
-from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING
 from bushel.kernels import crc32
 
@@ -85,7 +84,7 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
     elif column.length[row] == MISSING:
         return None
     shard = reader.shards[group.number]
-    homes, _ = in_one_piece(group.index, column)
+    homes, _ = group.index.in_one_piece(column)
     values = []
     for at in rows:
         offset, length = int(column.offset[at]), max(int(column.length[at]), 0)

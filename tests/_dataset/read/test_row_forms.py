@@ -11,7 +11,7 @@ import pytest
 from tests._dataset.views.counted import counted
 
 import bushel
-from bushel._index.row_forms import RowForms
+from bushel._index.part_plan import RowForms
 from bushel.codecs import get_codec
 from bushel.codecs.parts import RowForm
 from bushel.loader.read.batch_reader import BatchReader

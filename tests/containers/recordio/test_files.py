@@ -36,7 +36,6 @@ from tests.containers.recordio.by_hand import (
 )
 from tests.containers.writing import Sample, stored_samples, write_shard
 
-from bushel._index.one_piece import in_one_piece
 from bushel._index.table import Shard
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, WriteOptions
@@ -61,7 +60,7 @@ class TestReading:
             table = index(tmp_path, b"".join(records), idx if with_idx else None, checksums=checksums)
             [shard] = CONTAINER.shards(tmp_path / "x.rec") or []
             assert stored_samples(shard, table) == positions(plain(*SPLIT))
-            homes, _ = in_one_piece(table, table.fields["data"])
+            homes, _ = table.in_one_piece(table.fields["data"])
             assert np.flatnonzero(homes < 0).tolist() == [
                 2,
                 3,

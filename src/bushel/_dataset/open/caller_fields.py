@@ -18,11 +18,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import manifest_path
-from bushel._index.file_spec import spec_from_file
-from bushel._index.sidecar import Manifest, find_manifest
+from bushel._index.sidecar import Manifest, find_manifest, spec_from_file, without_code
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._runtime.log import log_info
-from bushel.codecs.registry import from_file, get_codec, is_withheld
+from bushel.codecs.registry import asked_for, from_file, get_codec, is_withheld
 from bushel.containers import get_container, writable_containers
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.errors import FormatError, SpecError, UntrustedWarning
@@ -54,8 +53,6 @@ class CallerFields(Struct, frozen=True):
         """Return a field with the type with which it is read."""
         if (named := self.spec.get(known.name)) is not None:
             return named
-        from bushel._index.file_spec import asked_for, without_code
-
         if self.pickle:
             return replace(known, codec=asked_for(known.codec))
         return without_code(known)
@@ -94,8 +91,6 @@ class CallerFields(Struct, frozen=True):
         if stored.name not in self.spec:
             codec = from_file(extents.codec)
             if self.pickle:
-                from bushel._index.file_spec import asked_for
-
                 codec = asked_for(extents.codec)
         elif shown == stored:
             codec = extents.codec
@@ -195,8 +190,6 @@ NO_CALLER_FIELDS = CallerFields()
 
 def warn_withheld(fields: Iterable[Field], path: str) -> None:
     """Warn the caller of `bushel.open` if files name codecs that run code, which were not asked for."""
-    from bushel._index.file_spec import asked_for
-
     withheld = {
         stored.name: asked_for(stored.codec) for stored in fields if is_withheld(stored.codec)
     }

@@ -71,8 +71,10 @@ def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
     """
     if not shards:
         return None
-    if all(shard.root == shards[0].root for shard in shards):
-        return below(shards[0].beside, f"{shards[0].sidecars}/manifest.json", any_text=True)
+    first = shards[0]
+    if all(shard.root == first.root for shard in shards):
+        folder = first.shared if first.name.isdecimal() else first.sidecars
+        return below(first.beside, f"{folder}/manifest.json", any_text=True)
     above = above_parts(shards)
     if above is None:
         return None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel._dataset.open.archives import as_folders
@@ -47,11 +47,10 @@ from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.column_names import column_of, expanded, names_of
 from bushel._index.column_scan import ColumnRequest, ValueFiles
 from bushel._index.contents import Contents
-from bushel._index.file_spec import spec_from_file
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.scans import FRAMES, has_pyav
-from bushel._index.sidecar import find_manifest
+from bushel._index.sidecar import find_manifest, spec_from_file
 from bushel._index.table import Shard, ShardIndex
 from bushel._index.table_cache import keep_table
 from bushel._runtime.log import log_warning
@@ -65,7 +64,7 @@ from bushel.spec import Spec
 from bushel.storage import AnyLocation, AnyPath, AnySource, is_object, make_folder, sync_whole
 
 if TYPE_CHECKING:
-    from bushel._index.value_scan import Scanned
+    from bushel._index.scans import Scanned
 
 
 @public()

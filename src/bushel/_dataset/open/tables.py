@@ -281,10 +281,11 @@ def table_to_read(
 
 def accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
     """Return the new table of a shard, or raise if it would give up checksums of the old one."""
-    from bushel._index.matching import checked, compare_values, with_known_checksums
+    from bushel._index.matching import compare_values, with_known_checksums, with_sound_keys
 
     try:
-        stored = checked(table.index, str(shard.sidecar))
+        path = str(shard.sidecar)
+        stored = with_sound_keys(table.index.check(path), path)
     except FormatError as error:
         log_warning("%s; the checksums in it are not compared", error)
         return index

@@ -22,7 +22,7 @@ from bushel.kernels import ExtentError, read_samples
 from bushel.spec import KEY, Field
 
 if TYPE_CHECKING:
-    from bushel._index.row_forms import RowForms
+    from bushel._index.part_plan import RowForms
     from bushel.codecs.base import Outline
     from bushel.storage import File
 

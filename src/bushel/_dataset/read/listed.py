@@ -22,7 +22,6 @@ from bushel._dataset.open.remote_discovery import ListedFiles
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._dataset.read.shard_fields import labels_in, labels_of
 from bushel._dataset.read.shards import Listing, OpenShard, samples_of
-from bushel._index.file_spec import asked_for
 from bushel._index.saving import save_manifest
 from bushel._index.shard_list import (
     KEYED,
@@ -39,6 +38,7 @@ from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.log import log_info
 from bushel._runtime.threads import Result, Threads
+from bushel.codecs.registry import asked_for
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath, is_local
 

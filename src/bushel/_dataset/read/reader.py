@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from bushel._dataset.read.sides import Joined, Side
     from bushel._dataset.read.windows import Windows
     from bushel._index.elements import Elements, Group
+    from bushel._index.part_plan import RowForms
     from bushel._index.read_plan import Batch, ReadPlan
-    from bushel._index.row_forms import RowForms
     from bushel.codecs.base import Outline
     from bushel.storage import Extents, File
     from bushel.storage.fetch import Held

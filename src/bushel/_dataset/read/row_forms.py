@@ -14,8 +14,7 @@ import numpy as np
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.elements import Elements, Group, Ranges, at_place
-from bushel._index.part_plan import Forms
-from bushel._index.row_forms import RowForms
+from bushel._index.part_plan import Forms, RowForms
 from bushel._index.table import FieldExtents
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec

@@ -13,10 +13,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.builders import FieldBuilder, IndexBuilder
-from bushel._index.file_spec import asked_for
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
+from bushel.codecs.registry import asked_for
 from bushel.containers.bag.tables import encode_refs, encode_table, gapless
 from bushel.containers.base import (
     ColumnLimits,

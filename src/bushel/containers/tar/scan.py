@@ -21,7 +21,6 @@ from bushel.storage import ExtentError, File
 REGULAR = (0, ord("0"), ord("7"))
 """The types of members that are files."""
 _SPARSE = ord("S")
-_BLOCK, _TYPE = 512, 156
 _COMPRESSIONS = {
     b"\x1f\x8b": ("gzip", "rename it, so that its name ends in .tar.gz"),
     b"\x28\xb5\x2f\xfd": ("zstd", "rename it, so that its name ends in .tar.zst"),
@@ -31,8 +30,6 @@ _COMPRESSIONS = {
 }
 """First bytes of compressed files: the name of the compression, and advice."""
 _LONGEST_MAGIC = 6
-# bytes of a comment that the scanner takes, with its header and padding
-_LARGEST_COMMENT = (1 << 20) + 2 * _BLOCK
 _PIECE = 1 << 16  # members
 _WINDOW, _LARGEST = 1 << 18, 1 << 23
 """Bytes to read at once from files that are not mapped: at first, and where headers follow each other closely."""
@@ -73,10 +70,10 @@ def scan(file: File) -> TarMembers:
     return scan_part(file, 0, file.size)
 
 
-def pieces_of(file: File) -> Iterator[TarMembers]:
+def pieces_of(file: File, members: int = _PIECE) -> Iterator[TarMembers]:
     """Scan the headers of an archive in one pass, and yield the members piece by piece: at least one piece.
 
-    The last piece has the damage of the archive: see `damage`.
+    A piece has about as many `members`. The last piece has the damage of the archive: see `damage`.
 
     Raises:
         FormatError: The file shrank during the scan.
@@ -86,9 +83,9 @@ def pieces_of(file: File) -> Iterator[TarMembers]:
     try:
         while True:
             if isinstance(file, MappedFile):
-                yield scanner.read(file, _PIECE)
+                yield scanner.read(file, members)
             else:
-                while scanner.members < _PIECE and (window := scanner.next_window()) is not None:
+                while scanner.members < members and (window := scanner.next_window()) is not None:
                     scanner.feed(windows.read(*window))
                 yield scanner.take()
             if scanner.over:
@@ -151,10 +148,7 @@ def _compressed_with(file: File) -> tuple[str, str] | None:
 
 def first_comment(file: File) -> bytes:
     """Return the comment with which an archive begins; empty if it begins with a member."""
-    head = bytes(file.read(0, min(_BLOCK, file.size)))
-    if head[_TYPE : _TYPE + 1] != b"g" or len(head) < _BLOCK:
-        return b""
-    return kernels.scan_tar(bytes(file.read(0, min(_LARGEST_COMMENT, file.size)))).comment
+    return next(pieces_of(file, 1)).comment
 
 
 def fields_and_names(

@@ -25,7 +25,6 @@ from bushel._dataset.read.shards import OpenShard, kinds, union_of_fields
 from bushel._dataset.views.dataset import Dataset, Sample
 from bushel._dataset.views.inside import reader_and_selection, windows_of
 from bushel._index.elements import Group
-from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64
 from bushel.kernels import MappedFile, NumberTable
@@ -454,7 +453,7 @@ class NumberReader:
             home, offset, length = column.file, np.asarray(column.offset), np.asarray(column.length)
             # the kernel copies values that are one piece of a real file
             if shard.index.blocks_of(home) is not None:
-                homes, offset = in_one_piece(shard.index, column)
+                homes, offset = shard.index.in_one_piece(column)
                 if not (homes >= 0).any():
                     return None
                 home = int(homes[homes >= 0][0])
