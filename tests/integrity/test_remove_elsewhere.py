@@ -10,9 +10,34 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cli.running import run
 from tests.integrity.removed import COUNT, GONE, KEPT, keys, restore_all, write
+from tests.sources.folders import image_folder
 
 import bushel
+from bushel._dataset.open.locking import lock_run
+
+
+def test_parts_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    """Nobody removes samples while a process writes parts; between processes, lists hold for the finished dataset."""
+    photos, out = image_folder(tmp_path / "photos", 9), tmp_path / "out"
+    for number in (0, 1):
+        bushel.pack(photos, out, container="tar", parts=3, part=number)
+    gone = list(bushel.open(out, allow_incomplete=True).keys[:2])
+    with lock_run(out, single=False, run="another run"):
+        for place in (out, out / "part-00000"):
+            with pytest.raises(bushel.errors.InUseError):
+                bushel.remove(place, keys=gone, reason="opt-out")
+    with pytest.warns(bushel.errors.IncompleteWarning):
+        bushel.remove(out, keys=gone[:1], reason="above the parts")
+    bushel.remove(out / "part-00000", keys=gone[1:], reason="in a part")
+    bushel.pack(photos, out, container="tar", parts=3, part=2)
+    run("finish", out)
+    dataset = bushel.open(out)
+    assert len(dataset) == 7
+    assert not set(gone) & set(dataset.keys)
+    assert [done.reason for done in bushel.removals(out)] == ["above the parts", "in a part"]
+    assert bushel.verify(out).verdict == "ok"
 
 
 def test_granular(tmp_path: Path) -> None:
