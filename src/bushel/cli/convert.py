@@ -86,22 +86,13 @@ def command(
     run.parts.check()
     import bushel
     from bushel._dataset.open.open import open_any
-    from bushel.cli.output import progress_bar, resumable
+    from bushel.cli.output import resumable
 
     opened = open_any(
         chosen.files(source, ask=True), verify=True, **asdict(trust), view=changes.view
     )
-    quiet = shown.quiet or shown.as_json
-    with (
-        resumable(target),
-        progress_bar("converting", quiet=quiet, kind=run.writing.progress) as report,
-    ):
+    with resumable(target):
         result = bushel.convert(
-            opened,
-            target,
-            **changes.arguments(),
-            mode=mode,
-            progress=report,
-            **run.arguments(),
+            opened, target, **changes.arguments(), mode=mode, **run.arguments(shown)
         )
     tell_of_run(target, result, run.parts, shown)

@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel._dataset.views.dataset import Dataset, Sample
-from bushel.codecs import get_codec
-from bushel.codecs.extensions import tar_storage
 from bushel.codecs.registry import NUMBERS
-from bushel.errors import CodecError
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
@@ -145,7 +142,7 @@ def lines(
                 for name, value in sample.items()
                 if fields is None or name in fields or name == KEY
             }
-            yield readable(chosen, dataset.spec, partial(_decoded, spec=dataset.spec))
+            yield readable(chosen, dataset.spec, dataset.decode_sample)
         return
     stop = len(dataset) if number is None else min(len(dataset), start + number)
     labels = {
@@ -232,22 +229,3 @@ def _length(value: bytes | list[bytes]) -> int:
     if isinstance(value, list):
         return sum(map(len, value))
     return len(value)
-
-
-def _decoded(sample: Sample, spec: Mapping[str, str]) -> Sample:
-    values: Sample = {}
-    for name, stored in sample.items():
-        if name == KEY:
-            values[name] = stored
-            continue
-        decode = get_codec(tar_storage(spec[name].removesuffix("[]"))[1]).decode
-        try:
-            if isinstance(stored, list):
-                values[name] = [decode(element) for element in stored]
-            else:
-                values[name] = decode(stored)
-        except CodecError as error:
-            raise CodecError(
-                f"sample {sample[KEY]!r}, field {name!r}: {error}", **error.details
-            ) from error
-    return values

@@ -43,11 +43,10 @@ def command(
       bushel diff before/ after/ --all --json
     """
     import bushel
-    from bushel.cli.output import count, print_json, print_text, progress_bar
+    from bushel.cli.output import count, print_json, print_text
 
     with bushel.open(left) as before, bushel.open(right) as after:
-        with progress_bar("comparing", quiet=shown.quiet) as progress:
-            differences = bushel.diff(before, after, values=values, progress=progress)
+        differences = bushel.diff(before, after, values=values, progress=not shown.quiet)
         rows = list(_rows(differences, before, after, None if all_keys else _LISTED))
     if shown.as_json:
         print_json(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct
@@ -91,10 +92,10 @@ def command(
     import time
 
     import bushel
-    from bushel.cli.output import progress_bar
+    from bushel._runtime.progress import progress_bar
 
     started, read = time.monotonic(), 0
-    with progress_bar("indexing", quiet=shown.quiet) as show:
+    with nullcontext() if shown.quiet else progress_bar("indexing") as show:
 
         def progress(now: bushel.runs.Progress) -> None:
             nonlocal read

@@ -86,7 +86,7 @@ def command(
     result.check(how)
     import bushel
     from bushel._dataset.views.join import samples_in
-    from bushel.cli.output import print_json, print_text, progress_bar, say
+    from bushel.cli.output import print_json, print_text, say
 
     field, equals, partner_field = on.partition("=")
     others = list(others) if isinstance(others, Several) else [cast("str", others)]
@@ -104,8 +104,8 @@ def command(
     if result.keys is not None:
         _write_keys(joined, result.keys)
     if result.out is not None:
-        with progress_bar("writing", quiet=shown.quiet) as report:
-            bushel.convert(joined, result.out, container=result.container, progress=report)
+        shows = not shown.quiet
+        bushel.convert(joined, result.out, container=result.container, progress=shows)
     joins = joined.info.joins
     if shown.as_json:
         said = {"paths": [first, *others], "samples": len(joined), "fields": dict(joined.spec)}

@@ -16,7 +16,7 @@ from bushel._runtime.amounts import count, size
 from bushel.errors import naming
 
 if TYPE_CHECKING:
-    from bushel._runtime.progress import OnProgress, Progress
+    from bushel._runtime.progress import OnProgress, Progress, ShowProgress
 
 __all__ = [
     "STDOUT",
@@ -27,7 +27,7 @@ __all__ = [
     "print_csv",
     "print_json",
     "print_text",
-    "progress_bar",
+    "progress_of",
     "resumable",
     "say",
     "size",
@@ -96,33 +96,21 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
-@contextmanager
-def progress_bar(task: str, *, quiet: bool, kind: str = "bar") -> Iterator[OnProgress | None]:
-    """Show a progress bar on standard error while the block runs, if standard error is a terminal.
+def progress_of(kind: str, *, quiet: bool) -> ShowProgress:
+    """Return what a call gets as `progress=`.
 
     Args:
-        task: Description of the task, such as "packing".
-        quiet: Whether to show nothing.
         kind: `bar`; `json` for a line of JSON at a time, in a terminal or not; or `none`.
+        quiet: Whether to show no bar.
 
     Raises:
         BadParameter: The kind is unknown.
-
-    Yields:
-        A callback for `progress=`, or None if nothing is shown.
     """
-    if kind not in ("bar", "json", "none"):
-        raise click.BadParameter(f"{kind!r} is not bar, json or none", param_hint="--progress")
     if kind == "json":
-        yield _show_json(time.monotonic())
-        return
-    if quiet or kind == "none":
-        yield None
-        return
-    from bushel._runtime import progress
-
-    with progress.progress_bar(task) as report:
-        yield report
+        return _show_json(time.monotonic())
+    if kind not in ("bar", "none"):
+        raise click.BadParameter(f"{kind!r} is not bar, json or none", param_hint="--progress")
+    return kind == "bar" and not quiet
 
 
 def _show_json(started: float) -> OnProgress:

@@ -78,7 +78,7 @@ def command(
     from bushel._dataset.open.open import files_asked
     from bushel._pack import pack
     from bushel._pack.run_folder import planned_listing
-    from bushel.cli.output import progress_bar, resumable
+    from bushel.cli.output import resumable
     from bushel.sources.opening import kind_of
 
     options = reading.arguments()
@@ -93,7 +93,6 @@ def command(
         options["media"] = read
     change = None if framed or videos.clip else images.transforms()
     types = pairs(spec, "--spec")
-    quiet = shown.quiet or shown.as_json
     with resumable(target):
         listing = None
         if run.parts.parts is not None and not work.modes.overwrite:
@@ -101,17 +100,15 @@ def command(
         opened = _opened(files, kind, listing, options)
         if change is not None:
             types = {**image_types(opened, images.codec), **types}
-        with progress_bar("packing", quiet=quiet, kind=run.writing.progress) as report:
-            result = pack(
-                opened,
-                target,
-                spec=types,
-                transforms=change,
-                mode=mode,
-                processes=work.processes,
-                progress=report,
-                **run.arguments(),
-            )
+        result = pack(
+            opened,
+            target,
+            spec=types,
+            transforms=change,
+            mode=mode,
+            processes=work.processes,
+            **run.arguments(shown),
+        )
     tell_of_run(target, result, run.parts, shown)
 
 

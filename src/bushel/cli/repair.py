@@ -78,9 +78,9 @@ def command(
       bushel repair s3://bucket/train/ s3://bucket/fixed/ --engine ray
     """
     import bushel
-    from bushel.cli.output import print_json, print_text, progress_bar, resumable
+    from bushel.cli.output import print_json, print_text, resumable
 
-    with resumable(target), progress_bar("repairing", quiet=shown.quiet) as progress:
+    with resumable(target):
         result = bushel.repair(
             path,
             target,
@@ -89,7 +89,7 @@ def command(
             mode="resume" if resume else "create",
             max_problems=max_problems,
             **structs.asdict(running),
-            progress=progress,
+            progress=not shown.quiet,
         )
     if shown.as_json:
         print_json({"path": path, "target": target, "ok": result.ok, **asdict(result)})

@@ -207,13 +207,16 @@ class RunOptions(Struct, frozen=True):
     writing: WriteOptions
     parts: PartOptions
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self, shown: OutputOptions) -> dict[str, Any]:
         """Return the arguments of `bushel.pack` and `bushel.convert`.
 
         Raises:
-            BadParameter: As for `WriteOptions.arguments`.
+            BadParameter: As for `WriteOptions.arguments`; or the kind of progress is unknown.
         """
-        return {**self.writing.arguments(), **self.parts.arguments()}
+        from bushel.cli.output import progress_of
+
+        progress = progress_of(self.writing.progress, quiet=shown.quiet or shown.as_json)
+        return {**self.writing.arguments(), **self.parts.arguments(), "progress": progress}
 
 
 def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: OutputOptions) -> None:

@@ -61,18 +61,17 @@ def command(
     """
     import bushel
     from bushel.cli.messages import with_options
-    from bushel.cli.output import print_json, print_text, progress_bar
+    from bushel.cli.output import print_json, print_text
 
-    with progress_bar("verifying", quiet=shown.quiet) as progress:
-        result = bushel.verify(
-            chosen.files(path),
-            **{name: value for name, value in structs.asdict(checks).items() if value is not None},
-            container=chosen.container,
-            **structs.asdict(running),
-            pickle=pickle,
-            max_problems=max_problems,
-            progress=progress,
-        )
+    result = bushel.verify(
+        chosen.files(path),
+        **{name: value for name, value in structs.asdict(checks).items() if value is not None},
+        container=chosen.container,
+        **structs.asdict(running),
+        pickle=pickle,
+        max_problems=max_problems,
+        progress=not shown.quiet,
+    )
     if shown.as_json:
         more = {
             "ok": result.ok,
