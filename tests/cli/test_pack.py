@@ -137,7 +137,6 @@ def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
         (["--clip"], "it is for videos"),
         (["--rate", "3"], "it is for videos"),
         (["--kind", "list", "--exts", ".png"], "it is for images, files, videos"),
-        (["--kind", "kinetics"], "needs --root, the folder of its videos"),
         (["--kind", "videos", "--color", "0"], "videos take only"),
         (["--kind", "videos", "--images", "upright"], "videos take only"),
         (["--kind", "files", "--images", "upright"], "needs an image field, but the fields are data"),

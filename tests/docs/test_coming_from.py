@@ -42,7 +42,7 @@ def gulpio(root: Path) -> dict[str, Any]:
     pytest.importorskip("av")
     image_folder(root / "photos", 6)
     (root / "images.csv").write_text("class0/0000.jpg,a\nclass1/0001.jpg,b\n")
-    for name in ("clips/red/7.mp4", "videos/7/a.mp4", "webm/7.webm", "activitynet/v_x1.mp4"):
+    for name in ("clips/red/7.mp4", "videos/7/a.mp4", "webm/7.webm", "activitynet/x1.mp4"):
         clip(root / name, rate=24, levels=[10 * level for level in range(24)])
     clip(root / "kinetics/juggling/ab_000003_000013.mp4")
     (root / "list.json").write_text(json.dumps([{"id": "7", "template": "Pushing"}]))

@@ -97,7 +97,7 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def progress_of(kind: str, *, quiet: bool) -> ShowProgress:
-    """Return what a call gets as `progress=`.
+    """Return the `progress=` of a call.
 
     Args:
         kind: `bar`; `json` for a line of JSON at a time, in a terminal or not; or `none`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,21 +10,17 @@ from msgspec.structs import replace
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import ModeOptions, OutputOptions, Target, pairs
 from bushel.cli.packoptions import (
-    GULPIO_LAYOUTS,
     ImageOptions,
     SourceOptions,
     VideoOptions,
     check_options,
     given_options,
     image_types,
-    source_kinds,
 )
 from bushel.cli.runs import RunOptions, tell_of_run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bushel.sources import Source, Stream
+    pass
 
 
 class MediaOptions(Struct, frozen=True):
@@ -79,13 +75,13 @@ def command(
     from bushel._pack import pack
     from bushel._pack.run_folder import planned_listing
     from bushel.cli.output import resumable
-    from bushel.sources.opening import kind_of
+    from bushel.sources.opening import KINDS, kind_of, open_source
 
     options = reading.arguments()
     files = files_asked(source, reading.split)
     kind = reading.kind or kind_of(files, [*options, *given_options(videos)])
     framed = videos.framed(kind, resized=images.resize is not None or images.quality is not None)
-    if kind in source_kinds():
+    if kind in KINDS:
         options_of_source = given_options(replace(reading, kind=None), videos, images)
         options_of_source += [f"--images {name}" for name in run.writing.images or ()]
         check_options(kind, options_of_source, framed=framed)
@@ -97,7 +93,7 @@ def command(
         listing = None
         if run.parts.parts is not None and not work.modes.overwrite:
             listing = planned_listing(target)
-        opened = _opened(files, kind, listing, options)
+        opened = open_source(files, kind, listing=listing, **options)
         if change is not None:
             types = {**image_types(opened, images.codec), **types}
         result = pack(
@@ -110,17 +106,3 @@ def command(
             **run.arguments(shown),
         )
     tell_of_run(target, result, run.parts, shown)
-
-
-def _opened(
-    source: Any, kind: str, listing: Sequence[str] | None, options: dict[str, Any]
-) -> Source | Stream:
-    """Make the source of a kind. Only a folder takes a listing, and the layouts of GulpIO are lists."""
-    if kind in GULPIO_LAYOUTS:
-        from bushel.compat.gulpio2.layouts import LAYOUTS
-
-        opened: Source = LAYOUTS[kind](source, **options)
-        return opened
-    from bushel.sources import open_source
-
-    return open_source(source, kind, listing=listing, **options)

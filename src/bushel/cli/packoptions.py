@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from bushel.sources import Clip, Frames, Source, Stream
     from bushel.transforms.values import Transform
 
-GULPIO_LAYOUTS = ("20bn-json", "20bn-csv-webm", "20bn-csv-jpeg", "kinetics", "activitynet")
-"""The names of the layouts in `compat.gulpio2.layouts`, which is imported for them only."""
-_WITH_VIDEOS = ("videos", "table", *GULPIO_LAYOUTS)
+_WITH_VIDEOS = ("videos", "table")
 _KINDS: Mapping[str, Collection[str]] = {
-    "--root": ("list", "table", *GULPIO_LAYOUTS),
+    "--root": ("list", "table"),
     "--file": ("table",),
     "--columns": ("table",),
     "--exts": ("images", "files", "videos", "sounds"),
@@ -36,11 +34,10 @@ _OF_IMAGES = ("--center-crop", "--color", "--encoding", "--inter-method", "--ima
 _OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality")
 
 
-def source_kinds() -> Collection[str]:
-    """Return the names of the kinds of sources."""
+def _kinds() -> Collection[str]:
     from bushel.sources.opening import KINDS
 
-    return (*KINDS, *GULPIO_LAYOUTS)
+    return KINDS
 
 
 class SourceOptions(Struct, frozen=True):
@@ -50,9 +47,8 @@ class SourceOptions(Struct, frozen=True):
         str | None,
         Option(
             "images, videos, list, table, arrays or dataset, detected from SOURCE by"
-            " default; or files, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg,"
-            " kinetics, activitynet.",
-            values=source_kinds,
+            " default; or files.",
+            values=_kinds,
         ),
     ] = None
     root: Annotated[str | None, Option("Folder that the paths of a list are relative to.")] = None
@@ -166,11 +162,7 @@ class VideoOptions(Struct, frozen=True):
             resized: Whether an option changes the size or the quality of images.
         """
         sampled = self.frames or self.rate is not None or self.stride > 1
-        is_framed = (
-            kind in GULPIO_LAYOUTS
-            or (kind == "videos" and (sampled or resized))
-            or (kind == "table" and sampled)
-        )
+        is_framed = (kind == "videos" and (sampled or resized)) or (kind == "table" and sampled)
         return is_framed and not self.clip
 
     def media(self, *, framed: bool, images: ImageOptions) -> Clip | Frames | None:
@@ -222,10 +214,6 @@ def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
         if (framed or kind == "videos") and option in _OF_IMAGES:
             message = "videos take only --rate, --stride, --resize and --quality"
             raise click.BadParameter(message, param_hint=option)
-    if kind in GULPIO_LAYOUTS and "--root" not in given:
-        raise click.BadParameter(
-            f"a list of kind {kind} needs --root, the folder of its videos", param_hint="--root"
-        )
 
 
 def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:

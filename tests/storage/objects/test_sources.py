@@ -24,7 +24,6 @@ from bushel._pack.encoder import EncodedSample, Encoder
 from bushel._pack.feeds import SourceFeed
 from bushel._pack.field_plan import FieldPlan, Rewriting
 from bushel._runtime.progress import Progress
-from bushel.compat.gulpio2.layouts import twentybn_csv_jpeg
 from bushel.compat.mxnet.lists import find_images, write_lists
 from bushel.errors import FormatError, TooManyErrors, UnsupportedError
 from bushel.sources.files import walk
@@ -176,8 +175,12 @@ class TestLists:
     def test_folders_of_frames(self, buckets: Buckets, tmp_path: Path) -> None:
         files = {f"{video}/{frame:03d}.jpg": jpeg(frame) for video in "xy" for frame in range(4)}
         local, remote = both(tmp_path, files | {"l.csv": b"x;a\ny;b\n"})
-        here = twentybn_csv_jpeg(local / "l.csv", local)
-        there = twentybn_csv_jpeg(str(remote / "l.csv"), str(remote))
+        here, there = (
+            sources.Table(
+                f"{root}/l.csv", sources.Frames(), root=str(root), file="{id}", key="{id}", columns=["id", "label"]
+            )
+            for root in (local, remote)
+        )
         assert_same(here, there)
         assert there[1]["frames"] == [jpeg(frame) for frame in range(4)]
 
