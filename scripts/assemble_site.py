@@ -182,6 +182,15 @@ def pages() -> dict[str, str]:
     return {OUTSIDE.get(path, path.removeprefix("docs/")): path for path in sources}
 
 
+def titles() -> dict[str, str]:
+    """Return the titles of the pages that docstrings name, by their paths in the repository."""
+    return {
+        f"docs/{page}": f"[{title}](../{OUTSIDE.get(f'docs/{page}', page)})"
+        for section in SECTIONS.values()
+        for page, title in section.items()
+    }
+
+
 def _docs() -> list[Path]:
     return sorted((ROOT / "docs").glob("*.md"))
 
@@ -349,6 +358,12 @@ def _parsed(tree: ast.Module) -> Public:
     return Public(ast.get_docstring(tree) or "", groups, missing, (), first)
 
 
+def with_titles(text: str) -> str:
+    """Return a text of a docstring in which the pages that it names are links."""
+    known = titles()
+    return re.sub(r"(?<!`)docs/[\w-]+\.md", lambda name: known.get(name[0], name[0]), text)
+
+
 EXAMPLES = """\
 ??? note "The data of the examples"
     They run after `import bushel`, `import numpy as np`, `from pathlib import Path` and
@@ -364,7 +379,7 @@ def reference_of(module: str, public: Public) -> dict[str, str]:
 
     Names that only stand for types and numbers are on the page of the list.
     """
-    parts = [f"# {module}\n\n{public.summary}\n"]
+    parts = [f"# {module}\n\n{with_titles(public.summary)}\n"]
     pages = {}
     for title, names in public.groups.items():
         parts += [f"## {title}\n"] if names else []
@@ -372,7 +387,7 @@ def reference_of(module: str, public: Public) -> dict[str, str]:
             if title == VALUES:
                 parts.append(f"::: {module}.{name}\n")
                 continue
-            parts.append(f"- [`{name}`]({module}.{name}.md): {public.first_lines.get(name, '')}\n")
+            parts.append(f"- [`{name}`]({module}.{name}.md): {with_titles(public.first_lines.get(name, ''))}\n")
             pages[f"reference/{module}.{name}.md"] = f"# {name}\n\n::: {module}.{name}\n\n{EXAMPLES}"
     return {f"reference/{module}.md": "\n".join(parts), **pages}
 
@@ -549,10 +564,12 @@ inherited_members = true
 merge_init_into_class = true
 members_order = "source"
 separate_signature = true
+line_length = 72
+signature_crossrefs = true
 show_signature_annotations = true
 docstring_section_style = "list"
 filters = ["!^_"]
-extensions = [{{ "{links}" = {{ names = {names} }} }}]
+extensions = [{{ "{links}" = {{ names = {names}, titles = {titles} }} }}]
 """
 
 
@@ -597,6 +614,7 @@ def config_of(shown: Sequence[Any], entries: Mapping[str, str], repository: str)
         source=ROOT / "src",
         links=ROOT / "scripts/reference_links.py",
         names=_toml(entries),
+        titles=_toml(titles()),
     )
 
 

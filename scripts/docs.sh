@@ -4,9 +4,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 place=$PWD/.site
-if [ ! -x "$place/bin/zensical" ]; then
+if [ ! -x "$place/bin/ruff" ]; then  # it breaks long signatures into lines
     .venv/bin/python -m venv "$place"
-    "$place/bin/python" -m pip install --quiet --disable-pip-version-check "zensical>=0.0.70" "mkdocstrings-python>=2"
+    "$place/bin/python" -m pip install --quiet --disable-pip-version-check "zensical>=0.0.70" "mkdocstrings-python>=2" ruff
 fi
 .venv/bin/python scripts/assemble_site.py
 "$place/bin/zensical" build --clean --strict --config-file build/site-source/zensical.toml

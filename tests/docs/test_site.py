@@ -78,7 +78,15 @@ def test_docstrings_find_the_entries_of_the_names_that_they_mention(site: Any) -
     assert "open" not in entries  # which may be a parameter
     config = tomllib.loads(site.config_of([], entries, ""))["project"]
     [extension] = config["plugins"]["mkdocstrings"]["handlers"]["python"]["options"]["extensions"]
-    assert list(extension.values()) == [{"names": entries}]
+    assert list(extension.values()) == [{"names": entries, "titles": site.titles()}]
+
+
+def test_pages_that_docstrings_name_become_links(site: Any) -> None:
+    assert (
+        site.with_titles("see docs/removal.md and `docs/view.md`")
+        == "see [Remove samples](../removal.md) and `docs/view.md`"
+    )
+    assert site.titles()["docs/index.md"] == "[The index](../the-index.md)"
 
 
 def test_a_site_that_a_workflow_builds_knows_its_address_and_its_repository(site: Any) -> None:
