@@ -1,15 +1,17 @@
 """`gulpio2.adapters`: the abstract adapter, and the eight that GulpIO2 ships.
 
-The lists of 20BN, Kinetics and ActivityNet are read by `layouts`. Where an adapter has a
+Where an adapter has a
 `shm_dir_path`, it is accepted and not used, because frames are decoded in memory.
 """
 
 from __future__ import annotations
 
+import csv
 import glob
 import json
 import os
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +29,6 @@ from bushel.compat.gulpio2.file_adapters import (
     ImageListAdapter,
     VideoFolderAdapter,
 )
-from bushel.compat.gulpio2.layouts import kinetics_id, read_annotations, read_twentybn
 from bushel.compat.gulpio2.utils import ImageNotFound as ImageNotFound
 from bushel.compat.gulpio2.utils import burst_video_into_frames as burst_video_into_frames
 from bushel.compat.gulpio2.utils import (
@@ -38,6 +39,9 @@ from bushel.compat.gulpio2.utils import (
 )
 from bushel.compat.gulpio2.utils import resize_by_short_edge as resize_by_short_edge
 from bushel.compat.gulpio2.utils import temp_dir_for_bursting as temp_dir_for_bursting
+from bushel.errors import FormatError
+from bushel.sources import Row, parse_json, read_list, read_rows
+from bushel.storage import AnyPath, as_path
 
 __all__ = [
     "AbstractDatasetAdapter",
@@ -52,6 +56,10 @@ __all__ = [
     "VideoFolderAdapter",
     "video_frames",
 ]
+
+
+_CUT = re.compile(r"_\d{6}_\d{6}$")  # the first and last second, which Kinetics appends to the id
+Place = str | os.PathLike[str] | AnyPath
 
 
 class Custom20BNAdapterMixin:
@@ -334,3 +342,64 @@ class KineticsAdapter(_Videos):
             if whole in self.json_storage
             else os.path.splitext(os.path.basename(vid_file))[0].split("_00")[0]
         )
+
+
+def read_twentybn(path: Place) -> list[Row]:
+    r"""Return the rows of a 20BN list: JSON objects, or lines `id;label` (only the id in a test set).
+
+    Raises:
+        FormatError: The file is malformed.
+
+    Examples:
+        >>> from bushel.compat.gulpio2.adapters import read_twentybn
+        >>> _ = Path("list.csv").write_text("7;Pushing\n8;Pulling\n")
+        >>> read_twentybn("list.csv")
+        [{'id': '7', 'label': 'Pushing'}, {'id': '8', 'label': 'Pulling'}]
+    """
+    if as_path(path).name.lower().removesuffix(".gz").endswith((".json", ".jsonl")):
+        return read_rows(path)
+    lines = read_list(as_path(path)).replace("\r\n", "\n").split("\n")
+    return [
+        dict(zip(("id", "label"), row, strict=False))
+        for row in csv.reader(lines, delimiter=";")
+        if row
+    ]
+
+
+def read_annotations(path: Place, member: str | None = None) -> dict[str, Any]:
+    """Return the annotations of a JSON list by video id.
+
+    Args:
+        path: The list, gzipped or not.
+        member: The member of the JSON object that holds them, such as `database` in ActivityNet's.
+
+    Raises:
+        FormatError: The file is malformed.
+
+    Examples:
+        >>> from bushel.compat.gulpio2.adapters import read_annotations
+        >>> _ = Path("list.json").write_text('{"database": {"a": {"subset": "training", "annotations": []}}}')
+        >>> read_annotations("list.json", "database")
+        {'a': {'subset': 'training', 'annotations': []}}
+    """
+    content = parse_json(read_list(as_path(path)), str(path))
+    expected = (
+        "an object of videos by id"
+        if member is None
+        else f"an object with a {member!r}, videos by id"
+    )
+    videos = content.get(member) if isinstance(content, dict) and member is not None else content
+    if not isinstance(videos, dict):
+        raise FormatError(f"expected {expected}, found a {type(videos).__name__}", file=str(path))
+    return videos
+
+
+def kinetics_id(name: str) -> str:
+    """Return the video id in the name of a Kinetics file: `<id>_000010_000020.mp4`.
+
+    Examples:
+        >>> from bushel.compat.gulpio2.adapters import kinetics_id
+        >>> kinetics_id("ab_000003_000013.mp4")
+        'ab'
+    """
+    return _CUT.sub("", os.path.splitext(os.path.basename(name))[0])
