@@ -185,6 +185,23 @@ def test_what_cannot_be_used_is_left_out(tmp_path: Path, text: bytes, caplog: py
     assert sample == {"__key__": "a", "image.jpg": b"j", "label.cls": b"1"}
 
 
+def test_any_damage_of_a_description_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with bushel.Writer(
+        tmp_path / "x.tar", {"image": "jpg", "label": "int"}, labels={"label": ["cat", "dög"]}
+    ) as writer:
+        writer.append({"image": b"j", "label": 1}, key="a")
+    data = (tmp_path / "x.tar").read_bytes()
+    first = data.index(b"bushel-fields 1 ") + len("bushel-fields 1 ")
+    for at in range(first, data.index(b"\n", first)):
+        damaged = bytearray(data)
+        damaged[at] ^= 1
+        (tmp_path / "y.tar").write_bytes(damaged)
+        caplog.clear()
+        assert bushel.open(tmp_path / "y.tar", index="memory").spec == {"image.jpg": "jpg", "label.cls": "cls"}
+        assert "the comment that describes its fields is malformed" in caplog.text
+        assert not bushel.verify(tmp_path / "y.tar").ok
+
+
 def test_comments_of_other_programs_say_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "x.tar").write_bytes(commented(b"d3b07384d113edec49eaa6238ad5ff00", {"txt": b"j"}))
     assert bushel.open(tmp_path / "x.tar").spec == {"txt": "utf8"}

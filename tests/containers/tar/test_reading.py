@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bushel
 from bushel.containers import growing
 from bushel.containers.tar import samples, scan
 from bushel.containers.tar.reading import read_table
@@ -174,3 +175,60 @@ def test_many_extensions_do_not_fill_the_disk(piece: int, tmp_path: Path, monkey
     path = _write(tmp_path / "a.tar", [(f"{n}.x{n}", b"") for n in range(300)])
     with pytest.raises(FormatError, match="different extensions in"):
         read_table(path, MappedFile(str(path)), None)
+
+
+def _linked(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    return member
+
+
+LINKS = {
+    "cat/b.txt": ("cat/a.txt", tarfile.LNKTYPE),
+    "cat/c.txt": ("a.txt", tarfile.SYMTYPE),
+    "dog/d.txt": ("../cat/./a.txt", tarfile.SYMTYPE),
+    "dog/e.txt": ("d.txt", tarfile.SYMTYPE),
+    "dog/f.txt": (f"{'long' * 50}.txt", tarfile.LNKTYPE),
+    "dog/g.txt": (f"../{'long' * 50}.txt", tarfile.SYMTYPE),
+    "dog/h.txt": ("nowhere.txt", tarfile.SYMTYPE),
+    "dog/i.txt": ("x" * 200, tarfile.LNKTYPE),
+    "dog/j.txt": ("/cat/a.txt", tarfile.SYMTYPE),
+}
+
+
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+@pytest.mark.parametrize("piece", [3, 1 << 16])
+def test_links_are_the_files_they_lead_to(
+    form: int, piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("bushel.containers.tar.scan._PIECE", piece)
+    with tarfile.open(tmp_path / "x.tar", "w", format=form) as archive:
+        for name, text in (("cat/a.txt", b"one"), (f"{'long' * 50}.txt", b"two"), ("LICENSE", b"x"), ("dog/.cfg", b"")):
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+        for name, link in LINKS.items():
+            archive.addfile(_linked(name, *link))
+    ds = bushel.open(tmp_path / "x.tar", container="tar")
+    texts = {sample["__key__"]: sample["txt"] for sample in ds if "txt" in sample}
+    assert list(texts.items())[2:] == [(f"cat/{key}", "one") for key in "bc"] + [
+        (f"dog/{key}", text) for key, text in (("d", "one"), ("e", "one"), ("f", "two"), ("g", "two"))
+    ]
+    assert "left out: 4 files (3 link that leads nowhere, 1 no extension)" in caplog.text
+    assert bushel.verify(tmp_path / "x.tar").ok
+    assert [sample["__key__"] for sample in bushel.open_stream(tmp_path / "x.tar")][:2] == list(texts)[:2]
+
+
+def test_an_archive_sorted_by_extension_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    keys = [f"{number:02}" for number in range(20)]
+    for kinds, said in ((("a", "b"), True), (("a", "b", "c"), True), (("a",), False)):
+        members = [(f"{key}.{kind}", b"x") for kind in kinds for key in keys]
+        path = _write(tmp_path / f"{len(kinds)}.tar", members)
+        caplog.clear()
+        assert len(bushel.open(path)) == len(members)
+        expected = f"20 samples are {len(members)} pieces, for webdataset, too: extract the archive"
+        assert (expected in caplog.text) == said
+    path = _write(tmp_path / "x.tar", [*members, ("07.b", b"x"), ("09.b", b"x")])
+    caplog.clear()
+    assert len(bushel.open(path)) == 22
+    assert "pieces" not in caplog.text

@@ -28,7 +28,7 @@ from bushel._runtime.arrays import I64, U8
 from bushel._runtime.log import log_warning
 from bushel.codecs import codec_of_extension, get_codec, tar_storage
 from bushel.errors import BushelError, FormatError, SpecError
-from bushel.kernels import SampleNames
+from bushel.kernels import SampleNames, crc32
 from bushel.spec import Field, Spec, format_spec
 
 if TYPE_CHECKING:
@@ -174,6 +174,7 @@ def _why_unsuitable(key: str) -> str | None:
 
 _BEGIN = b"bushel-fields "
 _VERSION = 1
+_SUMMED = re.compile(rb"(?P<text>.*) (?P<sum>[0-9a-f]{8})", re.DOTALL)
 _MOST_BYTES = (1 << 20) - 64
 """Bytes of a comment that every reader of archives in Bushel takes, with the rest of its record."""
 
@@ -266,6 +267,10 @@ def _what(error: Exception) -> str:
 
 
 def _described(text: bytes) -> Description:
+    if (summed := _SUMMED.fullmatch(text)) is not None:
+        text = summed["text"]
+        if crc32(text) != int(summed["sum"], 16):
+            raise FormatError("its checksum is another one")
     saved = msgspec.json.decode(text, type=_Saved)
     spec = spec_from_file(saved.spec)
     for described in spec.values():
@@ -312,7 +317,8 @@ def comment_of(fields: Iterable[tuple[Field, str, str]], labels: Labels) -> byte
 
 def _text(spec: dict[str, str], labels: Labels) -> bytes:
     saved = _Saved(spec, {name: list(names) for name, names in labels.items()})
-    return _BEGIN + b"%d " % _VERSION + msgspec.json.encode(saved)
+    text = msgspec.json.encode(saved)
+    return _BEGIN + b"%d " % _VERSION + text + b" %08x" % crc32(text)
 
 
 def _is_plain(field: Field, extension: str, codec: str) -> bool:

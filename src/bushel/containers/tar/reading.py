@@ -22,11 +22,11 @@ from bushel.containers.tar.lists import recorded_starts, scan_parts
 from bushel.containers.tar.names import archive_in
 from bushel.containers.tar.samples import Members, SampleTable, Table, tabulate
 from bushel.containers.tar.scan import (
+    Links,
     damage,
     fields_and_names,
-    only_regular,
     pieces_of,
-    report_junk,
+    report_left_out,
     sparse_file,
     without_junk,
 )
@@ -60,15 +60,18 @@ def read_table(archive: AnyPath, file: File, spec: Spec | None) -> tuple[Table, 
         members = scan_parts(file, starts)
         if members is not None:
             junk = Counter[str]()
-            data = without_junk(members, junk)
-            report_junk(file.path, junk)
-            return tabulate(data, spec, file.path), {}
+            table = tabulate(without_junk(members, junk), spec, file.path)
+            report_left_out(file.path, junk + table.left_out)
+            return table, {}
     one_pass = _Pass(file, spec)
     comment = one_pass.run()
     if comment != one_pass.comment:  # fields are described after the first members
         one_pass = _Pass(file, spec, comment)
         one_pass.run()
-    return one_pass.result()
+    table, labels = one_pass.result()
+    report_left_out(file.path, one_pass.left_out + table.left_out)
+    table.report_pieces(file.path)
+    return table, labels
 
 
 class _Pass:
@@ -76,6 +79,7 @@ class _Pass:
 
     def __init__(self, file: File, declared: Spec | None, comment: bytes | None = None) -> None:
         self.comment = comment  # which describes the fields
+        self.left_out = Counter[str]()
         self._file, self._declared = file, declared
         self._table: SampleTable | None = None
         self._labels: Labels = {}
@@ -88,20 +92,20 @@ class _Pass:
         Raises:
             FormatError: The archive is damaged, or a member is a sparse file.
         """
-        file, sparse, junk = self._file, None, Counter[str]()
+        file, sparse, links = self._file, None, Links(self._file)
         for scanned in pieces_of(file):
             sparse = sparse or sparse_file(scanned, file.path)
-            members = only_regular(scanned)
+            members = without_junk(links.followed(scanned), self.left_out)
             try:
                 if self.comment is None or self._table is None:
                     self._begin(scanned.comment if self.comment is None else self.comment)
                 if self._table is not None and self._error is None:
-                    self._table.add(without_junk(members, junk), scanned.end / max(file.size, 1))
+                    self._table.add(members, scanned.end / max(file.size, 1))
             except (FormatError, SpecError) as error:
                 self._error = self._error or error
         if (problem := damage(scanned, file) or sparse) is not None:
             raise problem
-        report_junk(file.path, junk)
+        self.left_out += links.left_out
         return scanned.comment
 
     def _begin(self, comment: bytes) -> None:
@@ -157,6 +161,7 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
 def _members(file: File, fault: Fault) -> tuple[Members, list[int], bytes]:
     """Return the regular files of an archive, the offsets at which others may be missing, and its comment."""
     data = file if isinstance(file, kernels.MappedFile) else file.read(0, file.size)
+    links = Links(file)
     parts: list[Members] = []
     gaps: list[int] = []
     comment = b""
@@ -167,7 +172,7 @@ def _members(file: File, fault: Fault) -> tuple[Members, list[int], bytes]:
         if (error := sparse_file(scanned, file.path)) is not None:
             fault(error)
             gaps.append(error.offset or 0)
-        parts.append(without_junk(only_regular(scanned), Counter()))
+        parts.append(without_junk(links.followed(scanned), Counter()))
         after = scanned.end if scanned.problem is None else scanned.problem_offset
         if scanned.problem is not None:
             fault(FormatError(scanned.problem, file=file.path, offset=after))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.arrays import I32, I64, U8, U32, joined
+from bushel._runtime.log import log_warning
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.tar.names import Naming, Place, extension_of, field_name
 from bushel.errors import FormatError
@@ -80,11 +82,27 @@ class Table(Struct, frozen=True):
         samples: Number of samples.
         keys: Their keys. Duplicates occur where the members of a sample are not adjacent.
         columns: By field, in order of first appearance.
+        left_out: Number of files that belong to no sample, by kind.
     """
 
     samples: int
     keys: Keys
     columns: dict[str, FieldExtents]
+    left_out: Counter[str]
+
+    def report_pieces(self, path: str) -> None:
+        """Warn if each sample is in pieces: the archive has all files of one extension, then those of the next."""
+        hashes = self.keys.hashes
+        whole = self.samples - int(np.count_nonzero(hashes[1:] == hashes[:-1]))
+        counts = [np.count_nonzero(column.length != MISSING) for column in self.columns.values()]
+        if 0 < 2 * whole <= self.samples and max(counts) <= whole:
+            log_warning(
+                "%s: the files of a sample are not adjacent, so that %d samples are %d pieces, for"
+                " webdataset, too: extract the archive, and pack the folder",
+                path,
+                whole,
+                self.samples,
+            )
 
     def index(self, files: tuple[FileStamp, ...], blocks: tuple[Blocks, ...] = ()) -> ShardIndex:
         """Return the table of a shard of one file, or of the one block file in it."""
@@ -160,7 +178,7 @@ class SampleTable:
         repeated: Repeated | None = None,
         keys: Keys | None = None,
     ) -> None:
-        self._keys = keys
+        self._keys, self._left_out = keys, Counter[str]()
         self._naming, self._path, self._repeated = Naming(spec), path, repeated
         self._most_cells = max(_MOST_CELLS, _CELLS_PER_MEMBER * most)
         self._names, self._arrays = SampleNames(), GrowingArrays()
@@ -221,7 +239,7 @@ class SampleTable:
             columns[column.field.name] = FieldExtents(
                 column.field, column.codec, 0, offset, length, sums, starts=starts
             )
-        return Table(self._samples, keys, columns)
+        return Table(self._samples, keys, columns, self._left_out)
 
     def _keys_in(self, arrays: dict[str, npt.NDArray[Any]]) -> Keys:
         none = np.zeros(0, np.int64)
@@ -237,6 +255,9 @@ class SampleTable:
         """Add the samples of some members, and return the number of members that they take."""
         grouped = self._names.group(members.names, members.name_offsets, last)
         used, groups = grouped[0], Groups(*grouped[1:])
+        if len(groups.member) < used:
+            nameless = np.setdiff1d(np.arange(used), groups.member).tolist()
+            self._left_out.update(map(_kind_of_nameless, map(members.name, nameless)))
         if self._repeated is not None:
             groups = _joined(groups)
         self.put(members, groups, self._names.extensions)
@@ -379,6 +400,14 @@ def _joined(groups: Groups) -> Groups:
     order = np.argsort(sample, kind="stable")
     text, offsets = joined([keys[number] for number in first_groups.tolist()])
     return Groups(groups.member[order], sample[order], groups.extension[order], text, offsets[1:])
+
+
+def _kind_of_nameless(name: str) -> str:
+    """Return how a report calls a file that belongs to no sample: `no extension`."""
+    name = name.rpartition("/")[2]
+    if name.startswith("."):
+        return "hidden"
+    return "reserved name" if "." in name else "no extension"
 
 
 def _duplicate(members: Members, member: int, field: str, path: str) -> FormatError:

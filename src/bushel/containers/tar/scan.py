@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import posixpath
 from collections import Counter
 from collections.abc import Iterator
 
@@ -20,6 +22,7 @@ from bushel.storage import ExtentError, File
 
 REGULAR = (0, ord("0"), ord("7"))
 """The types of members that are files."""
+_HARD_LINK, _LINK = ord("1"), ord("2")
 _SPARSE = ord("S")
 _COMPRESSIONS = {
     b"\x1f\x8b": ("gzip", "rename it, so that its name ends in .tar.gz"),
@@ -199,6 +202,58 @@ def only_regular(found: TarMembers) -> Members:
     )
 
 
+class Links:
+    """The files that links in an archive lead to. All names are read when the first link is met.
+
+    Args:
+        file: The archive.
+
+    Attributes:
+        left_out: The number of links that lead to no file of the archive, by kind.
+    """
+
+    def __init__(self, file: File) -> None:
+        self._file, self.left_out = file, Counter[str]()
+        self._places: dict[str, tuple[int, int]] = {}
+
+    def followed(self, scanned: TarMembers) -> Members:
+        """Return the regular files among some members, and the links to such files of the archive."""
+        links = np.flatnonzero(np.isin(scanned.type, (_HARD_LINK, _LINK))).tolist()
+        if not links:
+            return only_regular(scanned)
+        if not self._places:
+            files = only_regular(scan(self._file))
+            places = zip(files.offset.tolist(), files.size.tolist(), strict=True)
+            self._places = {files.name(row): place for row, place in enumerate(places)}
+        offset, size = scanned.offset.copy(), scanned.size.copy()
+        members = Members(scanned.names, scanned.name_offsets, offset, size, scanned.header)
+        is_file = np.isin(scanned.type, REGULAR)
+        for row in links:
+            name = members.name(row)
+            place = self._places.get(self._target(scanned, row, name))
+            if place is None:
+                self.left_out["link that leads nowhere"] += 1
+            else:
+                offset[row], size[row] = self._places[name] = place
+                is_file[row] = True
+        return _chosen(members, np.flatnonzero(is_file))
+
+    def _target(self, scanned: TarMembers, row: int, name: str) -> str:
+        """Return the name of the member that a link names, also in a record before its header; empty if damaged."""
+        import tarfile
+
+        first, last = int(scanned.header[row]), int(scanned.offset[row])
+        try:
+            head = io.BytesIO(self._file.read(first, last - first))
+            target = tarfile.open(fileobj=head, mode="r:", errors="surrogateescape").next()
+        except tarfile.TarError:
+            return ""
+        assert target is not None  # the scanner has read the header
+        if scanned.type[row] == _HARD_LINK:
+            return target.linkname
+        return posixpath.normpath(posixpath.join(posixpath.dirname(name), target.linkname))
+
+
 def without_junk(members: Members, counts: Counter[str]) -> Members:
     """Return the members that may be data; count the others by kind."""
     if not may_hold_junk(members.names.tobytes()):
@@ -210,8 +265,8 @@ def without_junk(members: Members, counts: Counter[str]) -> Members:
     )
 
 
-def report_junk(path: str, counts: Counter[str]) -> None:
-    """Log the junk that is left out of an archive."""
+def report_left_out(path: str, counts: Counter[str]) -> None:
+    """Log the files that are left out of an archive."""
     if counts:
         log_warning("%s: left out: %s", path, counted(counts.items()))
 
