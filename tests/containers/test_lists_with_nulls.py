@@ -104,7 +104,13 @@ def test_files_with_and_without_nulls_are_read_as_json(kind: str, tmp_path: Path
         table = pa.table({"c": pa.array(rows, pa.list_(pa.string()))})
         _write(table, tmp_path / name, kind).rename(tmp_path / f"{name}.{kind}")
         (tmp_path / name).rmdir()
-    with pytest.raises(FormatError, match=r"spec=\{'c': 'json'\}"):
-        bushel.open(tmp_path)
-    ds = bushel.open(tmp_path, spec={"c": "json"})
-    assert [sample.get("c") for sample in ds] == [["x"], None, ["y", None]]
+    for spec in (None, {"c": "json"}):
+        for _ in range(2):
+            ds = bushel.open(tmp_path, spec=spec)
+            assert [sample.get("c") for sample in ds] == [["x"], None, ["y", None]]
+            assert ds.spec == {"c": "json"}
+    assert len(bushel.index(tmp_path)) == 3
+    assert bushel.verify(tmp_path).ok
+    assert [sample.get("c") for sample in bushel.open(tmp_path)] == [["x"], None, ["y", None]]
+    bushel.pack(tmp_path, tmp_path.parent / f"{kind}.bag", container="bag")
+    assert [sample.get("c") for sample in bushel.open(tmp_path.parent / f"{kind}.bag")] == [["x"], None, ["y", None]]

@@ -20,7 +20,8 @@ from bushel._index.class_names import (
 from bushel._index.sidecar import Manifest
 from bushel._index.table import Shard
 from bushel.containers import get_container
-from bushel.errors import SpecError
+from bushel.containers.base import ReadOptions
+from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ def with_one_type(shards: Sequence[OpenShard]) -> list[OpenShard]:
 
 
 def _is_narrower(field: Field, union: Field) -> bool:
+    if field.sequence != union.sequence:
+        return True
     if field.codec in ("int", "uint"):
         return union.codec == "float"
     return field.codec.startswith("array") and union.codec == "json"
@@ -133,6 +136,8 @@ def _with_types(
     if not wider:
         return shard
     declared = CallerFields({**wider, **shard.asked.spec}, shard.asked.pickle, shard.asked.names)
+    if any(field.sequence for field in shard.fields if field.name in wider):
+        return _made_again(shard, declared)
     try:
         return with_caller_fields(shard, declared)
     except SpecError as error:
@@ -146,6 +151,26 @@ def _with_types(
             " file"
             " has it"
         ) from error
+
+
+def _made_again(shard: OpenShard, declared: CallerFields) -> OpenShard:
+    """Return a shard whose lists of texts are values of JSON, for which its table is made again.
+
+    Raises:
+        FormatError: It is a part of a file in a store.
+    """
+    if shard.section is not None:
+        raise FormatError(
+            "some files have lists of texts with nulls, and this one has none",
+            file=str(shard.path(0)),
+            hint="run `bushel index` on the dataset, or read the field with spec=, as json",
+        )
+    from bushel._dataset.open.tables import build_table
+
+    index = build_table(
+        shard.container, shard.shard, ReadOptions(spec=declared.spec, pickle=declared.pickle), None
+    )
+    return OpenShard.of(shard.container, shard.shard, index, stored=False, asked=declared)
 
 
 def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:

@@ -430,6 +430,8 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
                 continue
             if _has_no_value(one.name, having_before):
                 fields[one.name], sources[one.name] = one, having
+            elif {before.type, one.type} == {"json", "utf8[]"}:  # lists of texts, some with nulls
+                fields[one.name] = Field(one.name, "json")
             elif before.sequence != one.sequence:
                 raise FormatError(
                     f"field {one.name!r} is a sequence in some shards and plain in others",

@@ -243,9 +243,10 @@ class Links:
         import tarfile
 
         first, last = int(scanned.header[row]), int(scanned.offset[row])
+        head = io.BytesIO(self._file.read(first, last - first))
         try:
-            head = io.BytesIO(self._file.read(first, last - first))
-            target = tarfile.open(fileobj=head, mode="r:", errors="surrogateescape").next()
+            with tarfile.open(fileobj=head, mode="r:", errors="surrogateescape") as archive:
+                target = archive.next()
         except tarfile.TarError:
             return ""
         assert target is not None  # the scanner has read the header
