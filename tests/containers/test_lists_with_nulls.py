@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import bushel
-from bushel.errors import FormatError
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
@@ -112,5 +111,5 @@ def test_files_with_and_without_nulls_are_read_as_json(kind: str, tmp_path: Path
     assert len(bushel.index(tmp_path)) == 3
     assert bushel.verify(tmp_path).ok
     assert [sample.get("c") for sample in bushel.open(tmp_path)] == [["x"], None, ["y", None]]
-    bushel.pack(tmp_path, tmp_path.parent / f"{kind}.bag", container="bag")
-    assert [sample.get("c") for sample in bushel.open(tmp_path.parent / f"{kind}.bag")] == [["x"], None, ["y", None]]
+    bushel.pack(tmp_path, tmp_path.parent / f"{kind}.ffr")
+    assert [sample.get("c") for sample in bushel.open(tmp_path.parent / f"{kind}.ffr")] == [["x"], None, ["y", None]]
