@@ -413,6 +413,25 @@ class ShardIndex(Struct, frozen=True):
         """Whether the CRC-32 of any field is known."""
         return any(column.crc32 is not None for column in self.fields.values())
 
+    @property
+    def next_file(self) -> int:
+        """The number of the block file that is added next."""
+        return len(self.files) + len(self.blocks)
+
+    def with_field(self, extents: FieldExtents, data: U8, column: Column | None) -> ShardIndex:
+        """Return a table with one more field, whose values are in the table itself: in `data`, file `next_file`."""
+        from bushel.storage.blocks import Blocks
+
+        name, columns = extents.field.name, dict(self.columns)
+        if column is not None:
+            columns[name] = column
+        return replace(
+            self,
+            fields={**self.fields, name: extents},
+            columns=columns,
+            blocks=(*self.blocks, Blocks.in_table(data)),
+        )
+
     def blocks_of(self, file: int) -> Blocks | None:
         """Return the blocks of a file, given its number; None if it is a real file."""
         if file < len(self.files):

@@ -41,14 +41,17 @@ class _Registration(Struct, frozen=True):
     # folder
     alone: tuple[str, ...] = ()
     first_bytes: bool = False  # whether its files are recognised by their first bytes, too
+    partitioned: bool = False  # whether folders `year=2020` may have its files
     nested: bool = False  # whether its datasets may be in sub-folders that form one dataset
     # name of the container that reads the same files with an episode as a sample
     episodes: str | None = None
 
     def owns(self, whole: frozenset[str], endings: frozenset[str]) -> bool:
         """Return whether some of the names (`_shapes`) may be names of its files."""
-        return not whole.isdisjoint(self.file_names) or not endings.isdisjoint(
-            _endings(self.suffixes)
+        return (
+            not whole.isdisjoint(self.file_names)
+            or not endings.isdisjoint(_endings(self.suffixes))
+            or (self.partitioned and any("=" in name for name in whole))
         )
 
 
@@ -85,7 +88,9 @@ _registered: dict[str, _Registration] = {
         _own("lerobot.container"), file_names=("meta",), episodes="lerobot-episodes"
     ),
     "lerobot-episodes": _Registration(_own("lerobot.episodes"), file_names=("meta/info.json",)),
-    "parquet": _Registration(_own("parquet.container"), (".parquet",), ("data",), first_bytes=True),
+    "parquet": _Registration(
+        _own("parquet.container"), (".parquet",), ("data",), first_bytes=True, partitioned=True
+    ),
     "mds": _Registration(_own("mds.container"), file_names=("index.json",), nested=True),
     "litdata": _Registration(_own("litdata.container"), file_names=("index.json",)),
     "arrayrecord": _Registration(_own("arrayrecord.container"), _ARRAY_RECORD),

@@ -27,7 +27,7 @@ from bushel._dataset.open.local_splits import splits_at
 from bushel._dataset.open.tables import table_to_read
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.columns import Column, numbers
+from bushel._index.columns import numbers
 from bushel._index.table import FOLDER, MISSING, FieldExtents, Keys, ShardIndex
 from bushel._recognise.archive import has_media, labelled_media, media_of_members
 from bushel._recognise.layout import LABEL, OUTSIDE, class_folders, folders_of_splits
@@ -48,7 +48,6 @@ from bushel.containers.folder_metadata import (
 from bushel.errors import FormatError
 from bushel.kernels import crc32, number_texts
 from bushel.spec import Field
-from bushel.storage import Blocks
 
 _TABLES = {name.partition(".")[2] for name in METADATA}
 
@@ -92,10 +91,9 @@ def as_folders(
         inside = numbers_of_rows >= 0  # samples outside of classes are left out
         label = numbers_of_rows[inside]
         index = _taken(shard.index, rows[inside], labels.media)
-        number, field = len(index.files) + len(index.blocks), Field(LABEL, "int")
         places = offset[label], length[label], sums[label]
-        extents = FieldExtents(field, "int", number, *places)
-        index = _with_field(index, extents, data, numbers("int", label))
+        extents = FieldExtents(Field(LABEL, "int"), "int", index.next_file, *places)
+        index = index.with_field(extents, data, numbers("int", label))
         labelled.append(_changed(shard, replace(index, labels={LABEL: tuple(labels.classes)})))
     return labelled
 
@@ -339,9 +337,9 @@ def _with_metadata(shard: OpenShard, tables: Sequence[tuple[int, str]]) -> OpenS
         places = values.offset, values.length
         distinct, place_of = np.unique(np.stack(places), axis=1, return_inverse=True)
         sums = _checksums(distinct[0], distinct[1], values.data)[place_of.reshape(-1)]
-        number = len(taken.files) + len(taken.blocks)
-        extents = FieldExtents(Field(name, values.codec), values.codec, number, *places, sums)
-        taken = _with_field(taken, extents, values.data, values.column)
+        field = Field(name, values.codec)
+        extents = FieldExtents(field, values.codec, taken.next_file, *places, sums)
+        taken = taken.with_field(extents, values.data, values.column)
     unnamed = index.samples - len(tables) - len({row for row, _ in named})
     report_of(place, {"sample": len(rows)}, +Counter({"without a row": unnamed}))()
     return _changed(shard, taken)
@@ -393,21 +391,6 @@ def _checksums(offset: I64, length: I64, data: U8) -> U32:
     places = zip(offset.tolist(), length.tolist(), strict=True)
     sums = [crc32(data[first : first + max(size, 0)]) for first, size in places]
     return np.array(sums, np.uint32)
-
-
-def _with_field(
-    index: ShardIndex, extents: FieldExtents, data: U8, column: Column | None
-) -> ShardIndex:
-    """Return a table with one more field, whose values are in the table itself."""
-    name, columns = extents.field.name, dict(index.columns)
-    if column is not None:
-        columns[name] = column
-    return replace(
-        index,
-        fields={**index.fields, name: extents},
-        columns=columns,
-        blocks=(*index.blocks, Blocks.in_table(data)),
-    )
 
 
 def _taken(index: ShardIndex, rows: I64, names: Collection[str]) -> ShardIndex:

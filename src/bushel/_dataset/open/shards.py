@@ -161,7 +161,7 @@ def _open_one(
 ) -> list[OpenShard]:
     """Open a shard, or each of its sections if that saves reading a remote shard."""
     caller = _caller_fields(options)
-    if policy != "require" and is_object(shard.root) and _has_sections(container, options):
+    if policy != "require" and is_object(shard.root) and _has_sections(container, shard, options):
         return _open_sections(container, shard, caller)
     if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
         raise forward_only(
@@ -178,10 +178,13 @@ def _open_one(
     ]
 
 
-def _has_sections(container: str, options: ReadOptions) -> bool:
-    """Return whether a remote shard can be opened without reading all of it: not if fields name other files."""
+def _has_sections(container: str, shard: Shard, options: ReadOptions) -> bool:
+    """Return whether a remote shard can be opened without reading all of it: not if fields are in other places.
+
+    Fields may name other files, and the folder of a file may hold a column: `year=2020/`.
+    """
     files = any(field.names_file for field in (options.spec or {}).values())
-    return get_container(container).has_sections and not files
+    return get_container(container).has_sections and not files and "=" not in shard.name
 
 
 def _open_sections(container: str, shard: Shard, caller: CallerFields) -> list[OpenShard]:

@@ -196,8 +196,8 @@ def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:
         raise FormatError(message, file=str(shard.path(0)), hint=HINT)
     texts = [meta.tasks[task] for task in listed_tasks.tolist()]
     stored_texts, ends = joined(texts)
-    number = len(rows.files) + len(rows.blocks)
-    extents = FieldExtents(Field(_TASK, "utf8"), "utf8", number, ends[place], np.diff(ends)[place])
+    places = ends[place], np.diff(ends)[place]
+    extents = FieldExtents(Field(_TASK, "utf8"), "utf8", rows.next_file, *places)
     missing = np.diff(ends)[place] > LONGEST_TEXT
     column = Column(
         "text",
@@ -207,12 +207,7 @@ def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:
         stored_texts,
         ends,
     )
-    return replace(
-        rows,
-        fields={**rows.fields, _TASK: extents},
-        columns={**rows.columns, _TASK: column},
-        blocks=(*rows.blocks, Blocks.in_table(stored_texts)),
-    )
+    return rows.with_field(extents, stored_texts, column)
 
 
 _LONGEST = 220  # characters of the longest file name whose sidecar has a valid name

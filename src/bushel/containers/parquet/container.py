@@ -25,6 +25,7 @@ from bushel.containers.features import Feature, features_in
 from bushel.containers.parquet.footer import TAIL, Footer, Node, read_footer
 from bushel.containers.parquet.page_index import Groups, index_faults, narrowed, sections_of
 from bushel.containers.parquet.pages import OtherEncoding
+from bushel.containers.parquet.partitions import files_below, with_partitions
 from bushel.containers.parquet.table import Table, field_of, is_decoded
 from bushel.containers.parquet.values import scalars_of
 from bushel.containers.references import with_keys, with_references
@@ -69,7 +70,8 @@ class _Parquet(Container):
             if tables and (tables != [_METADATA] or not further):
                 _check_one_split(tables, str(folder))
                 return [Shard(path, before + name, (before + name,)) for name in tables]
-        return None
+        names = files_below(path, self.suffixes) if path.is_dir() else []
+        return [Shard(path, name, (name,)) for name in names] or None
 
     def begins_with(self, head: bytes, size: int) -> bool:
         """Return whether these are the first bytes of a file of Parquet."""
@@ -83,7 +85,7 @@ class _Parquet(Container):
         fields = tuple(_fields(file, footer, features))
         near = file if tail is None else ChunkReader(file, footer)
         rows = Table(near, footer, features, options.spec)
-        table = with_keys(_table(rows, fields, shard), shard)
+        table = with_partitions(with_keys(_table(rows, fields, shard), shard), shard)
         _warn_of_paths(footer, table, file.path)
         return with_references(table, shard, options.spec)
 
