@@ -319,3 +319,29 @@ def test_a_column_of_paths_beside_no_bytes_is_named(tmp_path: Path, caplog: pyte
     parquet.write_table(pyarrow.table({"image": pyarrow.array(rows, kind), "n": [1, 2]}), tmp_path / "x.parquet")
     assert [sample["n"] for sample in bushel.open(tmp_path / "x.parquet")] == [1, 2]
     assert "x.parquet: no row of the column 'image' has bytes, only paths of files" in caplog.text
+
+
+YEARS = {"x": [1, 2, 3, 4], "year": [2020, 2021, 2021, None], "m n": ["01", "02", "a b", "\u00e9"]}
+
+
+@pytest.mark.parametrize("columns", [["year"], ["year", "m n"], ["m n", "year"]])
+def test_columns_that_folders_hold(columns: list[str], tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({name: YEARS[name] for name in ("x", *columns)})
+    pq.write_to_dataset(table, str(tmp_path / "set"), partition_cols=columns)
+    rows = sorted(pq.read_table(str(tmp_path / "set")).to_pylist(), key=lambda row: row["x"])
+    bushel.pack(tmp_path / "set", tmp_path / "packed.tar")
+    for path in ("set", "packed.tar", "set"):
+        ds = bushel.open(tmp_path / path)
+        assert sorted([{name: sample.get(name) for name in rows[0]} for sample in ds], key=lambda row: row["x"]) == rows
+        assert {row["x"] for row in ds.where("year == 2021")} == {2, 3}
+        assert bushel.index(tmp_path / path).fingerprint == bushel.open(tmp_path / path).fingerprint
+        assert bushel.verify(tmp_path / path).ok
+
+
+def test_a_column_of_a_file_is_not_taken_from_its_folder(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for name in ("x=1/a.parquet", "x=1/_metadata.parquet", "x=2/y/b.parquet", "x=2/c.PARQUET"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"x": [7]}), tmp_path / name)
+    assert [sample["x"] for sample in bushel.open(tmp_path)] == [7, 7]

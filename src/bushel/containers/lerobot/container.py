@@ -27,7 +27,7 @@ from bushel.containers.parquet.container import CONTAINER as PARQUET
 from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage import AnyPath, Blocks, open_file
+from bushel.storage import AnyPath, open_file
 
 _READERS = 8
 _TASK, _EPISODE = "task", "episode_index"
