@@ -55,7 +55,6 @@ class TestLabelledFolder:
         source = LabelledFolder(tmp_path)
         assert len(source) == 3
         assert source.skipped == {".cr2": 2, ".jpg outside class folders": 1, ".mp4": 1, "no extension": 1}
-        assert source.first_skipped == str(tmp_path / "README")
 
     def test_where_most_images_lie_beside_folders_they_have_no_classes(self, tmp_path: Path) -> None:
         for number in range(4):

@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
-from bushel._index.columns import Column, numbers
+from bushel._index.columns import numbers
 from bushel._index.file_stamps import FileStamps
 from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex
 from bushel._recognise.junk import counted, junk_kind
@@ -37,7 +38,7 @@ from bushel.containers.folder_metadata import (
     metadata_rows,
     numbered_classes,
     tables_above,
-    values_of,
+    with_columns,
 )
 from bushel.containers.kept_folder import FolderNames, blocks_of, keep_folder, names_below, watched
 from bushel.errors import FormatError
@@ -191,34 +192,24 @@ def _table_of(
     layout: FolderLayout, shard: Shard, stamps: FileStamps, options: ReadOptions
 ) -> ShardIndex:
     """Return the table of a layout: its files are blocks, and the numbers of classes are in the table."""
-    blocks, number_columns = [blocks_of(stamps)], dict[str, Column]()
-    columns = {
+    blocks = blocks_of(stamps)
+    fields = {
         name: _extents(
             _declared(Field(name, stored_files.codec), options),
             stored_files.files,
-            blocks[0],
+            blocks,
             len(stamps),
         )
         for name, stored_files in layout.fields.items()
     }
+    keys = Keys.of(layout.keys)
+    table = ShardIndex(len(layout.keys), stamps, fields, CONTAINER.name, keys, blocks=(blocks,))
     if layout.classes:
         classes = np.array(layout.class_of, np.int64)
         places, values = numbered_classes(classes, layout.classes)
-        columns[LABEL] = FieldExtents(Field(LABEL, "int"), "int", len(stamps) + 1, *places)
-        number_columns[LABEL] = numbers("int", classes)
-        blocks.append(Blocks.in_table(values))
-    labels = {LABEL: layout.classes} if layout.classes else {}
-    keys = Keys.of(layout.keys)
-    table = ShardIndex(
-        len(layout.keys),
-        stamps,
-        columns,
-        CONTAINER.name,
-        keys,
-        labels,
-        columns=number_columns,
-        blocks=tuple(blocks),
-    )
+        extents = FieldExtents(Field(LABEL, "int"), "int", table.next_file, *places)
+        table = table.with_field(extents, values, numbers("int", classes))
+        table = replace(table, labels={LABEL: layout.classes})
     return table.check(str(shard.root))
 
 
@@ -269,27 +260,13 @@ def _with_metadata(
     )
     left_out = junk_of(shard.files) + Counter({"without a row": unnamed})
     report_of(shard.root, {NAME_OF_MEDIA[kind]: len(rows)}, left_out)()
-    blocks = [blocks_of(stamps)]
+    blocks = blocks_of(stamps)
     codec = codec_of_files(kind, {suffix_of(row.file) for row in rows}) or "bytes"
     field = _declared(Field(kind, codec), options)
-    columns = {kind: _extents(field, numbers, blocks[0], len(stamps))}
-    values = {}
-    for name in dict.fromkeys(name for row in rows for name in row.values):
-        if name == kind:
-            raise FormatError(f"the metadata have a column {name!r}, as the files", file=place)
-        stored = values_of(name, rows, place)
-        blocks.append(Blocks.in_table(stored.data))
-        number = len(stamps) + len(blocks) - 1
-        columns[name] = FieldExtents(
-            Field(name, stored.codec), stored.codec, number, stored.offset, stored.length
-        )
-        if stored.column is not None:
-            values[name] = stored.column
+    fields = {kind: _extents(field, numbers, blocks, len(stamps))}
     keys = Keys.of(keys_of_rows([row.file for row in rows], shard.root))
-    table = ShardIndex(
-        len(rows), stamps, columns, CONTAINER.name, keys, columns=values, blocks=tuple(blocks)
-    )
-    return table.check(str(shard.root))
+    table = ShardIndex(len(rows), stamps, fields, CONTAINER.name, keys, blocks=(blocks,))
+    return with_columns(table, rows, place).check(str(shard.root))
 
 
 def _stamps(shard: Shard) -> FileStamps:

@@ -23,13 +23,15 @@ from msgspec import Struct
 
 from bushel._index.columns import Column
 from bushel._index.object_columns import of_objects
-from bushel._index.table import MISSING
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._recognise.layout import unique_keys
 from bushel._recognise.splits import split_in
-from bushel._runtime.arrays import I64, U8, joined
+from bushel._runtime.arrays import I64, U8, U32, joined
 from bushel._runtime.log import log_warning
 from bushel.codecs import get_codec
 from bushel.errors import FormatError, needed_by
+from bushel.kernels import crc32
+from bushel.spec import Field
 from bushel.storage import AnyPath, below, leads_out, read_whole
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
@@ -248,6 +250,40 @@ def values_of(name: str, rows: Sequence[Row], path: str) -> Values:
     length = np.where([value is None for value in cells], MISSING, np.diff(ends))
     column = None if codec == "json" and kinds != {bool} else of_objects(cells)
     return Values(codec, ends[:-1], length, data, column)
+
+
+def with_columns(
+    index: ShardIndex, rows: Sequence[Row], path: str, *, sums: bool = False
+) -> ShardIndex:
+    """Return a table of files with the other columns of their rows, which the table holds.
+
+    Args:
+        index: The table.
+        rows: The row of each sample.
+        path: Where the rows are, for errors.
+        sums: Whether values get checksums.
+
+    Raises:
+        FormatError: A column has the name of a field of files, or a value cannot be stored.
+    """
+    for name in dict.fromkeys(name for row in rows for name in row.values):
+        if name in index.fields:
+            raise FormatError(f"the metadata have a column {name!r}, as the files", file=path)
+        values = values_of(name, rows, path)
+        checksums, places = None, (values.offset, values.length)
+        if sums:
+            checksums = checksums_of(*places, values.data)
+        field = Field(name, values.codec)
+        extents = FieldExtents(field, values.codec, index.next_file, *places, checksums)
+        index = index.with_field(extents, values.data, values.column)
+    return index
+
+
+def checksums_of(offset: I64, length: I64, data: U8) -> U32:
+    """Return the checksums of values in some bytes."""
+    places = zip(offset.tolist(), length.tolist(), strict=True)
+    sums = [crc32(data[first : first + max(size, 0)]) for first, size in places]
+    return np.array(sums, np.uint32)
 
 
 def keys_of_rows(files: Sequence[str], root: AnyPath) -> list[str]:

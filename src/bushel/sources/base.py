@@ -63,8 +63,7 @@ class Source(Protocol):
     - `listing`, the names of files and folders from which it can be made again (`listing=`);
     - `folders`, paths of empty folders, if the samples are the files of a folder, with their paths
       as keys: `ffrecord` keeps empty folders, too;
-    - `skipped` and `first_skipped`, the number of files that are skipped, by kind, and the path
-      of one of them, or None.
+    - `skipped`, the number of files that are skipped, by kind.
 
     Examples:
         >>> class Squares:

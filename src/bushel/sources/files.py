@@ -239,7 +239,6 @@ class LabelledFolder(_Folder):
         root: The folder.
         spec: The field that `media` makes, and `label`, an `int`.
         skipped: Number of files that are skipped, by kind, such as `{".nef": 3}`.
-        first_skipped: Path of one of them, or None.
         report: Logs how many classes and files there are, and which are skipped.
 
     Raises:
@@ -314,11 +313,6 @@ class LabelledFolder(_Folder):
         left_out = Counter(kind for _, kind in layout.left_out)
         self.report = layout_report(self.root, layout, [field], junk_of(names))
         self.skipped: Mapping[str, int] = dict(sorted((junk_of(names) + left_out).items()))
-        first = min(layout.left_out, default=None)
-        if first is None:
-            self.first_skipped = None
-        else:
-            self.first_skipped = str(_file(self.root, first[0]))
         self._names, self._keys = tuple(files), layout.keys
         self.labels: Mapping[str, Sequence[str]] = {}
         self.spec: Mapping[str, str] = {field: codec}

@@ -32,21 +32,20 @@ from bushel._index.table import FOLDER, MISSING, FieldExtents, Keys, ShardIndex
 from bushel._recognise.archive import has_media, labelled_media, media_of_members
 from bushel._recognise.layout import LABEL, OUTSIDE, class_folders, folders_of_splits
 from bushel._recognise.splits import split_in
-from bushel._runtime.arrays import I64, U8, U32, ranges
+from bushel._runtime.arrays import I64, ranges
 from bushel.containers.base import ReadOptions
 from bushel.containers.folder import NAME_OF_MEDIA, report_of
 from bushel.containers.folder_metadata import (
     METADATA,
-    Row,
-    Values,
+    checksums_of,
     is_metadata,
     keys_of_rows,
     metadata_rows,
     numbered_classes,
-    values_of,
+    with_columns,
 )
 from bushel.errors import FormatError
-from bushel.kernels import crc32, number_texts
+from bushel.kernels import number_texts
 from bushel.spec import Field
 
 _TABLES = {name.partition(".")[2] for name in METADATA}
@@ -85,7 +84,7 @@ def as_folders(
     others = {OUTSIDE: outside, "of another kind": others_left_out}
     report_of(shards[0].shard.path(0), counts, +Counter(others))()
     (offset, length), data = numbered_classes(np.arange(len(labels.classes)), labels.classes)
-    sums = _checksums(offset, length, data)
+    sums = checksums_of(offset, length, data)
     labelled = []
     for shard, rows, numbers_of_rows in zip(shards, labels.rows, labels.numbers, strict=True):
         inside = numbers_of_rows >= 0  # samples outside of classes are left out
@@ -333,13 +332,7 @@ def _with_metadata(shard: OpenShard, tables: Sequence[tuple[int, str]]) -> OpenS
     taken = replace(
         taken, keys=Keys.of(keys_of_rows([row.file for row in rows], shard.shard.path(0)))
     )
-    for name, values in _columns_of(rows, media, place):
-        places = values.offset, values.length
-        distinct, place_of = np.unique(np.stack(places), axis=1, return_inverse=True)
-        sums = _checksums(distinct[0], distinct[1], values.data)[place_of.reshape(-1)]
-        field = Field(name, values.codec)
-        extents = FieldExtents(field, values.codec, taken.next_file, *places, sums)
-        taken = taken.with_field(extents, values.data, values.column)
+    taken = with_columns(taken, rows, place, sums=True)
     unnamed = index.samples - len(tables) - len({row for row, _ in named})
     report_of(place, {"sample": len(rows)}, +Counter({"without a row": unnamed}))()
     return _changed(shard, taken)
@@ -353,20 +346,6 @@ def _files_in(index: ShardIndex) -> Iterator[tuple[str, tuple[int, str]]]:
         rows = np.flatnonzero(extents.length != MISSING)
         for row, key in zip(rows.tolist(), _keys(index, rows), strict=True):
             yield f"{key}.{field}", (row, field)
-
-
-def _columns_of(
-    rows: Sequence[Row], media: Collection[str], place: str
-) -> Iterator[tuple[str, Values]]:
-    """Yield the columns of metadata, with their values.
-
-    Raises:
-        FormatError: A column has the name of a field of files, or a value cannot be stored.
-    """
-    for name in dict.fromkeys(name for row in rows for name in row.values):
-        if name in media:
-            raise FormatError(f"the metadata have a column {name!r}, as the files", file=place)
-        yield name, values_of(name, rows, place)
 
 
 # Tables
@@ -384,13 +363,6 @@ def _changed(shard: OpenShard, index: ShardIndex) -> OpenShard:
         recorded="",
         _index=index,
     )
-
-
-def _checksums(offset: I64, length: I64, data: U8) -> U32:
-    """Return the checksums of values in some bytes."""
-    places = zip(offset.tolist(), length.tolist(), strict=True)
-    sums = [crc32(data[first : first + max(size, 0)]) for first, size in places]
-    return np.array(sums, np.uint32)
 
 
 def _taken(index: ShardIndex, rows: I64, names: Collection[str]) -> ShardIndex:

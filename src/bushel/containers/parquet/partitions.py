@@ -35,16 +35,17 @@ def files_below(path: AnyPath, suffixes: tuple[str, ...], above: str = "") -> li
 
 
 def with_partitions(index: ShardIndex, shard: Shard) -> ShardIndex:
-    """Return the table of a file with the columns that its folders hold; those of the file itself stay."""
+    """Return the table of a file with the columns that its folders hold; columns of the file itself stay."""
     *folders, _ = shard.files[0].split("/")
     for depth, folder in enumerate(folders):
         name, sign, text = map(unquote, folder.partition("="))
         if sign and name not in index.fields:
             texts = set(_texts(shard.root, name, depth)) - {_NULL}
-            codec, value = "utf8", None if text == _NULL else text
-            if texts and all(map(_WHOLE.fullmatch, texts)):
-                codec, value = "int", value and int(value)
-            index = _with_column(index, Field(name, codec), value)
+            whole = bool(texts) and all(map(_WHOLE.fullmatch, texts))
+            field, value = Field(name, ("utf8", "int")[whole]), None
+            if text != _NULL:
+                value = int(text) if whole else text
+            index = _with_column(index, field, value)
     return index
 
 

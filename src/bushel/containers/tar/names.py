@@ -270,7 +270,7 @@ def _described(text: bytes) -> Description:
     if (summed := _SUMMED.fullmatch(text)) is not None:
         text = summed["text"]
         if crc32(text) != int(summed["sum"], 16):
-            raise FormatError("its checksum is another one")
+            raise FormatError("its checksum differs")
     saved = msgspec.json.decode(text, type=_Saved)
     spec = spec_from_file(saved.spec)
     for described in spec.values():

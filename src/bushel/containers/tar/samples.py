@@ -91,7 +91,7 @@ class Table(Struct, frozen=True):
     left_out: Counter[str]
 
     def report_pieces(self, path: str) -> None:
-        """Warn if each sample is in pieces: the archive has all files of one extension, then those of the next."""
+        """Warn if each sample is in pieces: the archive has all files of one extension, then of another."""
         hashes = self.keys.hashes
         whole = self.samples - int(np.count_nonzero(hashes[1:] == hashes[:-1]))
         counts = [np.count_nonzero(column.length != MISSING) for column in self.columns.values()]
