@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from importlib import import_module
+from itertools import chain
 from typing import cast
 
 from msgspec import Struct
@@ -160,6 +161,7 @@ def register_container(container: Container, *, replace: bool = False) -> None:
         raise ValueError(f"container {name!r} exists already: {advice}")
     _registered[name] = _registration_of(container)
     get_container.cache_clear()
+    _all_endings.cache_clear()
 
 
 @lru_cache(maxsize=256)
@@ -385,8 +387,14 @@ def needs_index(name: str) -> bool:
 
 def _ends(name: str, kind: str) -> bool:
     """Return whether a name ends as names of one kind of files of a container do."""
-    return any(
-        name.lower().endswith(getattr(container, kind)) for container in _registered.values()
+    return name.lower().endswith(_all_endings(kind, len(_registered)))
+
+
+@lru_cache
+def _all_endings(kind: str, count: int) -> tuple[str, ...]:
+    """Return the endings of one kind of files of all containers; `count` is their number."""
+    return tuple(
+        chain.from_iterable(getattr(container, kind) for container in _registered.values())
     )
 
 
