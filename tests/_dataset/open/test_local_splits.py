@@ -67,6 +67,12 @@ def test_a_split_alone_or_beside_other_data_is_none(photos: Path) -> None:
     assert len(bushel.open(photos)) == 3
 
 
+def test_a_photo_is_not_a_split(tmp_path: Path) -> None:
+    for name in ("train_1.jpg", "train_2.jpg", "test.jpg"):
+        (tmp_path / name).write_bytes(PHOTO)
+    assert list(bushel.open(tmp_path).keys) == ["test", "train_1", "train_2"]
+
+
 @pytest.mark.parametrize(
     "names",
     [

@@ -87,6 +87,8 @@ def _splits_among(entries: Iterable[tuple[str, bool]]) -> tuple[dict[str, list[s
             continue
         if is_folder:
             folders.append(name)
+        elif _is_media(name):  # a photo is not a split, even if it is called train.jpg
+            return {}, ""
         else:
             files.append(name)
         named = split_in(name, folder=is_folder) or numbered_in(name)
@@ -180,13 +182,18 @@ def _is_junk(name: str) -> bool:
     return bool(junk_kind(f"{name}/x") or junk_kind(name))
 
 
-def _is_data(name: str) -> bool:
+def _is_media(name: str) -> bool:
     from bushel._recognise.layout import media_of, suffix_of
+
+    return media_of(suffix_of(name)) is not None
+
+
+def _is_data(name: str) -> bool:
     from bushel.containers.folder_metadata import METADATA
 
     if name in METADATA:
         return False
-    if is_data_file(name) or media_of(suffix_of(name)) is not None:
+    if is_data_file(name) or _is_media(name):
         return True
     return is_data_if_named(name) and split_in(name, folder=False) is not None
 

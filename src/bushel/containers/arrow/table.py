@@ -213,25 +213,17 @@ class Table(RowTable):
         entries_of_dictionary = growing.known[1]
         if entries_of_dictionary is None:
             return False
-        first, second = (array[chosen] if entries else array[:1] for array in entries_of_dictionary)
+        present = valid if entries else np.zeros(len(chosen), np.bool_)
+        first, second = (
+            array[chosen] if entries else np.zeros(len(chosen), array.dtype)
+            for array in entries_of_dictionary
+        )
         if _holds_bytes(values[0].column):
-            none = np.full(len(chosen), -1, np.int64)
-            if entries:
-                offset = np.asarray(first, np.int64)
-            else:
-                offset = np.zeros(len(chosen), np.int64)
-            growing.take(offset=offset, length=np.where(valid, second, none) if entries else none)
-        else:
-            if entries:
-                present = second.astype(np.bool_) & valid
-            else:
-                present = np.zeros(len(chosen), np.bool_)
-            dtype = _dtype(values[0].column)
-            if entries:
-                numbers = np.where(present, first, 0).astype(dtype)
-            else:
-                numbers = np.zeros(len(chosen), dtype)
-            growing.take(numbers=numbers, absent=~present)
+            growing.take(offset=first, length=np.where(present, second, -1))
+            return True
+        present = second.astype(np.bool_) & present
+        numbers = np.where(present, first, 0).astype(_dtype(values[0].column))
+        growing.take(numbers=numbers, absent=~present)
         return True
 
     def finish(self) -> None:

@@ -252,7 +252,8 @@ class Links:
         assert target is not None  # the scanner has read the header
         if scanned.type[row] == _HARD_LINK:
             return target.linkname
-        return posixpath.normpath(posixpath.join(posixpath.dirname(name), target.linkname))
+        folder, slash, _ = name.rpartition("/")
+        return posixpath.normpath(f"{folder}{slash}{target.linkname}")
 
 
 def without_junk(members: Members, counts: Counter[str]) -> Members:

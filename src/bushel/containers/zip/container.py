@@ -12,8 +12,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.table import Keys, Shard, ShardIndex, stamps
+from bushel._runtime.arrays import offsets_of
 from bushel.containers.base import Container, ReadOptions
-from bushel.containers.growing import GrowingArrays
 from bushel.containers.plain_table import file_shards
 from bushel.containers.tar.samples import Groups, SampleTable
 from bushel.containers.zip.members import FILTERS, STEP, Members, members_of
@@ -78,13 +78,5 @@ def tabulate(shard: Shard, file: File, members: Members, spec: Spec | None) -> S
 
 def _blocks_of(members: Members) -> Blocks:
     """Return a block for each member, in the order of their data."""
-    arrays, size = GrowingArrays(), 0
-    arrays.append("start", np.zeros(1, np.int64))
-    sizes = members.files.size
-    for first in range(0, len(sizes), STEP):
-        ends = size + np.cumsum(sizes[first : first + STEP])
-        size = int(ends[-1])
-        arrays.append("start", ends)
-        arrays.append("file", np.zeros(len(ends), np.int32))
-    start, file = arrays.finish().values()
+    start, file = offsets_of(members.files.size), np.zeros(len(members.stored), np.int32)
     return Blocks(start, file, members.files.offset, members.stored, members.filter, FILTERS)

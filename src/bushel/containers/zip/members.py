@@ -1,7 +1,7 @@
 """The members of a zip archive: where their data are, which sample each belongs to, and the keys of samples.
 
 The arrays go to temporary files, so that memory does not grow with their number, except for 20 to
-28 bytes a sample, and 16 a member.
+28 bytes a sample, and 16 to 28 a member.
 
 The directory at the end is read in windows. Nothing in it is trusted: a kernel checks that entries are
 in the directory, and `data_of` that members are in the file.
