@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,7 @@ from bushel._index.class_names import Labels, join_names, numbered
 from bushel._index.sidecar import sealed
 from bushel._pack import merge, split
 from bushel._pack.field_plan import plan_numbers, renumber
+from bushel.errors import CodecError
 from bushel.sources import ListFile
 from bushel.spec import Field
 from bushel.storage.publish import _swap
@@ -48,6 +51,44 @@ def write(path: Path, container: str, names: list[str], count: int = 6, **option
 def named(dataset: bushel.Dataset) -> list[str]:
     names = dataset.labels["label"]
     return [names[int(one["label"])] for one in dataset.select_fields(["label"])]
+
+
+NAMED = ["dog", "cat", "dog"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [NAMED, tuple(NAMED), [1, "cat", 1], np.array(NAMED), np.array(NAMED, object), pd.Series(NAMED), pa.array(NAMED)],
+    ids=["list", "tuple", "mixed", "array", "objects", "pandas", "arrow"],
+)
+def test_columns_take_names_of_classes(tmp_path: Path, column: Any) -> None:
+    labels = {"y": ["cat", "dog"]}
+    with bushel.Writer(tmp_path / "x", {"y": "int"}, container="tar", labels=labels, sync=False) as out:
+        out.extend({"y": column})
+        out.append({"y": "cat"})
+        with pytest.raises(CodecError, match="field 'y', sample 1 of the column: .*'bird'"):
+            out.extend({"y": ["cat", "bird"]})
+    assert bushel.open(tmp_path / "x").column("y").tolist() == [1, 0, 1, 0]
+
+
+def test_sequences_take_names_of_classes(tmp_path: Path) -> None:
+    labels = {"y": ["cat", "dog"]}
+    with bushel.Writer(tmp_path / "x", {"y": "int[]"}, container="tar", labels=labels, sync=False) as out:
+        out.extend({"y": [["dog"], ["cat", "dog"]]})
+        out.append({"y": ["dog", 0]})
+    assert [sample["y"] for sample in bushel.open(tmp_path / "x")] == [[1], [0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("make", [list, iter, pd.DataFrame], ids=["list", "stream", "pandas"])
+def test_pack_takes_names_of_classes(tmp_path: Path, make: Any) -> None:
+    rows = [{"y": name} for name in NAMED]
+    options: dict[str, Any] = {"spec": {"y": "int"}, "container": "tar", "sync": False}
+    bushel.pack(make(rows), tmp_path / "x", labels={"y": ["cat", "dog"]}, **options)
+    assert bushel.open(tmp_path / "x").labels == {"y": ("cat", "dog")}
+    bushel.pack(make(rows[1:]), tmp_path / "x", mode="append", **options)
+    assert bushel.open(tmp_path / "x").column("y").tolist() == [1, 0, 1, 0, 1]
+    with pytest.raises(bushel.errors.TooManyErrors, match="position 0: .*field 'y'.*'bird'"):
+        bushel.pack(make([{"y": "bird"}]), tmp_path / "z", labels={"y": ["cat", "dog"]}, **options)
 
 
 @each

@@ -84,7 +84,8 @@ def test_convert_generation_and_append(data: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "000000" / "image.idx").exists()
     write(tmp_path / "more", "gulp", count=9)
     error = fails("convert", tmp_path / "more", tmp_path / "out", "-c", "bag", "--generation", "C", "--append")
-    assert f"key {key(0)!r} is in the dataset already" in error
+    assert f"key {key(0)!r} is in the dataset already: give each sample a key of its own, or leave" in error
+    assert "leave the keys out by --no-keys" in error
 
 
 def test_convert_replaces_dots(tmp_path: Path) -> None:
@@ -102,6 +103,11 @@ def test_split_by_numbers_of_samples(data: Path, tmp_path: Path) -> None:
     run("split", data, tmp_path / "all", "train=4", "val=3")
     assert "add up to the 7 samples" in fails("split", data, tmp_path / "wrong", "train=4", "val=4")
     assert "a share must be a number" in fails("split", data, tmp_path / "wrong", "train=most", "val=4")
+
+
+def test_merge_without_keys(data: Path, tmp_path: Path) -> None:
+    assert "leave the keys out by --no-keys" in fails("merge", tmp_path / "all", data, data)
+    assert "14 samples written as tar" in run("merge", tmp_path / "all", data, data, "--no-keys")
 
 
 def test_merge_and_split_append_and_resume(data: Path, tmp_path: Path) -> None:

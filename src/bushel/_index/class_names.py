@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from bushel.codecs.registry import NUMBERS
 from bushel.errors import SpecError
@@ -112,6 +113,19 @@ def _one(names: tuple[str, ...]) -> tuple[str, ...]:
 def numbered(names: Sequence[str]) -> dict[str, int]:
     """Return a mapping of names to their numbers."""
     return {name: number for number, name in enumerate(names) if name}
+
+
+def with_numbers(value: Any, numbers: Mapping[str, int]) -> Any:
+    """Return a value, or a list of values, with numbers in place of the names of classes. Other texts stay."""
+    if isinstance(value, str):
+        return numbers.get(value, value)
+    if getattr(getattr(value, "dtype", None), "kind", None) in ("O", "U", "T"):
+        value = value.tolist()
+    if isinstance(value, list | tuple) and any(
+        isinstance(element, str | list | tuple) for element in value
+    ):
+        return [with_numbers(element, numbers) for element in value]
+    return value
 
 
 def in_order(numbers: Mapping[str, int]) -> tuple[str, ...]:

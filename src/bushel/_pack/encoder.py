@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from bushel._index.class_names import with_numbers
 from bushel._kinds import BEGINNINGS, IMAGES
 from bushel._pack.feeds import Batch, Feed
 from bushel._pack.field_plan import FieldPlan, Rewriting, base_codec, image_kind
@@ -192,6 +193,8 @@ class Encoder(Struct, frozen=True):
         """
         if value is None and self.feed.of_source:
             return None
+        if plan.classes:
+            value = with_numbers(value, plan.classes)
         elements = value if plan.source.sequence else [value]
         if plan.source.sequence and isinstance(value, _NO_LISTS):
             raise SpecError(

@@ -106,6 +106,7 @@ class FieldPlan(Struct, frozen=True):
     copied: bool  # whether the stored bytes are the same in both
     # codec of the source's bytes if the user names it and the source does not, else None
     known_as: str | None = None
+    classes: Mapping[str, int] = {}  # numbers of the classes that values may name
 
     @property
     def given(self) -> str:

@@ -23,11 +23,13 @@ from bushel._pack.run_folder import Totals
 from bushel._pack.side_files import ErrorList, ErrorLog, RunRecord, error_text, record_path
 from bushel._runtime.order import Order
 from bushel._runtime.parallel import parallel_map
+from bushel._writer.keys import RepeatedKeyError
 from bushel._writer.options import Mode
 from bushel._writer.writer import ColumnWriter
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
 from bushel.storage import AnyPath
 
+_KEYS = "give each sample a key of its own (keys= takes a function), or leave the keys out by keys=False"
 _QUEUED_BYTES = 64 << 20
 _BATCH_OVERHEAD = 1024  # bytes of an encoded batch apart from its samples
 _MAX_LISTED_ITEMS = 1024  # items of a batch whose bytes are known before
@@ -293,6 +295,9 @@ def _append(writer: ColumnWriter, sample: EncodedSample, prepared: Prepared) -> 
         return BadItem(sample.position, key, origin(sample.position), error)
     try:
         writer.append(sample.values, key=key)
+    except RepeatedKeyError as error:
+        repeated = ValueError(f"{error}: {_KEYS}")
+        return BadItem(sample.position, key, origin(sample.position), repeated)
     except (SpecError, CodecError, ValueError, TypeError) as error:
         return BadItem(sample.position, key, origin(sample.position), error)
     return None

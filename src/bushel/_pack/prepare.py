@@ -18,7 +18,7 @@ from bushel._dataset.read.columns import names_in_any
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
-from bushel._index.class_names import Labels, check_labels, labels_of_fields
+from bushel._index.class_names import Labels, check_labels, labels_of_fields, numbered
 from bushel._index.column_names import AUTO, known_column_of
 from bushel._index.scans import scanned_in
 from bushel._pack.feeds import DatasetFeed, Feed, SourceFeed, StreamFeed
@@ -178,6 +178,10 @@ def prepare_source(
     folders = None
     if facts.foldered and container.keeps_folders and keyed and not callable(options.keys):
         folders = None if facts.stored and layout.sparse else facts.folders
+    labels = {**declared, **names_in_target(numbers.labels, targets)}
+    for name, plan in plans.items():
+        if not facts.stored and plan.target.codec != "utf8":
+            plans[name] = replace(plan, classes=numbered(labels.get(plan.target.name, ())))
     seek = options.seek
     return Prepared(
         source=opened,
@@ -190,7 +194,7 @@ def prepare_source(
         writing=replace(
             writing,
             container=container.name,
-            labels={**declared, **names_in_target(numbers.labels, targets)},
+            labels=labels,
             folders=folders,
             seek=facts.seek if seek is None else seek,
             columns=_columns(facts, targets) if writing.columns is None else writing.columns,

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.class_names import Labels
+from bushel._index.class_names import Labels, numbered, with_numbers
 from bushel._index.column_scan import ColumnRequest
 from bushel._index.contents import Contents
 from bushel._index.table import Shard
@@ -120,19 +120,17 @@ class DatasetPlan:
         """
         self.labels = names_to_write(self._options.labels, self.fields, path, shards)
         self.numbers = {
-            name: {text: number for number, text in enumerate(classes)}
+            name: numbered(classes)
             for name, classes in self.labels.items()
             if name in self.fields and self.fields[name].codec != "utf8"
         }
 
-    def with_numbers(self, sample: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a sample with the numbers of classes in place of their names; other texts stay."""
-        texts = {name: sample[name] for name in self.numbers if isinstance(sample.get(name), str)}
-        if not texts:
-            return sample
+    def with_numbers(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a sample or columns with the numbers of classes in place of their names; other texts stay."""
+        named = {name: numbers for name, numbers in self.numbers.items() if name in values}
         return {
-            **sample,
-            **{name: self.numbers[name].get(text, text) for name, text in texts.items()},
+            **values,
+            **{name: with_numbers(values[name], numbers) for name, numbers in named.items()},
         }
 
     def decided(self, shards: list[OpenShard], *, keyed: bool) -> Layout:

@@ -68,6 +68,10 @@ def key_column(keys: Sequence[str]) -> StoredColumn:
     return StoredColumn(*joined([key.encode("utf-8", "surrogateescape") for key in keys]))
 
 
+class RepeatedKeyError(ValueError):
+    """A new sample has the key of another one."""
+
+
 class KeyCheck:
     """The keys of a dataset. Either all samples have a key, or none.
 
@@ -105,7 +109,7 @@ class KeyCheck:
         if not key.isascii():
             _check_text(key)
         if self._has(key):
-            raise ValueError(f"key {key!r} is in the dataset already")
+            raise RepeatedKeyError(f"key {key!r} is in the dataset already")
         return key
 
     def _has(self, key: str) -> bool:
@@ -174,7 +178,7 @@ class KeyCheck:
         else:
             repeated = next(filter(self._has, keys), None)
         if repeated is not None:
-            raise ValueError(f"key {repeated!r} is in the dataset already")
+            raise RepeatedKeyError(f"key {repeated!r} is in the dataset already")
 
     def add_all(self, keys: Sequence[str]) -> None:
         """Add the keys of samples that were written."""

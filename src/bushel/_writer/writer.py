@@ -15,6 +15,7 @@ from bushel._writer.keys import NumberedKeys, key_column
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.sample_values import StoredBatch, encode_columns, length_of, list_of_keys
 from bushel._writer.shard_writer import ShardInProgress
+from bushel.codecs.columns import without_arrow
 from bushel.containers.stored_column import StoredColumn
 from bushel.spec import KEY
 
@@ -41,7 +42,7 @@ class ColumnWriter(DatasetWriter):
             columns: Field to column: an array (one sample per element of its first axis;
                 `uint8[n, k]` for a `bytes` field), a list, an Arrow array, or `(data, offsets)`:
                 stored bytes of all samples and int64[n + 1]. A column `__key__` holds the keys,
-                unless `keys` is given.
+                unless `keys` is given. A column of a field with `labels` may have names of classes.
             keys: The key of each sample, as a list, an array of text, or an Arrow array.
 
         Returns:
@@ -78,6 +79,10 @@ class ColumnWriter(DatasetWriter):
             self._check_open()
             plan, current = self._plan, self._current
             count = length_of(columns, plan.fields, texts)
+            if plan.numbers:
+                columns = plan.with_numbers(
+                    {name: without_arrow(column) for name, column in columns.items()}
+                )
             layout = plan.decided(self._written.shards, keyed=texts is not None)
             texts = self._checked_keys(texts, count)
             plan.check_usual(columns)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import structs
 
-from bushel.cli.command import Argument
+from bushel.cli.command import Argument, Option
 from bushel.cli.options import ModeOptions, OutputOptions, SameKind, SizeOptions, Target
 
 
@@ -16,6 +16,7 @@ def command(
     sources: Annotated[list[str], Argument("Datasets to merge, in order.")],
     *,
     container: SameKind = None,
+    keys: Annotated[bool, Option("Keep the keys or leave them out.", "--keys/--no-keys")] = True,
     sizes: SizeOptions,
     modes: ModeOptions,
     shown: OutputOptions,
@@ -30,7 +31,8 @@ def command(
     from bushel.cli.output import count, resumable
 
     with resumable(target):
-        result = merge(sources, target, container=container, mode=mode, **structs.asdict(sizes))
+        options = {"mode": mode, "keys": None if keys else False, **structs.asdict(sizes)}
+        result = merge(sources, target, container=container, **options)
     shown.show(
         {"target": target, **asdict(result)},
         f"{target}: {count(result.samples, 'sample')} written as {result.container}",

@@ -40,6 +40,8 @@ _AS_OPTIONS = {
     "suffixes=": "--exts",
     "root=": "--root ",
     "file=": "--file ",
+    " (keys= takes a function)": "",
+    "keys=False": "--no-keys",
 }
 """Other terms in error messages that differ between Python and the commands."""
 _NEW_NAME = re.compile(
