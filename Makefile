@@ -9,10 +9,10 @@ MODULES := build/modules.txt
 
 ifdef COVERAGE
 RUN_TESTS = rm -rf build/coverage && mkdir -p build/coverage && \
-	$(PYTHON_OF_VENV) -m coverage run -m pytest -n auto --durations=20 && \
+	$(PYTHON_OF_VENV) -m coverage run -m pytest -n auto --dist worksteal --durations=20 && \
 	$(PYTHON_OF_VENV) -m coverage combine --quiet && $(PYTHON_OF_VENV) -m coverage report
 else
-RUN_TESTS = $(PYTHON_OF_VENV) -m pytest -n auto --durations=20 $(PYTEST_OPTIONS)
+RUN_TESTS = $(PYTHON_OF_VENV) -m pytest -n auto --dist worksteal --durations=20 $(PYTEST_OPTIONS)
 endif
 
 .DEFAULT_GOAL := help

@@ -94,7 +94,6 @@ def samples(dataset: bushel.Dataset) -> list[tuple[str, bytes, str | None]]:
     return sorted(zip(dataset.keys, files, classes, strict=True))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(names=st.lists(IN_ARCHIVES, unique_by=str.lower, min_size=1, max_size=10))
 def test_folder_zip_and_tar_agree(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as place:

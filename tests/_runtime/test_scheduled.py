@@ -89,7 +89,6 @@ def test_the_draws_are_those_of_the_document(schedule: tuple[tuple[Point, ...], 
     assert list(zip(sets.tolist(), numbers.tolist(), strict=True)) == draws_by_document(*schedule, 300)
 
 
-@settings(max_examples=60, deadline=None)
 @given(schedule=schedules(), draws=st.lists(st.integers(0, 4999), min_size=1, max_size=8))
 def test_any_draw_is_the_one_that_comes_when_drawing_from_the_start(
     schedule: tuple[tuple[Point, ...], bool], draws: list[int]
@@ -131,7 +130,6 @@ def behind(order: Scheduled, draws: int) -> npt.NDArray[np.float64]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
 @given(schedule=schedules(8), ramp=st.booleans())
 def test_shares_are_exact_at_every_draw(schedule: tuple[tuple[Point, ...], bool], ramp: bool) -> None:
     points, sets = schedule[0], len(schedule[0][0][1])

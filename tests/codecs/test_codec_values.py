@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from bushel.codecs import get_codec, wrapped
 from bushel.errors import CodecError
-
-FAST = settings(max_examples=60, deadline=None)
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
 JSON = st.recursive(
@@ -60,7 +58,6 @@ def assert_same(found: npt.NDArray[Any], array: npt.NDArray[Any]) -> None:
     assert found.flags.owndata or found.base is None or found.base.flags.owndata
 
 
-@FAST
 @given(st.binary())
 def test_bytes(value: bytes) -> None:
     assert through("bytes", value) == value
@@ -68,7 +65,6 @@ def test_bytes(value: bytes) -> None:
     assert type(get_codec("bytes").decode(memoryview(value))) is bytes
 
 
-@FAST
 @given(st.text())
 def test_utf8(value: str) -> None:
     assert through("utf8", value) == value
@@ -100,7 +96,6 @@ def test_int_bytes(value: Any, stored: str) -> None:
     assert get_codec("int").decode(bytes.fromhex(stored)) == value
 
 
-@FAST
 @given(st.integers(-(2**127), 2**127 - 1))
 def test_int(value: int) -> None:
     assert through("int", value) == value
@@ -121,13 +116,11 @@ def test_int_too_large_for_granular(value: int) -> None:
         get_codec("int").encode(value)
 
 
-@FAST
 @given(st.integers(0, 2**200))
 def test_uint(value: int) -> None:
     assert through("uint", value) == value
 
 
-@FAST
 @given(st.integers(0, 2**64 - 1))
 def test_fixed_widths(value: int) -> None:
     assert through("u64", value) == value
@@ -137,7 +130,6 @@ def test_fixed_widths(value: int) -> None:
     assert get_codec("i64").encode(value - 2**63) == struct.pack("<q", value - 2**63)
 
 
-@FAST
 @given(st.integers())
 def test_cls(value: int) -> None:
     assert through("cls", value) == value
@@ -148,7 +140,6 @@ def test_cls_strips_white_space() -> None:
     assert get_codec("cls").decode(b" +12\n") == 12
 
 
-@FAST
 @given(st.floats(allow_nan=False))
 def test_float(value: float) -> None:
     assert through("float", value) == value
@@ -156,7 +147,6 @@ def test_float(value: float) -> None:
     assert get_codec("float").encode(value) == struct.pack("<d", value)
 
 
-@FAST
 @given(st.floats(width=32, allow_nan=False))
 def test_f32(value: float) -> None:
     assert through("f32", value) == value
@@ -171,7 +161,6 @@ def test_float_takes_any_real_number(name: str) -> None:
     assert math.isnan(through(name, math.nan))
 
 
-@FAST
 @given(JSON)
 def test_json(value: Any) -> None:
     assert through("json", value) == value
@@ -188,7 +177,6 @@ def test_json_bytes_and_what_only_python_reads() -> None:
     assert get_codec("json").decode(str(2**100).encode()) == 2**100
 
 
-@FAST
 @given(MSGPACK)
 def test_msgpack(value: Any) -> None:
     assert through("msgpack", value) == value
@@ -198,7 +186,6 @@ def test_msgpack_bytes() -> None:
     assert get_codec("msgpack").encode({"a": np.int8(1)}) == bytes.fromhex("81a16101")
 
 
-@FAST
 @given(ARRAYS)
 def test_array(value: npt.NDArray[Any]) -> None:
     for name in ("array", "npy"):
@@ -234,7 +221,6 @@ def test_raw_array() -> None:
         codec.decode(bytes(23))
 
 
-@FAST
 @given(ARRAYS)
 def test_numpy_reads_what_is_written(value: npt.NDArray[Any]) -> None:
     loaded = np.load(io.BytesIO(bytes(get_codec("npy").encode(value))), allow_pickle=False)
@@ -251,7 +237,6 @@ def test_npz_that_numpy_wrote() -> None:
     assert_same(found["b"], np.ones((2, 2)))
 
 
-@FAST
 @given(
     st.lists(hnp.arrays(st.sampled_from(["<f2", "<f8", "|i1", "<i8", "<u2"]), hnp.array_shapes(max_side=3)), max_size=3)
 )
@@ -263,13 +248,11 @@ def test_tenbin(value: list[npt.NDArray[Any]]) -> None:
 
 
 @given(hnp.arrays(np.int64, st.integers(0, 30)))
-@FAST
 def test_varints(value: npt.NDArray[np.int64]) -> None:
     assert_same(through("varints", value), value)
 
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
-@FAST
 def test_varint(value: int) -> None:
     assert through("varint", value) == value
     assert get_codec("varint").encode(value) == get_codec("varints").encode([value])
@@ -307,7 +290,6 @@ def test_tenbin_bytes() -> None:
     assert_same(found, np.array([513], "<u4"))
 
 
-@FAST
 @given(
     st.recursive(
         SCALARS | ARRAYS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
@@ -339,7 +321,6 @@ def test_pickle() -> None:
         get_codec("pickle").decode(b"\x80\x04nonsense")
 
 
-@FAST
 @given(st.text())
 def test_gzip(value: str) -> None:
     assert through("gzip(utf8)", value) == value

@@ -202,7 +202,6 @@ def test_too_many_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
         get_codec("png").decode(saved(picture("L", 4, 4, 0, 0)))
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.sampled_from(MODES), st.data())
 def test_damage(mode: str, data: st.DataObject) -> None:
     stored = bytearray(saved(picture(mode, 9, 7, 1, 20)))

@@ -63,7 +63,6 @@ def test_lists_of_json_as_arrays(values: list[int], dtype: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
-@settings(max_examples=60, deadline=None)
 @given(st.lists(WHOLE | st.sampled_from([0.5, 1e300]), min_size=1, max_size=3), st.sampled_from([None, "float", "f32"]))
 def test_lines(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, values: list[float], declared: str | None

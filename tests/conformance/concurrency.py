@@ -37,7 +37,7 @@ def _reads(dataset: Any, expected: list[dict[str, Any]], seed: int, count: int) 
     return right
 
 
-def check_threads(target: Target, reads: int = 1000) -> None:
+def check_threads(target: Target, reads: int = 250) -> None:
     """Check that eight threads read one dataset correctly at random."""
     dataset = _dataset(target, "threads")
     expected = _expected(dataset)

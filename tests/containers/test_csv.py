@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.containers.read_in_place import check_damaged
 
@@ -127,7 +127,6 @@ CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\
 
 
 @given(st.lists(st.lists(CELLS, min_size=2, max_size=2), max_size=8), st.booleans())
-@settings(deadline=None, max_examples=60)
 def test_any_cells(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], quote: bool) -> None:
     rows = [["x", "y"], *rows]  # spec= may not name a field that no record has
     text = io.StringIO()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import bushel
@@ -26,7 +26,6 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in sample.items() if name != "__key__"} for sample in dataset]
 
 
-@settings(max_examples=150, deadline=None)
 @given(ROWS, st.sampled_from([None, 0, 3]), st.booleans(), st.sampled_from(["", "\n", " \r\n\t"]), st.integers(1, 40))
 @example([{"a": "\\\\"}, {"a": '\\"'}], None, False, "", 8)
 def test_any_array_has_the_samples_of_its_lines(
@@ -47,7 +46,6 @@ def test_any_array_has_the_samples_of_its_lines(
     assert found == read(folder / "x.jsonl")
 
 
-@settings(max_examples=300, deadline=None)
 @given(ROWS, st.data())
 def test_a_damaged_array_is_refused_or_is_what_json_says(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], data: st.DataObject

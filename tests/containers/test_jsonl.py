@@ -12,7 +12,7 @@ from typing import Any
 import cramjam
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected
 
@@ -237,7 +237,6 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 
 
 @given(st.lists(st.dictionaries(NAMES, VALUES, max_size=5), max_size=8), st.booleans())
-@settings(deadline=None, max_examples=60)
 def test_any_lines(tmp_path_factory: pytest.TempPathFactory, lines: list[dict[str, Any]], ascii_only: bool) -> None:
     path = tmp_path_factory.mktemp("any") / "x.jsonl"
     path.write_bytes("".join(json.dumps(each, ensure_ascii=ascii_only) + "\n" for each in lines).encode("utf-8"))

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from tests.fuzz.datasets import ORIGINALS, STREAMS, originals, written
 from tests.fuzz.mutations import mutate
 from tests.paths import ROOT
@@ -41,17 +42,20 @@ def batch(way: str, container: str, tmp_path: Path, *, seed: int, count: int) ->
     fuzz(way, tmp_path / "work", datasets, seed=seed, count=count)
 
 
+SOME = settings().max_examples // 2
+
+
 @pytest.mark.parametrize("container", ORIGINALS)
 def test_damaged_files(container: str, tmp_path: Path) -> None:
-    batch("data", container, tmp_path, seed=0, count=60)
+    batch("data", container, tmp_path, seed=0, count=SOME)
 
 
 def test_damaged_streams(tmp_path: Path) -> None:
-    batch("stream", "stream", tmp_path, seed=0, count=60)
+    batch("stream", "stream", tmp_path, seed=0, count=SOME)
 
 
 def test_damaged_sidecars(tmp_path: Path) -> None:
-    batch("sidecars", "tar", tmp_path, seed=0, count=40)
+    batch("sidecars", "tar", tmp_path, seed=0, count=SOME)
 
 
 @pytest.mark.nightly

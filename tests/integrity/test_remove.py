@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.running import fails, run
 from tests.integrity.removed import COUNT, GONE, KEPT, keys, write
@@ -61,7 +61,6 @@ def test_every_container_and_every_way(container: str, tmp_path: Path) -> None:
     assert bushel.removals(path) == []
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 30).flatmap(lambda total: st.tuples(st.just(total), st.sets(st.integers(0, max(total - 1, 0))))))
 def test_positions_that_remain(drawn: tuple[int, set[int]]) -> None:
     total, chosen = drawn

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.containers.gulp.chunks import DATA, META, chunk, read
 from tests.containers.writing import ShardInProgress, stored_samples
@@ -262,7 +262,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_samples_come_back_with_and_without_the_builders_index(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

@@ -10,7 +10,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.containers.recordio.by_hand import (
     FOUR_IDX,
@@ -177,7 +177,6 @@ class TestWriting:
 
     words = st.lists(st.sampled_from([M, b"a", b"bcde", b"\x0a\x23", b"\xd7\xce"]), max_size=8).map(b"".join)
 
-    @settings(max_examples=60)
     @given(st.lists(words, max_size=8))
     def test_any_values(self, tmp_path_factory: pytest.TempPathFactory, values: list[bytes]) -> None:
         root = tmp_path_factory.mktemp("plain")
@@ -193,7 +192,6 @@ class TestWriting:
         {}, optional={"image": words, "words": st.lists(words, max_size=4), "note": st.binary(max_size=300)}
     )
 
-    @settings(max_examples=60)
     @given(st.dictionaries(keys.filter(lambda key: key == key.lstrip()), fields, max_size=6))
     def test_any_samples(self, tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]) -> None:
         root = tmp_path_factory.mktemp("maps")
@@ -203,7 +201,6 @@ class TestWriting:
         if samples:
             assert stored_samples(shard, CONTAINER.index(shard, ReadOptions())) == samples
 
-    @settings(max_examples=60)
     @given(
         st.lists(
             st.tuples(
