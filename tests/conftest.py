@@ -114,6 +114,17 @@ def _no_waits_for_the_disk() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_left_in_tmp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Killed processes and libraries leave folders where the system keeps temporary files."""
+    folder = str(tmp_path_factory.getbasetemp())
+    with pytest.MonkeyPatch.context() as patch:
+        if sys.platform == "linux":  # elsewhere its name is too long for the sockets of multiprocessing
+            patch.setenv("TMPDIR", folder)
+            patch.setattr("tempfile.tempdir", folder)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _own_cache_of_tables(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the tables of remote files that a test learns from its user, and from other tests."""

@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,9 +33,9 @@ def compiler() -> str | None:
 def shim_library() -> Path:
     """Compile `shim.c` if it has changed, and return the library."""
     digest = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
-    target = Path(tempfile.gettempdir()) / f"bushel-shim-{os.getuid()}" / f"shim-{digest}.so"
+    target = ROOT / "build" / f"shim-{digest}.so"
     if not target.exists():
-        target.parent.mkdir(mode=0o700, exist_ok=True)
+        target.parent.mkdir(exist_ok=True)
         partial = target.with_name(f"{target.name}.{os.getpid()}")
         options = ["-O1", "-g", "-Wall", "-Wextra", "-fPIC", "-shared"]
         subprocess.run([compiler() or "cc", *options, "-o", partial, _SOURCE, "-ldl", "-lpthread"], check=True)
