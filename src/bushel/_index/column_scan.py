@@ -40,6 +40,7 @@ from bushel.storage import Extents, File, gather, read_many
 _HEAD = 1 << 16  # bytes of a remote image that are read first
 DAMAGED = -1
 """The number of characters of bytes that are not UTF-8."""
+_SHORT_TEXTS = 1 << 16  # most texts that are measured at once
 _FORMATS = {1: "jpeg", 2: "png"}  # formats as `kernels.image_headers` numbers them
 # writers record texts that have at most this many bytes on average: names, not captions
 _USUAL_TEXT = 32
@@ -256,7 +257,9 @@ class _Scan:
             )
 
         characters = np.full(column.rows, MISSING, np.int64)
-        for rows, lengths in each_chunk(column, present_rows(column), of_chunk, threads):
+        for rows, lengths in each_chunk(
+            column, present_rows(column), of_chunk, threads, _SHORT_TEXTS
+        ):
             characters[rows] = lengths
         return characters
 

@@ -54,8 +54,9 @@ def check_crcs(
         for name, column in now.items()
         if not same_arrays(column, known[name], ("crc32",))
     }
-    compared = compare_values(replace(index, fields=recorded), replace(index, fields=now))
-    _report_values(shard, compared, damaged, found)
+    if recorded:
+        compared = compare_values(replace(index, fields=recorded), replace(index, fields=now))
+        _report_values(shard, compared, damaged, found)
     return sum(column.nbytes for column in now.values()), complete
 
 
