@@ -28,7 +28,8 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
+
+from bushel._runtime.arrays import U8
 
 _HUGE_PAGE = 1 << 21
 _LARGE = 1 << 22  # smaller memory comes from the C library, which does not return it to the system
@@ -174,7 +175,7 @@ def exchange_names(first: Path, second: Path) -> bool:
     return False
 
 
-def room_for(size: int) -> npt.NDArray[np.uint8]:
+def room_for(size: int) -> U8:
     """Return uint8[size] with arbitrary contents. A large array's memory is reused after its end."""
     if size < _LARGE or (memory := _take(-(-size // _HUGE_PAGE) * _HUGE_PAGE)) is None:
         return np.empty(size, np.uint8)

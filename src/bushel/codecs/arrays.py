@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bushel._runtime.arrays import I64
 from bushel.codecs.base import (
     MAX_EXPANDED,
     ArrayLayout,
@@ -132,9 +133,7 @@ def _count_rows(decode: Callable[[Buffer], Array], data: Buffer) -> int:
     return len(_with_rows(decode, data))
 
 
-def _some_rows(
-    decode: Callable[[Buffer], Array], data: Buffer, elements: slice | npt.NDArray[np.int64]
-) -> Array:
+def _some_rows(decode: Callable[[Buffer], Array], data: Buffer, elements: slice | I64) -> Array:
     array = _with_rows(decode, data)
     return array[choose(elements, len(array), "an array", "rows")]
 

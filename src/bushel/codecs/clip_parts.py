@@ -12,10 +12,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64, U8, Array
 from bushel.codecs.base import choose
 from bushel.codecs.frames import FrameTable
 from bushel.codecs.parts import Part
@@ -92,7 +91,7 @@ class ClipPart(Part, Struct, frozen=True, eq=False):
     lengths: I64  # int64[packets], bytes
     data: tuple[bytes, ...] = ()  # their bytes; empty before they are read
 
-    def decode(self, codec: str) -> npt.NDArray[Any] | None:
+    def decode(self, codec: str) -> Array | None:
         """Decode the frames.
 
         Returns:

@@ -6,8 +6,8 @@ import operator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U8
 from bushel.errors import SpecError
 
 _BYTES = (bytes, bytearray, memoryview)
@@ -27,9 +27,7 @@ def is_stored(column: object) -> bool:
     )
 
 
-def check_stored(
-    name: str, data: Any, offsets: Any
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def check_stored(name: str, data: Any, offsets: Any) -> tuple[U8, I64]:
     """Return a column that is given as (bytes, offsets) as arrays: uint8[total] and int64[samples + 1].
 
     Raises:

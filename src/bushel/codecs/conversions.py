@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import Array
 from bushel.codecs.arrays import as_array, dtype_named
 from bushel.codecs.base import Buffer, Codec, codec_error, describe
 from bushel.codecs.scalars import FACTORIES as SCALARS
@@ -86,7 +86,7 @@ def _plain(value: Any) -> Any:
     return value.tolist()
 
 
-def _array(codec: str, value: Any, dtype: str) -> npt.NDArray[Any]:
+def _array(codec: str, value: Any, dtype: str) -> Array:
     array = as_array(codec, value)
     if not dtype or array.dtype == (target_dtype := dtype_named(dtype)):
         return array
@@ -122,8 +122,8 @@ def converting(name: str, target: Codec, stored: Codec) -> Codec:
     return Codec(name, partial(_encode, target, stored), partial(_decode, name, target, stored))
 
 
-def _transpose(axes: tuple[int, ...], stored: Codec, data: Buffer) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = np.ascontiguousarray(stored.decode(data).transpose(axes))
+def _transpose(axes: tuple[int, ...], stored: Codec, data: Buffer) -> Array:
+    array: Array = np.ascontiguousarray(stored.decode(data).transpose(axes))
     return array
 
 

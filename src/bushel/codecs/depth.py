@@ -6,8 +6,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import F32
 from bushel.errors import SpecError
 
 FORMAT = "gray12le"
@@ -29,7 +29,7 @@ def depth_type(minimum: float, maximum: float, shift: float, logarithmic: bool) 
 
 
 @lru_cache(maxsize=64)
-def metres_of_codes(codec: str) -> npt.NDArray[np.float32] | None:
+def metres_of_codes(codec: str) -> F32 | None:
     """Return float32[4096], the metres of each code; None if the codec is not of a depth camera.
 
     The arithmetic is that of LeRobot's `dequantize_depth`, step for step, so that every bit is the

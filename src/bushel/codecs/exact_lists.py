@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from bushel._runtime.arrays import Array
 
 _EXACT = 1 << 53  # up to this number, a float64 holds every whole number
 
@@ -15,7 +16,7 @@ class InexactError(ValueError):
     """Values would change if they became an array."""
 
 
-def exact_array(values: Any) -> npt.NDArray[Any]:
+def exact_array(values: Any) -> Array:
     """Return values as an array like `numpy.asanyarray`, but keep whole numbers whole and do not mix texts and numbers.
 
     NumPy makes floats of whole numbers on both sides of 2⁶³, texts of numbers beside texts, and
@@ -26,7 +27,7 @@ def exact_array(values: Any) -> npt.NDArray[Any]:
         InexactError: Values would change.
         ValueError: They differ in length.
     """
-    array: npt.NDArray[Any] = np.asanyarray(values)
+    array: Array = np.asanyarray(values)
     if isinstance(values, np.ndarray):
         if np.any(getattr(values, "mask", False)):
             raise InexactError(
@@ -44,7 +45,7 @@ def exact_array(values: Any) -> npt.NDArray[Any]:
     return array
 
 
-def _of_numbers(values: Any, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _of_numbers(values: Any, array: Array) -> Array:
     changed = next(filter(_is_rounded, _leaves(values)), None)
     if array.size and all(isinstance(leaf, int | np.integer) for leaf in _leaves(values)):
         if all(0 <= leaf < 1 << 64 for leaf in _leaves(values)):

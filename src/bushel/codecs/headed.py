@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import Array
 from bushel.codecs.arrays import array_from, as_array, layout_of, rows_of
 from bushel.codecs.base import (
     ArrayLayout,
@@ -86,7 +86,7 @@ class _Parsed(NamedTuple):
 _Parse = Callable[[Buffer], _Parsed]
 
 
-def _decode(codec: str, parse: _Parse, data: Buffer) -> npt.NDArray[Any]:
+def _decode(codec: str, parse: _Parse, data: Buffer) -> Array:
     parsed = parse(data)
     return array_from(codec, parsed.dtype, parsed.shape, parsed.payload)
 

@@ -11,18 +11,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from io import BufferedReader
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, Array
 from bushel.codecs.base import ArrayLayout, Buffer, Ranged, choose
 from bushel.errors import CodecError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 class Part:
@@ -53,7 +50,7 @@ class Part:
         return replace(self, data=tuple(data))  # type: ignore[type-var]
 
     @abstractmethod
-    def decode(self, codec: str) -> npt.NDArray[Any] | None:
+    def decode(self, codec: str) -> Array | None:
         """Decode the elements; None if the bytes do not give them, so that the value has to be read whole."""
 
 
@@ -84,10 +81,10 @@ class FilePart(OutlinedPart, Struct, frozen=True, eq=False):
         """Return the part."""
         return self
 
-    def decode(self, codec: str) -> npt.NDArray[Any] | None:
+    def decode(self, codec: str) -> Array | None:
         """Read and decode the elements; None if the value has to be read whole."""
         with self.opened() as file:
-            decoded: npt.NDArray[Any] | None = self.decoder(file, self.elements)
+            decoded: Array | None = self.decoder(file, self.elements)
         return decoded
 
 
@@ -135,7 +132,7 @@ class RowsPart(Part, Struct, frozen=True, eq=False):
         """
         return cls(layout, *row_runs(RowForm.of(layout), layout.shape[0], elements))
 
-    def decode(self, codec: str) -> npt.NDArray[Any]:
+    def decode(self, codec: str) -> Array:
         """Return the requested rows."""
         return _rows(self.data, self.layout, self.rows)
 
@@ -205,7 +202,7 @@ class HeadedRowsPart(Part, Struct, frozen=True, eq=False):
         head = np.array([form.header], np.int64)
         return cls(ranged, form, size, rows, np.append(0, offsets), np.concatenate([head, lengths]))
 
-    def decode(self, codec: str) -> npt.NDArray[Any] | None:
+    def decode(self, codec: str) -> Array | None:
         """Return the requested rows; None if the header says that the array has another form."""
         head, *runs = self.data
         if self.ranged.layout is None:
@@ -246,7 +243,7 @@ def row_runs(
     return rows.reshape(-1), distinct[begins] * form.row + form.header, counts * form.row
 
 
-def _rows(data: Sequence[bytes], layout: ArrayLayout, rows: I64 | None) -> npt.NDArray[Any]:
+def _rows(data: Sequence[bytes], layout: ArrayLayout, rows: I64 | None) -> Array:
     """Return the requested ones of the rows that were read."""
     if rows is None:
         return np.frombuffer(data[0], layout.dtype).reshape(-1, *layout.shape[1:]).copy()
@@ -285,9 +282,9 @@ class ValuePart(Part, Struct, frozen=True, eq=False):
         """The start of the value."""
         return np.zeros(1, np.int64)
 
-    def decode(self, codec: str) -> npt.NDArray[Any]:
+    def decode(self, codec: str) -> Array:
         """Decode the elements."""
-        elements: npt.NDArray[Any] = self.ranged.decode(self.data[0], self.numbers)
+        elements: Array = self.ranged.decode(self.data[0], self.numbers)
         return elements
 
 
@@ -298,9 +295,9 @@ class _Once:
         from threading import Lock
 
         self._part, self._sharers, self._left, self._lock = part, sharers, 0, Lock()
-        self._found: npt.NDArray[Any] | None = None
+        self._found: Array | None = None
 
-    def decode(self, codec: str) -> npt.NDArray[Any] | None:
+    def decode(self, codec: str) -> Array | None:
         with self._lock:
             if not self._left:
                 self._found, self._left = self._part.decode(codec), self._sharers
@@ -351,7 +348,7 @@ class SharedPart(Part, Struct, frozen=True, eq=False):
         """Return the part of the first sample with its bytes."""
         return replace(self, once=_Once(self.part.read(data), len(self.places)))
 
-    def decode(self, codec: str) -> npt.NDArray[Any] | None:
+    def decode(self, codec: str) -> Array | None:
         """Decode the elements of all samples when the first sample needs them, and return the elements of this one."""
         decoded = None if self.once is None else self.once.decode(codec)
         if decoded is None:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import Array
 from bushel.codecs.arrays import as_array
 from bushel.codecs.base import (
     Buffer,
@@ -46,7 +46,7 @@ def _encode_label(value: Any) -> bytes:
     return _pack("recordio-label", array, value)
 
 
-def _pack(codec: str, array: npt.NDArray[Any], value: Any) -> bytes:
+def _pack(codec: str, array: Array, value: Any) -> bytes:
     flat = array.reshape(-1)
     with np.errstate(over="ignore"):
         floats = flat.astype("<f4")

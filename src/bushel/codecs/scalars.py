@@ -12,11 +12,11 @@ import re
 import struct
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, U8, offsets_of
+from bushel._runtime.arrays import I64, U8, Array, offsets_of
 from bushel.codecs.base import (
     Buffer,
     Codec,
@@ -29,9 +29,6 @@ from bushel.codecs.base import (
     plain,
 )
 from bushel.errors import SpecError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 Encoded: TypeAlias = tuple[U8, I64]
 
@@ -89,7 +86,7 @@ def _encode_int(value: Any) -> bytes:
     return number.to_bytes(length, "little", signed=True)
 
 
-def _encode_ints(array: npt.NDArray[Any]) -> Encoded | None:
+def _encode_ints(array: Array) -> Encoded | None:
     if array.ndim != 1 or not np.can_cast(array.dtype, np.int64):
         return None
     numbers = array.astype("<i8")
@@ -101,7 +98,7 @@ def _encode_ints(array: npt.NDArray[Any]) -> Encoded | None:
     return numbers.view(np.uint8).reshape(-1, 8)[used], offsets_of(lengths)
 
 
-def _encode_fixed_numbers(dtype: str, array: npt.NDArray[Any]) -> Encoded | None:
+def _encode_fixed_numbers(dtype: str, array: Array) -> Encoded | None:
     if (
         array.ndim != 1
         or not np.can_cast(array.dtype, dtype)
@@ -113,7 +110,7 @@ def _encode_fixed_numbers(dtype: str, array: npt.NDArray[Any]) -> Encoded | None
     return fixed_rows(wide.astype(dtype))
 
 
-def _encode_byte_rows(array: npt.NDArray[Any]) -> Encoded | None:
+def _encode_byte_rows(array: Array) -> Encoded | None:
     if array.ndim == 2 and array.dtype == np.uint8:
         return fixed_rows(np.ascontiguousarray(array))
     return None
@@ -177,7 +174,7 @@ def _encode_bool(value: Any) -> bytes:
     return bytes([bool(value)])
 
 
-def _encode_bools(array: npt.NDArray[Any]) -> Encoded | None:
+def _encode_bools(array: Array) -> Encoded | None:
     if array.ndim == 1 and array.dtype == np.bool_:
         return fixed_rows(np.ascontiguousarray(array))
     return None

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import Array
 from bushel.codecs.arrays import FACTORIES as ARRAYS
 from bushel.codecs.arrays import array_from, as_array, dtype_from
 from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
@@ -74,7 +74,7 @@ def _json_array(name: str, arguments: str) -> Codec:
     return Codec(name, encode, decode)
 
 
-def _of_dtype(codec: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _of_dtype(codec: str, array: Array, dtype: np.dtype[Any]) -> Array:
     """Return an array with another dtype. Real numbers are rounded to it; whole numbers and truth values are not.
 
     Raises:

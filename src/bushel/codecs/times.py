@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64, U8, Array
 from bushel.codecs.base import (
     Buffer,
     Codec,
@@ -25,9 +25,6 @@ from bushel.codecs.base import (
     found_bytes,
 )
 from bushel.errors import SpecError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _SCALARS: Mapping[str, type[Any]] = {"M": np.datetime64, "m": np.timedelta64}
 _VALUES: Mapping[str, tuple[type, ...]] = {
@@ -83,7 +80,7 @@ def _encode(codec: str, value: Any) -> bytes:
     return bytes(scalar.astype("<i8").tobytes())
 
 
-def _encode_column(dtype: np.dtype[Any], array: npt.NDArray[Any]) -> tuple[U8, I64] | None:
+def _encode_column(dtype: np.dtype[Any], array: Array) -> tuple[U8, I64] | None:
     if array.ndim != 1 or array.dtype != dtype or np.isnat(array).any():
         return None
     return fixed_rows(np.ascontiguousarray(array.astype("<i8")))

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64
 from bushel.codecs.arrays import as_array
 from bushel.codecs.base import Buffer, Factory, codec_error, describe, found_bytes, plain
 from bushel.kernels import decode_varints
@@ -32,7 +32,7 @@ def _encode(value: Any) -> bytes:
     return bytes(out)
 
 
-def _decode(data: Buffer) -> npt.NDArray[np.int64]:
+def _decode(data: Buffer) -> I64:
     try:
         return decode_varints(data).copy()  # an array that owns its memory
     except ValueError as error:

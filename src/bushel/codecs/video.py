@@ -11,10 +11,9 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._kinds import kind_of
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, Array
 from bushel._runtime.log import log_warning
 from bushel._runtime.system import room_for
 from bushel.codecs.base import (
@@ -35,7 +34,7 @@ from bushel.kernels import yuv420_to_rgb
 MAX_DECODED = 4 << 30
 """Limit in bytes of the decoded frames of one clip. A larger clip is rejected as a decompression bomb."""
 
-Pixels = npt.NDArray[Any]
+Pixels = Array
 """uint8 of shape HxWx3; of a depth camera float32 of shape HxWx1, in metres. Frames have a first axis more."""
 
 # the C library returns larger memory to the system, and does not use it for the next clip

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._runtime.arrays import F32, I32, I64
+from bushel._runtime.arrays import F32, I32, I64, Array
 from bushel.codecs.base import Buffer
 from bushel.codecs.parts import OutlinedPart, RowForm, row_runs
 
@@ -32,7 +31,7 @@ def _of_24_bits(raw: Buffer) -> I32:
     return wide.view("<i4").reshape(-1)
 
 
-_NUMBERS: dict[tuple[int, int], Callable[[Buffer], npt.NDArray[Any]]] = {
+_NUMBERS: dict[tuple[int, int], Callable[[Buffer], Array]] = {
     (_PCM, 8): lambda raw: (np.frombuffer(raw, np.uint8).astype(np.float32) - 128) / 128,
     (_PCM, 16): lambda raw: np.multiply(
         np.frombuffer(raw, "<i2"), np.float32(2**-15), dtype=np.float32

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from bushel._runtime.arrays import F32, Array
 
 Batch = dict[str, Any]
-Mixed = tuple[npt.NDArray[Any], float]
+Mixed = tuple[Array, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,10 @@ class _Mixing(ABC):
         return batch | {self.image: images, self.label: self._mixed_labels(batch, share)}
 
     @abstractmethod
-    def _mixed(self, images: npt.NDArray[Any], kept: float, rng: np.random.Generator) -> Mixed:
+    def _mixed(self, images: Array, kept: float, rng: np.random.Generator) -> Mixed:
         """Return the mixed images, and the share of its own pixels that each keeps, for a wanted share `kept`."""
 
-    def _images(self, batch: Batch) -> npt.NDArray[Any]:
+    def _images(self, batch: Batch) -> Array:
         images = batch[self.image]
         if not isinstance(images, np.ndarray) or images.ndim < 3:
             if isinstance(images, np.ndarray):
@@ -61,7 +62,7 @@ class _Mixing(ABC):
             )
         return images
 
-    def _shares(self, batch: Batch) -> npt.NDArray[np.float32]:
+    def _shares(self, batch: Batch) -> F32:
         """Return the labels of a batch as shares of classes, float32 of shape (samples, classes)."""
         labels = np.asarray(batch[self.label])
         if labels.ndim == 2 and labels.shape[1] == self.classes and labels.dtype.kind == "f":
@@ -80,11 +81,9 @@ class _Mixing(ABC):
             )
         return np.asarray(np.eye(self.classes, dtype=np.float32)[labels])
 
-    def _mixed_labels(self, batch: Batch, kept: float) -> npt.NDArray[np.float32]:
+    def _mixed_labels(self, batch: Batch, kept: float) -> F32:
         shares = self._shares(batch)
-        mixed: npt.NDArray[np.float32] = shares * np.float32(kept) + np.roll(
-            shares, 1, 0
-        ) * np.float32(1 - kept)
+        mixed: F32 = shares * np.float32(kept) + np.roll(shares, 1, 0) * np.float32(1 - kept)
         return mixed
 
 
@@ -110,7 +109,7 @@ class MixUp(_Mixing):
         (4, 10)
     """
 
-    def _mixed(self, images: npt.NDArray[Any], kept: float, rng: np.random.Generator) -> Mixed:
+    def _mixed(self, images: Array, kept: float, rng: np.random.Generator) -> Mixed:
         number = np.float64 if images.dtype == np.float64 else np.float32
         mixed = images * number(kept) + np.roll(images, 1, 0) * number(1 - kept)
         if images.dtype.kind in "iu":
@@ -144,7 +143,7 @@ class CutMix(_Mixing):
 
     chw: bool = False
 
-    def _mixed(self, images: npt.NDArray[Any], kept: float, rng: np.random.Generator) -> Mixed:
+    def _mixed(self, images: Array, kept: float, rng: np.random.Generator) -> Mixed:
         height, width = images.shape[-2:] if self.chw else images.shape[1:3]
         x, y = int(rng.integers(width)), int(rng.integers(height))
         half = 0.5 * math.sqrt(1 - kept)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 from numpy.typing import NDArray
 
+from bushel._runtime.arrays import Array
 from bushel.transforms.spatial import Image, check_area, check_image
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class RandomErasing:
                 ' channel, or "random"'
             )
 
-    def __call__(self, image: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[Any]:
+    def __call__(self, image: Array, rng: np.random.Generator) -> Array:
         """Transform an image: HxW or HxWxC, uint8 or normalised; before `ToCHW`, not after it."""
         if not isinstance(image, np.ndarray) or image.ndim not in (2, 3):
             raise TypeError(

@@ -16,11 +16,11 @@ from numbers import Real
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from bushel import kernels
 from bushel._kinds import JPEG_START
+from bushel._runtime.arrays import I32, Array
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, Seekable, decode_top, open_image
 from bushel.errors import CodecError, MissingPackageError
@@ -261,7 +261,7 @@ def frame_geometries(
     return [geometries[size] for size in every]
 
 
-def geometry_rows(geometries: Iterable[Geometry]) -> npt.NDArray[np.int32]:
+def geometry_rows(geometries: Iterable[Geometry]) -> I32:
     """Return int32[n, 10], the geometries as the kernels take them."""
     return np.array([geometry.row for geometry in geometries], np.int32).reshape(-1, 10)
 
@@ -341,7 +341,7 @@ def _bad_jpeg(data: Buffer, problem: str) -> CodecError:
     return codec_error("jpg", "a complete image (JPEG)", f"{found_bytes(data)}: {problem}")
 
 
-def _with_channels(image: npt.NDArray[Any], channels: int) -> Image:
+def _with_channels(image: Array, channels: int) -> Image:
     if image.dtype != np.uint8:
         raise codec_error("image", "8 bits per channel", f"an image of dtype {image.dtype}")
     pixels: Image = image[:, :, None] if image.ndim == 2 else image
@@ -357,8 +357,8 @@ def _with_channels(image: npt.NDArray[Any], channels: int) -> Image:
 def decode_into(
     plan: DecodePlan,
     datas: Sequence[Buffer],
-    geometries: Sequence[Geometry] | npt.NDArray[np.int32],
-    out: npt.NDArray[Any],
+    geometries: Sequence[Geometry] | I32,
+    out: Array,
     *,
     reducing_gap: float | None = 2.0,
     reading: ImageReading = _AS_STORED,

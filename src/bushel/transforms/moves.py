@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bushel._runtime.arrays import F32, I64, Array, Bools
 from bushel.transforms.spatial import Crop, Flip, Geometry, Spatial, resample
 from bushel.transforms.values import Transform
 from bushel.transforms.warp import Padding, Warp, Warping
@@ -25,7 +25,7 @@ Stage: TypeAlias = Geometry | Warp | Padding
 """A geometric step: the source of each pixel of the result."""
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 """Left, top, right, bottom; left, top, width, height; or centre, width, height."""
-F32: TypeAlias = npt.NDArray[np.float32]
+F32: TypeAlias = F32
 
 
 class Moves(Struct, frozen=True):
@@ -184,7 +184,7 @@ class Mask:
             return {self.field: [self._moved(element, geometry, size) for element in value]}
         return {self.field: self._moved(value, geometry, size)}
 
-    def _moved(self, mask: Any, geometry: Stage, size: tuple[int, int]) -> npt.NDArray[Any]:
+    def _moved(self, mask: Any, geometry: Stage, size: tuple[int, int]) -> Array:
         if (
             not isinstance(mask, np.ndarray)
             or mask.ndim not in (2, 3)
@@ -274,9 +274,9 @@ class Boxes:
             [_moved(corner, geometry, scale) for corner in (first, second, *other_corners)]
         )
         limits = np.array(geometry.size, np.float32)
-        low: npt.NDArray[Any] = np.clip(corners.min(axis=0), 0, limits)
-        high: npt.NDArray[Any] = np.clip(corners.max(axis=0), 0, limits)
-        remaining: npt.NDArray[np.bool_] = np.all(high > low, axis=1)
+        low: Array = np.clip(corners.min(axis=0), 0, limits)
+        high: Array = np.clip(corners.max(axis=0), 0, limits)
+        remaining: Bools = np.all(high > low, axis=1)
         low, high = low[remaining], high[remaining]
         if self.relative:
             low, high = (low / limits).astype(np.float32), (high / limits).astype(np.float32)
@@ -346,12 +346,12 @@ class Points:
 Follower: TypeAlias = Mask | Boxes | Points
 
 
-def _sources(geometry: Geometry, axis: int) -> npt.NDArray[np.int64]:
+def _sources(geometry: Geometry, axis: int) -> I64:
     """Return the column (axis 0) or row of the image under the centre of each column or row of the result."""
     start, stop = geometry.window[axis], geometry.window[axis + 2]
     first, size = geometry.box[axis], geometry.box[axis + 2] - geometry.box[axis]
     places = np.arange(start, stop, dtype=np.int64)
-    sources: npt.NDArray[np.int64] = first + (2 * places + 1) * size // (2 * geometry.scaled[axis])
+    sources: I64 = first + (2 * places + 1) * size // (2 * geometry.scaled[axis])
     flipped = geometry.flip_horizontal if axis == 0 else geometry.flip_vertical
     if flipped:
         return sources[::-1]
@@ -374,13 +374,13 @@ def _moved(points: F32, stage: Stage, relative_to: tuple[int, int] | None) -> F3
     return moved.astype(np.float32)
 
 
-def _not_numbers(array: npt.NDArray[Any], field: str, expected: str) -> ValueError:
+def _not_numbers(array: Array, field: str, expected: str) -> ValueError:
     return ValueError(
         f"the field {field!r} is {array.dtype} of shape {array.shape}: expected numbers {expected}"
     )
 
 
-def _kept(rows: Any, kept: npt.NDArray[np.bool_]) -> Any:
+def _kept(rows: Any, kept: Bools) -> Any:
     if isinstance(rows, np.ndarray):
         return rows[kept]
     return [row for row, keep in zip(rows, kept.tolist(), strict=True) if keep]

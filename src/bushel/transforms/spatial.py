@@ -14,12 +14,12 @@ from numbers import Real
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from bushel import kernels
+from bushel._runtime.arrays import U8
 
-Image: TypeAlias = npt.NDArray[np.uint8]
+Image: TypeAlias = U8
 """Pixels, uint8: HxW, or HxWxC with 1 to 4 channels."""
 
 

@@ -10,8 +10,8 @@ from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import Array
 from bushel.transforms.spatial import Image, check_image
 
 Transform = Callable[..., Any]
@@ -53,12 +53,12 @@ class Normalize:
             raise ValueError(f"invalid dtype {self.dtype!r}: expected 'float32' or 'float16'")
 
     @property
-    def table(self) -> npt.NDArray[Any]:
+    def table(self) -> Array:
         """The normalised value of each level and channel, of shape (256, channels)."""
-        table: npt.NDArray[Any] = _table(self)
+        table: Array = _table(self)
         return table
 
-    def __call__(self, image: Image) -> npt.NDArray[Any]:
+    def __call__(self, image: Image) -> Array:
         """Transform an image: uint8, HxW or HxWxC; before `ToCHW`, not after it."""
         check_image(image)
         channels = 1 if image.ndim == 2 else image.shape[2]
@@ -74,11 +74,11 @@ class Normalize:
 
 
 @lru_cache(maxsize=64)
-def _table(normalise: Normalize) -> npt.NDArray[Any]:
+def _table(normalise: Normalize) -> Array:
     levels = np.arange(256, dtype=np.float64)[:, None] / 255
-    table: npt.NDArray[Any] = (
-        (levels - np.array(normalise.mean)) / np.array(normalise.std)
-    ).astype(normalise.dtype)
+    table: Array = ((levels - np.array(normalise.mean)) / np.array(normalise.std)).astype(
+        normalise.dtype
+    )
     table.flags.writeable = False
     return table
 
@@ -93,7 +93,7 @@ class ToCHW:
         (3, 48, 64)
     """
 
-    def __call__(self, image: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def __call__(self, image: Array) -> Array:
         """Transform an image of any dtype."""
         if image.ndim not in (2, 3):
             raise TypeError(f"shape {image.shape} is not an image: expected HxW or HxWxC")

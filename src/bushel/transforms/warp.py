@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._runtime.arrays import F64
+from bushel._runtime.arrays import F64, Array
 from bushel.transforms.spatial import Image, check_image
 
 Fill = int | tuple[int, ...]
@@ -59,7 +58,7 @@ class Warp(Struct, frozen=True):
         )
         return np.array(picture)
 
-    def nearest(self, mask: npt.NDArray[Any], fill: int) -> npt.NDArray[Any]:
+    def nearest(self, mask: Array, fill: int) -> Array:
         """Return an array HxW or HxWxC of any dtype after the map, by the pixel on which each centre falls."""
         width, height = self.size
         a, b, c, d, e, f = self.matrix
@@ -107,7 +106,7 @@ class Padding(Struct, frozen=True):
         out[self.top : self.top + image.shape[0], self.left : self.left + image.shape[1]] = image
         return out
 
-    def nearest(self, mask: npt.NDArray[Any], fill: int) -> npt.NDArray[Any]:
+    def nearest(self, mask: Array, fill: int) -> Array:
         """Return an array HxW or HxWxC of any dtype with the padding."""
         if self.mode == "constant":
             return np.pad(mask, self._widths(mask), mode="constant", constant_values=fill)
@@ -117,7 +116,7 @@ class Padding(Struct, frozen=True):
         """Return where points (n, 2) of the image are in the result."""
         return points + (self.left, self.top)
 
-    def _widths(self, array: npt.NDArray[Any]) -> list[tuple[int, int]]:
+    def _widths(self, array: Array) -> list[tuple[int, int]]:
         return [(self.top, self.bottom), (self.left, self.right), *[(0, 0)] * (array.ndim - 2)]
 
 

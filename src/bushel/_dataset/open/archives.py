@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._dataset.open.discovery import find
@@ -203,7 +202,7 @@ class _Folders(NamedTuple):
     """The folders of the samples of an archive."""
 
     names: list[str]  # each once, with a slash at its end; empty for samples in none
-    numbers: npt.NDArray[np.uint32]  # the number of the folder of each sample
+    numbers: U32  # the number of the folder of each sample
 
 
 def _folders_in(index: ShardIndex, rows: I64) -> _Folders:

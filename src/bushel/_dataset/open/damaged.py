@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from traceback import clear_frames
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._index.table import Shard, ShardIndex
+from bushel._runtime.arrays import Bools
 from bushel.containers.base import ReadOptions
 from bushel.containers.recover_shard import recover_shard
 from bushel.containers.recovery import with_gaps
@@ -35,7 +35,7 @@ class Damage:
     error: FormatError  # the error at which indexing it ended
     # bool[samples], whether a sample can be read; the rows of the others have the extents of
     # another sample
-    whole: npt.NDArray[np.bool_]
+    whole: Bools
     lost: int  # number of samples that are known to have existed and have no row
     # by key, the errors of samples that are known to have one of their own
     errors: Mapping[str, FormatError]

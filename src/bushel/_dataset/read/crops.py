@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.read.reader import Reader
 from bushel._index.seek_lookup import warn_of_refused
 from bushel._index.table import FieldExtents
-from bushel._runtime.arrays import I64, U64
+from bushel._runtime.arrays import I64, U64, Array
 from bushel.codecs.base import codec_error
 from bushel.codecs.image import image_reading
 from bushel.errors import CodecError
@@ -21,7 +20,7 @@ from bushel.spec import KEY
 from bushel.storage import Extents, File, read_many
 
 
-def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> npt.NDArray[Any]:
+def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> Array:
     """Return a crop of an image. If the index has its segments or seek table, only the needed bytes are read."""
     group = reader.group_of(position, name)
     extents = None if group is None else group.index.fields[name]
@@ -44,7 +43,7 @@ def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> npt.NDAr
     return cut(sample[name], name, box)
 
 
-def crop_in_part(file: File, column: FieldExtents, row: int, box: Box) -> npt.NDArray[Any] | None:
+def crop_in_part(file: File, column: FieldExtents, row: int, box: Box) -> Array | None:
     """Read and decode a crop of an image from a part of its bytes. `box` is left, top, right and bottom in pixels.
 
     Returns:
@@ -67,7 +66,7 @@ def crop_in_part(file: File, column: FieldExtents, row: int, box: Box) -> npt.ND
     return _of_states(file, column, row, column.seek.of(np.array([row]))[0], box)
 
 
-def cut(image: Any, name: str, box: Box) -> npt.NDArray[Any]:
+def cut(image: Any, name: str, box: Box) -> Array:
     """Return a crop of a decoded image of field `name`.
 
     Raises:
@@ -84,9 +83,7 @@ def cut(image: Any, name: str, box: Box) -> npt.NDArray[Any]:
     return image[top:bottom, left:right].copy()
 
 
-def _of_tiles(
-    file: File, column: FieldExtents, row: int, segments: I64, box: Box
-) -> npt.NDArray[Any]:
+def _of_tiles(file: File, column: FieldExtents, row: int, segments: I64, box: Box) -> Array:
     start = int(column.offset[row])
     if segments[-1] > column.length[row]:
         raise codec_error("jpg", "a tiled JPEG", "the segments of another one")
@@ -94,9 +91,7 @@ def _of_tiles(
     return read_crop(tiles, box, lambda ranges: _ranges(file, start, ranges))
 
 
-def _of_states(
-    file: File, column: FieldExtents, row: int, table: U64, box: Box
-) -> npt.NDArray[Any] | None:
+def _of_states(file: File, column: FieldExtents, row: int, table: U64, box: Box) -> Array | None:
     start, length = int(column.offset[row]), int(column.length[row])
     if not len(table):
         return None

@@ -7,14 +7,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from bushel._dataset.read.selection import Sample
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.elements import Elements, Group, Ranges, at_place
 from bushel._index.read_plan import FieldPlan, ReadPlan
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, U8
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.parts import HeadedRowsPart, OutlinedPart, Part, SharedPart, joined_parts
 from bushel.errors import CodecError
@@ -36,7 +35,7 @@ class Room(Struct, frozen=True):
     # the fields; their values may become read-only memoryviews; bytes are as good
     names: frozenset[str]
     # returns uint8 of at least that many bytes; None for bytes objects
-    take: Callable[[int], npt.NDArray[np.uint8] | None]
+    take: Callable[[int], U8 | None]
 
 
 class Source(Protocol):

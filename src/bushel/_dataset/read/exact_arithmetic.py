@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel._runtime.arrays import Bools
+from bushel._runtime.arrays import Array, Bools
 
 Binary = Callable[[Any, Any], Any]
 """A function of the module `operator`."""
@@ -127,7 +126,7 @@ def _stays_inside(function: Binary, a: Any, b: Any) -> bool:
     return all(multiply(bound, two) in _INT64 for bound in _bounds(a) for two in divisor)
 
 
-def _bits(numbers: npt.NDArray[Any]) -> int:
+def _bits(numbers: Array) -> int:
     """Return the most bits of an integer."""
     integers = (number for number in numbers.flat if isinstance(number, int))
     return max(map(int.bit_length, integers), default=0)

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.read.columns import column_names, part_of
 from bushel._dataset.read.known_values import exact_kind
@@ -18,7 +17,7 @@ from bushel._index.column_names import known_column_of
 from bushel._index.columns import Column
 from bushel._index.elements import Group
 from bushel._index.table import MISSING
-from bushel._runtime.arrays import I64, U8, U64, Bools, joined, offsets_of
+from bushel._runtime.arrays import I64, U8, U64, Array, Bools, joined, offsets_of
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import FILE_SUFFIXES
 from bushel.kernels import decode_keys, hash_keys
@@ -228,7 +227,7 @@ def _lacks(column: Column, rows: I64) -> bool:
     return column.missing is not None and bool(column.missing.view(np.uint8)[rows].any())
 
 
-def _text_of_numbers(values: npt.NDArray[Any]) -> tuple[U8, I64]:
+def _text_of_numbers(values: Array) -> tuple[U8, I64]:
     """Return whole numbers as Python writes them, as text and offsets."""
     fixed = np.ascontiguousarray(values.astype("S21")).view(np.uint8).reshape(len(values), 21)
     used = fixed != 0

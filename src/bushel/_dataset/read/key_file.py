@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.read.shards import Listing, OpenShard, ShardRows, any_keyed, kinds
@@ -29,7 +28,7 @@ from bushel._index.key_lookup import (
 )
 from bushel._index.sidecar import ALWAYS_CHECKED, DAMAGES, Arrays
 from bushel._index.table import Keys
-from bushel._runtime.arrays import I64, U32, U64, equal_places
+from bushel._runtime.arrays import I64, U32, U64, Array, equal_places
 from bushel._runtime.log import log_warning
 from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import crc32, map_array
@@ -113,7 +112,7 @@ def save_key_file(
 
 def _sorted_ranges(
     shards: Sequence[IndexedShard], keyed: list[int], ranges: int
-) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+) -> Iterator[tuple[Array, Array]]:
     """Yield the hashes of all keys, ascending, and the number of the shard of each, range by range."""
     limits = np.array([number * 2**64 // ranges for number in range(1, ranges)], np.uint64)
     for number_of_range in range(ranges):

@@ -5,18 +5,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 from msgspec import Struct
 
 from bushel._index.elements import Elements, Ranges
-from bushel._runtime.arrays import I64, U32, Bools
+from bushel._runtime.arrays import I64, U32, Array, Bools
 from bushel.codecs import holds_elements
 from bushel.spec import Field, Spec
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 Given = Iterable[int] | np.ndarray[Any, np.dtype[Any]]
 """Positions in a view as a caller gives them: negative ones count from the end, and an array may be a boolean mask."""
@@ -78,7 +75,7 @@ class Remaining(Struct, frozen=True, eq=False):
         number %= len(self)
         return number + int(np.searchsorted(self.before, number, side="right"))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self[:].astype(np.int64 if dtype is None else dtype, copy=False)
 
     def index(self, position: int) -> int | None:

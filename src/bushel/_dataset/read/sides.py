@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
+from bushel._runtime.arrays import I32, I64
 from bushel._runtime.public import public
 
-Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+Rows = I32 | I64
 
 
 @public("bushel.datasets")

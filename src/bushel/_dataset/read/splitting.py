@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, Array
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.errors import SpecError
 
@@ -25,7 +25,7 @@ class Divisible(Protocol):
     def columns(self) -> tuple[str, ...]:
         """Names of the columns in its index."""
 
-    def column(self, name: str) -> npt.NDArray[Any]:
+    def column(self, name: str) -> Array:
         """Return the value of each sample in a column."""
 
     def read(self, positions: range, fields: list[str]) -> list[dict[str, Any]]:
@@ -39,7 +39,7 @@ def divided(
     shuffle: Shuffle,
     seed: int,
     stratify: str | None,
-) -> dict[str, npt.NDArray[np.int64]]:
+) -> dict[str, I64]:
     """Return the positions of the samples of each share, ascending. `bushel.split` documents the arguments.
 
     Raises:
@@ -58,7 +58,7 @@ def divided(
     return dict(zip(counts, map(np.sort, np.split(positions, ends)), strict=True))
 
 
-def classes_of(dataset: Divisible, field: str) -> npt.NDArray[np.int64]:
+def classes_of(dataset: Divisible, field: str) -> I64:
     """Return int64[samples], a number for the class of each sample. Samples without the field are a class.
 
     If the field is a column of the index, no data are read.
@@ -86,7 +86,7 @@ def classes_of(dataset: Divisible, field: str) -> npt.NDArray[np.int64]:
     return classes
 
 
-def _known_classes(dataset: Divisible, field: str) -> npt.NDArray[np.int64] | None:
+def _known_classes(dataset: Divisible, field: str) -> I64 | None:
     """Return the classes by a column of the index, numbered as they first appear; None if it has no such column.
 
     Values that a column lacks may be too long for it. If there are such ones, the field is read.
@@ -116,9 +116,7 @@ def largest_remainders(samples: int, shares: Mapping[str, float]) -> list[int]:
     return counts
 
 
-def stratified(
-    classes: npt.NDArray[np.int64], order: npt.NDArray[np.int64], shares: Mapping[str, float]
-) -> dict[str, npt.NDArray[np.int64]]:
+def stratified(classes: I64, order: I64, shares: Mapping[str, float]) -> dict[str, I64]:
     """Divide samples so that every class is divided by `largest_remainders`.
 
     Args:
@@ -136,7 +134,7 @@ def stratified(
     else:
         ends = np.zeros(0, np.int64)
     counts: dict[int, list[int]] = {}
-    parts: list[list[npt.NDArray[np.int64]]] = [[] for _ in shares]
+    parts: list[list[I64]] = [[] for _ in shares]
     start = 0
     for end in ends.tolist():
         size = end - start

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from bushel._dataset.read.clocks import Clock, Steady
 from bushel._dataset.read.windows import WindowShape, elements_within, window_counts
-from bushel._runtime.arrays import I64, Bools
+from bushel._runtime.arrays import I64, Array, Bools
 
 
 class Room(Struct, frozen=True):
@@ -127,7 +125,7 @@ def _within(clock: Clock, begin: float, seconds: float) -> tuple[I64, Bools]:
     return _clamped(clock, np.arange(first, stop))
 
 
-def _chosen(clock: Clock, offsets: npt.NDArray[Any], begin: float, take: str) -> tuple[I64, Bools]:
+def _chosen(clock: Clock, offsets: Array, begin: float, take: str) -> tuple[I64, Bools]:
     """Return the elements that are shown some seconds after a time, or nearest to that, or at offsets from there."""
     if offsets.dtype.kind == "i":
         return _clamped(clock, int(clock.nearest(np.array([begin]))[0]) + offsets)

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, Array
 
 PAD = "_is_pad"
 """Suffix of the field that marks the elements of another field that are filled up."""
@@ -36,7 +35,7 @@ class WindowShape(Struct, frozen=True, eq=False):
     # the elements of each field, counted from the one where the window starts: int64[k]; as
     # float64[k], the seconds from that time. None stands for the times of the elements of the
     # window's own field, or with "all" for all elements of the interval
-    offsets: Mapping[str, npt.NDArray[Any] | None]
+    offsets: Mapping[str, Array | None]
     # elements from the start of one window to the start of the next; as a float, seconds
     hop: int | float
     # elements that a whole window takes up; 0 if windows start at every element and are clamped
@@ -125,7 +124,7 @@ class Windows(Struct, frozen=True, eq=False):
     shape: WindowShape  # their elements
     ends: I64  # int64[samples], the number of windows of each sample and those before it
     # where the first window of each sample starts, in elements or seconds as the hop; None for 0
-    firsts: npt.NDArray[Any] | None = None
+    firsts: Array | None = None
 
     @classmethod
     def of(cls, shape: WindowShape, counts: I64) -> Windows:
@@ -149,7 +148,7 @@ class Windows(Struct, frozen=True, eq=False):
             return int(self.ends[-1])
         return 0
 
-    def places(self, numbers: I64) -> tuple[I64, npt.NDArray[Any]]:
+    def places(self, numbers: I64) -> tuple[I64, Array]:
         """Return the sample of each window, and where it starts: int64[n] each, or float64[n] in seconds."""
         samples: I64 = np.searchsorted(self.ends, numbers, side="right")
         first = np.where(samples > 0, self.ends[samples - 1], 0)
@@ -158,7 +157,7 @@ class Windows(Struct, frozen=True, eq=False):
             starts = starts + self.firsts[samples]
         return samples, starts
 
-    def marks(self, samples: I64, starts: npt.NDArray[Any]) -> list[str]:
+    def marks(self, samples: I64, starts: Array) -> list[str]:
         """Return the ends of keys of windows: `48` for element 48, `2.5s` for 2.5 seconds after the first window."""
         if not isinstance(self.shape.hop, float):
             return [str(start) for start in starts.tolist()]

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -14,6 +13,7 @@ from bushel._dataset.read.identity import fingerprints_of_prefixes, first_of
 from bushel._dataset.read.selection import Positions, Remaining
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
+from bushel._runtime.arrays import I64
 
 
 class BeforeAppend(Struct, frozen=True):
@@ -64,7 +64,7 @@ class BeforeRemoval(Struct, frozen=True):
     """A dataset as it was before some calls removed samples."""
 
     dataset: Dataset  # the dataset with these samples
-    removed: npt.NDArray[np.int64]  # int64[n], their positions in it
+    removed: I64  # int64[n], their positions in it
     reason: str  # the change since then, for an error
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.read.joined import joined_readers
 from bushel._dataset.read.shards import OpenShard
@@ -19,7 +18,7 @@ from bushel._dataset.views.samples import Samples
 from bushel._index.columns import LONGEST_TEXT, Column, Kind, numbers, of_texts
 from bushel._index.identity import table_digest
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
-from bushel._runtime.arrays import I64, U8, Bools, joined
+from bushel._runtime.arrays import I64, U8, Array, Bools, joined
 from bushel.codecs import get_codec
 from bushel.codecs.base import fixed_rows
 from bushel.codecs.exact_lists import InexactError, exact_array
@@ -152,7 +151,7 @@ def _shard_of(name: str, values: Any, kind: str | None) -> OpenShard:
     return opened
 
 
-def _as_array(values: Any) -> npt.NDArray[Any] | None:
+def _as_array(values: Any) -> Array | None:
     """Return values as an array of numbers, whose rows they are; None if they are something else."""
     if not hasattr(values, "__array__"):
         items: Sequence[Any] = values if isinstance(values, Sequence) else list(values)
@@ -182,7 +181,7 @@ def _as_array(values: Any) -> npt.NDArray[Any] | None:
     return array if array.ndim and array.dtype.kind in "biufc" else None
 
 
-def _codec_of(rows: npt.NDArray[Any]) -> str:
+def _codec_of(rows: Array) -> str:
     dtype = rows.dtype
     if rows.ndim > 1:
         return f"array({dtype.name},{','.join(map(str, rows.shape[1:]))})"
@@ -191,7 +190,7 @@ def _codec_of(rows: npt.NDArray[Any]) -> str:
     return _CODECS.get(dtype.kind, "f32" if dtype.itemsize <= 4 else "float")
 
 
-def _stored(field: Field, rows: npt.NDArray[Any]) -> tuple[U8, I64]:
+def _stored(field: Field, rows: Array) -> tuple[U8, I64]:
     """Return the bytes of the rows of an array, one after another, and their offsets. Nothing is copied if possible."""
     if field.codec.startswith("array("):
         plain = np.ascontiguousarray(rows, rows.dtype.newbyteorder("<"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.read.columns import part_of
 from bushel._dataset.read.reader import Reader
@@ -14,6 +13,7 @@ from bushel._dataset.read.window_reader import WindowReader
 from bushel._dataset.read.windows import Windows
 from bushel._dataset.views.samples import Samples
 from bushel._index.columns import Part
+from bushel._runtime.arrays import I64
 from bushel.errors import UnsupportedError
 
 SamplesT = TypeVar("SamplesT", bound=Samples)
@@ -51,7 +51,7 @@ def windows_of(dataset: Samples) -> Windows | None:
     return dataset._reader.windows
 
 
-def elements_of_window(dataset: Samples, position: int) -> dict[str, npt.NDArray[np.int64]]:
+def elements_of_window(dataset: Samples, position: int) -> dict[str, I64]:
     """Return the elements of its sample that a window has, of each field that has some; empty if it is not a window.
 
     Raises:
@@ -66,7 +66,7 @@ def elements_of_window(dataset: Samples, position: int) -> dict[str, npt.NDArray
     }
 
 
-def keys_at(dataset: Samples, positions: npt.NDArray[np.int64]) -> list[str]:
+def keys_at(dataset: Samples, positions: I64) -> list[str]:
     """Return the keys of samples of a view, windows included: text of their positions in the dataset if it has no keys.
 
     `positions` is int64[n], and each is in range.
@@ -86,7 +86,7 @@ def refuse_windows(dataset: Samples, instead: str) -> None:
         )
 
 
-def whole_positions(dataset: Samples, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def whole_positions(dataset: Samples, positions: I64) -> I64:
     """Return the positions in the whole dataset of samples of a view, or of the samples of its windows.
 
     `positions` is int64[n], and each is in range.

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Never, Self, SupportsIndex, overload
 from bushel._dataset.read.reader import Reader, Sample
 from bushel._dataset.read.selection import Given, Mask, Positions, Selection
 from bushel._dataset.read.shards import OpenShard
+from bushel._runtime.arrays import Array
 from bushel.spec import format_spec
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from bushel._index.key_lookup import KeyView, Lookup
 
 __all__ = ["CHUNK", "Sample", "Samples", "ShownSample"]
@@ -177,7 +176,7 @@ class Samples(Chosen):
     # Arrays have __index__ too, but it raises unless they hold a single number.
     @overload
     def __getitem__(  # type: ignore[overload-overlap]
-        self, item: slice | list[int] | list[bool] | range | npt.NDArray[Any]
+        self, item: slice | list[int] | list[bool] | range | Array
     ) -> Self: ...
     @overload
     def __getitem__(

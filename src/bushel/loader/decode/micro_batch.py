@@ -14,10 +14,10 @@ from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.read.decoding import KNOWN_TYPES
 from bushel._index.seek_lookup import warn_of_refused
+from bushel._runtime.arrays import I32
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.codecs.parts import Part
 from bushel.loader.decode.moving import (
@@ -355,7 +355,7 @@ class MicroBatch:
 
     def _draw(
         self, field: str, plan: DecodePlan, stored: Mapping[int, Any], *, exif_rotate: bool
-    ) -> tuple[list[int], npt.NDArray[np.int32]]:
+    ) -> tuple[list[int], I32]:
         """Draw the geometries of images in a kernel. Return the places of the images, and a row for each.
 
         Images that the kernel leaves are drawn in Python, which raises the errors of those that

@@ -11,9 +11,9 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
+from bushel._runtime.arrays import Array
 from bushel.codecs.image import ImageReading, Seekable, decode_image, decode_top
 from bushel.errors import CodecError
 from bushel.loader.decode.sample_transforms import FieldTransforms
@@ -156,9 +156,9 @@ def decode_sequence(
     rng: np.random.Generator | None,
     gap: float | None,
     reading: ImageReading,
-    out: npt.NDArray[Any],
+    out: Array,
     refused: list[int],
-) -> list[npt.NDArray[Any]]:
+) -> list[Array]:
     """Decode the frames of a sample, transformed by the plan of `frames`, into an array.
 
     Raises:

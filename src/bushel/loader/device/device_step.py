@@ -11,12 +11,11 @@ from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel._kinds import JPEG_END, JPEG_START
-from bushel._runtime.arrays import offsets_of
+from bushel._runtime.arrays import I64, Array, offsets_of
 from bushel.errors import CodecError
 from bushel.loader.device.device import DeviceDecoder, EncodedImages
 from bushel.loader.read.loadable import Loadable, failure_of
@@ -47,7 +46,7 @@ class HostImage(Struct, frozen=True):
         pixels: uint8[height, width, 3], cropped, resized and mirrored.
     """
 
-    pixels: npt.NDArray[Any]
+    pixels: Array
 
 
 class DeviceImage(Struct, frozen=True):
@@ -231,12 +230,12 @@ class DeviceStep(Struct, frozen=True):
         """Return an image that is left to the device."""
         return DeviceImage(data, geometry)
 
-    def on_host(self, pixels: npt.NDArray[Any]) -> HostImage:
+    def on_host(self, pixels: Array) -> HostImage:
         """Return an image that the CPU decoded."""
         return HostImage(pixels)
 
     def finish(
-        self, decoded: Sequence[Sample | Failure], numbers: npt.NDArray[np.int64], dataset: Loadable
+        self, decoded: Sequence[Sample | Failure], numbers: I64, dataset: Loadable
     ) -> tuple[list[Sample | Failure], dict[str, float]]:
         """Decode the images of a batch that were left to the device.
 

@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, Array
 from bushel._runtime.public import public
 from bushel.errors import needed_by
 from bushel.kernels import jpeg_header
@@ -42,7 +42,7 @@ _ALIGNED = 256
 _VERBOSITY = "PYNVIMGCODEC_VERBOSITY"
 
 
-def resample(crops: npt.NDArray[Any], out: Any) -> None:
+def resample(crops: Array, out: Any) -> None:
     """Launch the kernel on the current stream.
 
     Args:
@@ -333,10 +333,10 @@ def _decoded_region(box: Sequence[int], width: int, height: int) -> tuple[int, i
     )
 
 
-def _bytes_of(boxes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _bytes_of(boxes: I64) -> I64:
     """Return int64[images], the bytes that decoded boxes take."""
     left, top, right, bottom = boxes.T
-    sizes: npt.NDArray[np.int64] = 3 * (right - left) * (bottom - top)
+    sizes: I64 = 3 * (right - left) * (bottom - top)
     return -(-sizes // _ALIGNED) * _ALIGNED
 
 

@@ -8,15 +8,13 @@ differently in every epoch. `docs/order.md` specifies the order. Nothing here do
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from bushel import kernels
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import F64, I64, Array, Bools
 from bushel._runtime.order import BUCKETS, ORDER_VERSION, TOGETHER
 from bushel._runtime.permutation import LIMIT, Permutation, derive
 
@@ -67,7 +65,7 @@ class Bucketed(Struct, frozen=True, eq=False):
         seed: 0 to 2**64 - 1.
     """
 
-    members: npt.NDArray[Any]
+    members: Array
     buckets: I64
     starts: I64
     stops: I64
@@ -151,7 +149,7 @@ class Bucketed(Struct, frozen=True, eq=False):
 
 
 def bucketed_order(
-    lengths: npt.NDArray[Any],
+    lengths: Array,
     batch_size: BatchSizes,
     batch_tokens: float | None = None,
     *,
@@ -235,12 +233,12 @@ def _check(batch_size: BatchSizes, batch_tokens: float | None) -> None:
             raise ValueError(f"batch_size={batch_size}: expected 1 or more samples, not {size!r}")
 
 
-def _refuse_longer(lengths: npt.NDArray[np.float64], limit: float) -> None:
+def _refuse_longer(lengths: F64, limit: float) -> None:
     if len(lengths) and (longest := float(lengths.max())) > limit:
         raise TooLongError(int(lengths.argmax()), longest, limit, int((lengths > limit).sum()))
 
 
-def _binary_buckets(lengths: npt.NDArray[np.float64]) -> I64:
+def _binary_buckets(lengths: F64) -> I64:
     """Return the bucket of each length: lengths are rounded up to four binary digits."""
     fractions, exponents = np.frexp(lengths)
     rounded: I64 = np.ceil(fractions * 2**_DIGITS).astype(np.int64)
@@ -257,7 +255,7 @@ def _runs(ascending: I64) -> tuple[I64, I64]:
     return ascending[firsts], np.append(firsts, len(ascending))
 
 
-def _most_samples(tokens: float, longest: npt.NDArray[np.float64]) -> I64:
+def _most_samples(tokens: float, longest: F64) -> I64:
     """Return how many samples have at most `tokens` together, if each is as long as the longest of its bucket."""
     unit = np.where(longest > 0, longest, 1.0)
     # infinitely many samples of a length near 0 are cut to the limit below
@@ -267,14 +265,14 @@ def _most_samples(tokens: float, longest: npt.NDArray[np.float64]) -> I64:
     return np.clip(sizes, 1, float(LIMIT)).astype(np.int64)
 
 
-def _cut(buckets: I64, sizes: I64, *, joined: bool) -> tuple[I64, I64, npt.NDArray[np.bool_]]:
+def _cut(buckets: I64, sizes: I64, *, joined: bool) -> tuple[I64, I64, Bools]:
     """Cut buckets into batches. With `joined`, the rest of a bucket is filled up from the next one if that allows more.
 
     Returns:
         Where each batch begins and ends, and whether it is as large as its last bucket allows.
     """
     bounds_of_batches: list[I64] = [np.zeros(1, np.int64)]
-    full: list[npt.NDArray[np.bool_]] = []
+    full: list[Bools] = []
     start = 0
     for first, end, size in zip(
         buckets[:-1].tolist(), buckets[1:].tolist(), sizes.tolist(), strict=True

@@ -11,14 +11,13 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._runtime.arrays import I64, U32, offsets_of, ranges
+from bushel._runtime.arrays import I64, U32, Array, offsets_of, ranges
 from bushel._runtime.order import ORDER_VERSION, PACKS, Sequential
 from bushel._runtime.permutation import Permutation, derive
 from bushel._runtime.scheduled import SampleOrder, look_up
@@ -63,7 +62,7 @@ class Pieces:
         return documents, (pieces - self.firsts[documents]) * self.limit
 
 
-def pieces_of(lengths: npt.NDArray[Any], tokens: int, longer: Longer) -> Pieces:
+def pieces_of(lengths: Array, tokens: int, longer: Longer) -> Pieces:
     """Return the pieces of documents.
 
     Args:

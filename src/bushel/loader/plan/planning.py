@@ -14,7 +14,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._runtime.arrays import I64, check_count
+from bushel._runtime.arrays import I64, Array, check_count
 from bushel._runtime.order import Balanced, Exact, Weighted
 from bushel._runtime.scheduled import SampleOrder
 from bushel._runtime.shuffle import Shuffle, check_mixed, make_order
@@ -73,7 +73,7 @@ def sampled_order(
     return weighted_order(weights_of_samples, seed)
 
 
-def weighted_order(weights: npt.NDArray[Any], seed: int) -> Weighted:
+def weighted_order(weights: Array, seed: int) -> Weighted:
     """Return the order that draws samples by weight.
 
     Args:
@@ -94,7 +94,7 @@ def weighted_order(weights: npt.NDArray[Any], seed: int) -> Weighted:
     return Weighted(sums, seed)
 
 
-def balanced_order(classes: npt.NDArray[Any], name: str, seed: int) -> Balanced:
+def balanced_order(classes: Array, name: str, seed: int) -> Balanced:
     """Return the order that draws every class equally often.
 
     Args:
@@ -164,7 +164,7 @@ def order_of_buckets(
         ) from None
 
 
-def _column(dataset: Any, name: str, argument: str) -> npt.NDArray[Any]:
+def _column(dataset: Any, name: str, argument: str) -> Array:
     if (with_index := indexed(dataset)) is None:
         raise TypeError(
             f"{argument}={name!r} names a column of an index, which"

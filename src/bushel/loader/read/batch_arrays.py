@@ -17,12 +17,11 @@ from itertools import accumulate
 from typing import Any, TypeGuard
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from bushel._dataset.read.decoding import Room
 from bushel._dataset.views.dataset import Dataset
-from bushel._runtime.arrays import offsets_of
+from bushel._runtime.arrays import I64, U8, Array, offsets_of
 from bushel._runtime.system import fresh_memory, keep_freed_memory
 from bushel.loader.read.batch_reader import NumberReader, gathers
 from bushel.loader.read.costs import bytes_to_find
@@ -42,7 +41,7 @@ _POOLED = 1 << 18
 _TRIES = 4  # batches in which a field may fail to be gathered before it is given up
 
 
-def is_large(value: Any) -> TypeGuard[npt.NDArray[Any]]:
+def is_large(value: Any) -> TypeGuard[Array]:
     """Return whether a value is an array that is large enough to be written into its row."""
     return type(value) is np.ndarray and value.nbytes >= _MIN_BYTES and not value.dtype.hasobject
 
@@ -60,9 +59,9 @@ class Gathered(Struct, frozen=True):
 
     field: NumberField
     batch: Any
-    rows: npt.NDArray[Any]
-    starts: npt.NDArray[np.int64] | None = None
-    lengths: npt.NDArray[np.int64] | None = None
+    rows: Array
+    starts: I64 | None = None
+    lengths: I64 | None = None
 
     def value(self, row: int) -> Any:
         """Return the value of a sample, equal to the value that `Dataset.read` returns."""
@@ -91,7 +90,7 @@ class BufferPool:
         # a fifth of the time of weakref.finalize, which would be 2 % of a batch of tokens
         self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap, deque[mmap.mmap]]] = {}
 
-    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
         """Return an array with arbitrary contents; None if it is empty, above `max_bytes`, or memory is exhausted."""
         size = dtype.itemsize
         for length in shape:
@@ -104,7 +103,7 @@ class BufferPool:
             return None
         return np.ndarray(shape, dtype, self._lend(memory, free))
 
-    def room(self, size: int) -> npt.NDArray[np.uint8] | None:
+    def room(self, size: int) -> U8 | None:
         """Return at least `size` bytes with arbitrary contents, for the stored bytes of a batch; None as by `array`.
 
         Batches differ by some percent, so new memory is a little larger, and memory that is too
@@ -122,7 +121,7 @@ class BufferPool:
             return None
         return self._lend(memory, self._stored)
 
-    def _lend(self, memory: mmap.mmap, free: deque[mmap.mmap]) -> npt.NDArray[np.uint8]:
+    def _lend(self, memory: mmap.mmap, free: deque[mmap.mmap]) -> U8:
         """Return an array of all of the memory, which returns to `free` when the array is garbage."""
         whole = np.frombuffer(memory, np.uint8)
         # all views of the array refer to this one and keep it alive
@@ -226,13 +225,11 @@ class ArrayFactory:
         """Return whether a field of lists of arrays has a batch array: only with "stack" in `collate=`."""
         return self.stacks(name) and self._rules.get(name) == "stack"
 
-    def make(
-        self, samples: int, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> npt.NDArray[Any] | None:
+    def make(self, samples: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
         """Return an array for a batch, in native byte order; None if there is not enough memory."""
         return self.pool.array((samples, *shape), dtype.newbyteorder("="))
 
-    def _number_array(self, rows: int, field: NumberField) -> npt.NDArray[Any]:
+    def _number_array(self, rows: int, field: NumberField) -> Array:
         """Return an array for values of a field of numbers, with arbitrary contents."""
         shape = (rows, *(field.shape[1:] if field.ragged else field.shape))
         array = None
@@ -242,7 +239,7 @@ class ArrayFactory:
             return np.empty(shape, field.dtype)
         return array
 
-    def gather(self, batches: Sequence[npt.NDArray[np.int64]]) -> dict[str, list[Gathered | None]]:
+    def gather(self, batches: Sequence[I64]) -> dict[str, list[Gathered | None]]:
         """Gather the fields of numbers of some batches, given the positions of their samples in the dataset.
 
         Returns:
@@ -264,7 +261,7 @@ class ArrayFactory:
         return gathered
 
     def _gather(
-        self, numbers: NumberReader, batches: Sequence[npt.NDArray[np.int64]]
+        self, numbers: NumberReader, batches: Sequence[I64]
     ) -> dict[str, list[Gathered | None]]:
         fields = numbers.fields
         sizes = [len(samples) for samples in batches]
@@ -294,9 +291,7 @@ class ArrayFactory:
                 ]
         return {field.name: gathered[field.name] for field in fields}
 
-    def _ragged_batch(
-        self, numbers: NumberReader, number: int, samples: npt.NDArray[np.int64]
-    ) -> Gathered | None:
+    def _ragged_batch(self, numbers: NumberReader, number: int, samples: I64) -> Gathered | None:
         """Gather a field whose values differ in length, by its rule."""
         field, fill = numbers.fields[number], None
         rule = self._rules[field.name]
@@ -338,7 +333,7 @@ class ArrayFactory:
 class _Field(Struct, frozen=True):
     """A batch array, with a byte per row that is 1 if the row holds its sample's value."""
 
-    array: npt.NDArray[Any]
+    array: Array
     filled: bytearray
 
 
@@ -356,7 +351,7 @@ class BatchArrays:
         """The fields of the batch, in order."""
         return self._factory.names
 
-    def gather(self, samples: npt.NDArray[np.int64]) -> frozenset[str]:
+    def gather(self, samples: I64) -> frozenset[str]:
         """Gather the fields of numbers of the whole batch, given the positions of its samples in the dataset.
 
         Returns:
@@ -389,9 +384,7 @@ class BatchArrays:
             samples.append(sample)
         return samples
 
-    def array(
-        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> npt.NDArray[Any] | None:
+    def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
         """Return the array of a field for values of this shape and type; None if the field has none.
 
         A row that is written counts after `fill`.
@@ -399,9 +392,7 @@ class BatchArrays:
         field = self._field(name, shape, dtype)
         return None if field is None else field.array
 
-    def sequences(
-        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> npt.NDArray[Any] | None:
+    def sequences(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
         """Return the array of a sequence field. The number of elements comes first in the shape."""
         if self._factory.stacks_sequences(name):
             return self.array(name, shape, dtype)
@@ -420,12 +411,12 @@ class BatchArrays:
         field = self._fields.get(name)
         return field is not None and all(field.filled[rows.start : rows.stop])
 
-    def put(self, name: str, row: int, value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def put(self, name: str, row: int, value: Array) -> Array:
         """Copy a value into its row and return the row; return the value if it has no row or is there already."""
         field = self._field(name, value.shape, value.dtype)
         if field is None or field.filled[row]:
             return value
-        out: npt.NDArray[Any] = field.array[row]
+        out: Array = field.array[row]
         out[...] = value
         field.filled[row] = 1
         return out

@@ -14,7 +14,6 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from bushel._dataset.read.columns import looked_at
@@ -26,7 +25,7 @@ from bushel._dataset.views.dataset import Dataset, Sample
 from bushel._dataset.views.inside import reader_and_selection, windows_of
 from bushel._index.elements import Group
 from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, U8, Array
 from bushel.kernels import MappedFile, NumberTable
 from bushel.loader.read.number_field import NumberField, Rooms
 from bushel.storage import Extents, File
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from bushel.storage.fetch import Held
 
 _EXAMPLES = 4096  # rows of a shard among which examples of values are looked for
-_Held = tuple[npt.NDArray[Any], npt.NDArray[np.uint8] | None]
+_Held = tuple[Array, U8 | None]
 
 
 class BatchReader(Struct, frozen=True):
@@ -262,9 +261,7 @@ class NumberReader:
             self._dataset, [field for field in self.fields if field.name not in names]
         )
 
-    def gather(
-        self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]
-    ) -> list[I64 | None]:
+    def gather(self, samples: I64, arrays: Sequence[Sequence[Array] | None]) -> list[I64 | None]:
         """Gather the values of samples, of all fields that are not ragged.
 
         Args:
@@ -304,7 +301,7 @@ class NumberReader:
         name: str,
         groups: Sequence[Group],
         there: I64 | None,
-        arrays: Sequence[npt.NDArray[Any]],
+        arrays: Sequence[Array],
         samples: int,
     ) -> I64 | None:
         """Copy a column of the index. Return the places that lack a value there, or None.
@@ -344,7 +341,7 @@ class NumberReader:
         return None
 
     def _gather_files(
-        self, positions: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]
+        self, positions: I64, arrays: Sequence[Sequence[Array] | None]
     ) -> list[I64 | None]:
         for _ in range(3):  # other threads may replace the table in the meantime
             table = self._table

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
-
-import numpy.typing as npt
 
 from bushel._dataset.read.shards import kinds, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, Array
 from bushel.loader.read.batch_reader import NumberReader
 from bushel.loader.read.number_field import NumberField, Rooms
 from bushel.loader.values.collate import AsFloats, Collate
@@ -75,9 +72,7 @@ class _JoinedNumbers(NumberReader):
         """Return a reader of the other fields."""
         return _JoinedNumbers(self._dataset, [reader.without(names) for reader in self._readers])
 
-    def gather(
-        self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]
-    ) -> list[I64 | None]:
+    def gather(self, samples: I64, arrays: Sequence[Sequence[Array] | None]) -> list[I64 | None]:
         """Gather the values of samples, of all fields that are not ragged."""
         wrong_places: list[I64 | None] = []
         for reader in self._readers:

@@ -8,12 +8,11 @@ from time import perf_counter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_and_selection
 from bushel._index.read_plan import ReadPlan
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, Array
 from bushel.codecs import get_codec, is_light
 from bushel.kernels import cold_reads
 from bushel.loader.read.batch_arrays import BufferPool, is_large
@@ -168,7 +167,7 @@ class ListFields:
 
         return collate_values(name, values, rule, key)
 
-    def _room(self, values: Sequence[Any]) -> npt.NDArray[Any] | None:
+    def _room(self, values: Sequence[Any]) -> Array | None:
         """Return memory for arrays that are stacked; None if they are small, or differ."""
         first = values[0]
         if not is_large(first) or len(values) * first.nbytes < _POOLED:

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 
+from bushel._runtime.arrays import I64, Array
 from bushel.codecs import ArrayLayout, NumberLayout, get_codec, is_registered
 from bushel.errors import CodecError
 from bushel.kernels import NumberForms
@@ -35,10 +35,10 @@ class Rooms(Struct, frozen=True, eq=False):
             these. None for whole values. `fill` is None then.
     """
 
-    out: npt.NDArray[Any]
-    starts: npt.NDArray[np.int64]
+    out: Array
+    starts: I64
     fill: bytes | None = None
-    skip: npt.NDArray[np.int64] | None = None
+    skip: I64 | None = None
 
 
 class NumberField(Struct):
@@ -143,7 +143,7 @@ class NumberField(Struct):
             and shape[first_axis:] == self.shape[first_axis:]
         )
 
-    def value_of(self, gathered: npt.NDArray[Any]) -> Any:
+    def value_of(self, gathered: Array) -> Any:
         """Return a gathered value as `Dataset.read` returns it."""
         if self.value == "number":
             return gathered.item()

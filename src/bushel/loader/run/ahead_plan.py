@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._runtime.arrays import I64
 from bushel._runtime.order import Blocks, Sequential
@@ -64,9 +63,7 @@ class AheadRequest:
     rows: I64
 
 
-def plan_ahead(
-    file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64
-) -> list[AheadRequest]:
+def plan_ahead(file: I64, offset: I64, length: I64, turn: I64) -> list[AheadRequest]:
     """Join extents into long requests.
 
     A request has at most 8 MiB. Bytes in gaps of up to 16 KiB, which are requested too, cost less

@@ -20,10 +20,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bushel._runtime.arrays import Array
 from bushel._runtime.processes import (
     Channel,
     WorkerProcess,
@@ -182,7 +182,7 @@ class SharedCounts:
         length = max(np.dtype(dtype).itemsize * size, 1)
         os.ftruncate(self._descriptor, length)
         memory = mmap.mmap(self._descriptor, length)
-        self.numbers: npt.NDArray[Any] = np.frombuffer(memory, dtype, size)
+        self.numbers: Array = np.frombuffer(memory, dtype, size)
 
     def __reduce__(self) -> tuple[Any, ...]:
         from multiprocessing.context import get_spawning_popen

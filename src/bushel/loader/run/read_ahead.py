@@ -18,8 +18,8 @@ from functools import partial
 from itertools import chain, count
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, Bools
 from bushel._runtime.threads import Result, Threads
 from bushel.kernels import RangeValues
 from bushel.loader.plan.plan import BatchPlan
@@ -29,7 +29,7 @@ from bushel.storage.fetch import ranges_to_prefetch
 from bushel.storage.objects.ranges import read_span, receive_span
 from bushel.storage.objects.remotefile import RemoteFile
 
-I64 = npt.NDArray[np.int64]
+I64 = I64
 
 _SHORT = 1 << 19
 """Bytes of a short request, at most."""
@@ -44,7 +44,7 @@ measured; and how often it looks."""
 _GROUPS = 2
 """Groups that are planned at a time: the current one and the next one."""
 
-_Asked = list[tuple[list[File], Extents, npt.NDArray[np.bool_]]]
+_Asked = list[tuple[list[File], Extents, Bools]]
 """The extents of real files that a batch needs, and which of them have to be read."""
 
 Planned = list[tuple[list[File], Extents]]
@@ -129,7 +129,7 @@ class _Part:
 
     files: list[File]
     extents: Extents
-    covered: npt.NDArray[np.bool_]
+    covered: Bools
     requests: list[_Request]
     values: list[bytes | None] | None
 
@@ -160,7 +160,7 @@ class HeldBatch:
     def __exit__(self, *error: object) -> None:
         self._ahead.release(self._parts)
 
-    def covers(self, files: Sequence[File], extents: Extents) -> npt.NDArray[np.bool_] | None:
+    def covers(self, files: Sequence[File], extents: Extents) -> Bools | None:
         """Return bool[n], which of these extents it has, or None if it has none."""
         part = self._part(files, extents)
         return None if part is None or not part.requests else part.covered
@@ -471,7 +471,7 @@ def _requests(
 def _remote_rows(
     known: Sequence[File],
     extents: Extents,
-    needed: npt.NDArray[np.bool_],
+    needed: Bools,
     numbers: dict[Hashable, int],
     files: list[RemoteFile],
 ) -> tuple[I64, I64]:

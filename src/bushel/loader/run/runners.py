@@ -18,11 +18,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.arrays import I64, Array, offsets_of
 from bushel._runtime.threads import Result, Threads
 from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.decode.sample_transforms import SOURCE
@@ -408,9 +407,7 @@ class RowGroups(Groups):
             for first, end in pairwise(ends)
         ]
 
-    def _joined(
-        self, number: int, samples: I64, pieces: Pieces, tokens: int
-    ) -> npt.NDArray[Any] | None:
+    def _joined(self, number: int, samples: I64, pieces: Pieces, tokens: int) -> Array | None:
         """Return a field [rows, tokens]; None if a value cannot be gathered."""
         field = self.numbers.fields[number]
         rules = self._pipeline.collate

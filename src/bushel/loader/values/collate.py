@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel._runtime.arrays import offsets_of
+from bushel._runtime.arrays import Array, offsets_of
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
@@ -74,7 +73,7 @@ class Padded:
             )
         return shape
 
-    def padding(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    def padding(self, dtype: np.dtype[Any]) -> Array:
         """Return the value of the padding as a number of a type, in an array of one element.
 
         Raises:
@@ -92,7 +91,7 @@ class Padded:
                 )
         return np.full(1, self.value, dtype)
 
-    def __call__(self, values: Sequence[Any]) -> npt.NDArray[Any]:
+    def __call__(self, values: Sequence[Any]) -> Array:
         """Collate the values of one field.
 
         Raises:
@@ -133,7 +132,7 @@ class Ragged:
         {'values': array([0, 1, 2, 0, 1]), 'offsets': array([0, 3, 5])}
     """
 
-    def __call__(self, values: Sequence[Any]) -> dict[str, npt.NDArray[Any]]:
+    def __call__(self, values: Sequence[Any]) -> dict[str, Array]:
         """Collate the values of one field.
 
         Raises:
@@ -325,7 +324,7 @@ def _float_of(value: Any) -> float:
         return np.inf
 
 
-def _exact(values: Sequence[Any]) -> npt.NDArray[Any] | None:
+def _exact(values: Sequence[Any]) -> Array | None:
     """Return an array that equals numbers; None if no type holds them all."""
     array = np.array(values)
     if array.dtype.kind not in "fcO":
@@ -344,7 +343,7 @@ def _exact(values: Sequence[Any]) -> npt.NDArray[Any] | None:
     return array
 
 
-def _arrays(values: Sequence[Any]) -> list[npt.NDArray[Any]]:
+def _arrays(values: Sequence[Any]) -> list[Array]:
     _refuse_masks(values)
     return [np.asarray(as_array(value)) for value in values]
 
@@ -364,7 +363,7 @@ def is_masked(value: Any) -> bool:
     )
 
 
-def common_type(arrays: Sequence[npt.NDArray[Any]]) -> np.dtype[Any]:
+def common_type(arrays: Sequence[Array]) -> np.dtype[Any]:
     """Return the type, in native byte order, that holds all numbers of some arrays.
 
     Raises:

@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from numpy.random.bit_generator import ISpawnableSeedSequence
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I32, I64, Array
 from bushel._runtime.permutation import LIMIT
 from bushel.kernels import draw_crops
 from bushel.loader.values.bad_samples import named
@@ -35,7 +34,7 @@ class _SampleSeed(ISpawnableSeedSequence):
     def __init__(self, *words: int) -> None:
         self._words = words
 
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> npt.NDArray[Any]:
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Array:
         return np.array(self._words[:n_words], dtype)
 
     def spawn(self, n_children: int) -> list[Any]:
@@ -90,7 +89,7 @@ class SampleDraws:
 
     def crops(
         self, places: Sequence[int], datas: Sequence[Any], program: Program, *, exif_rotate: bool
-    ) -> tuple[npt.NDArray[np.int32], list[int]]:
+    ) -> tuple[I32, list[int]]:
         """Draw the crops of some samples in a kernel.
 
         Args:

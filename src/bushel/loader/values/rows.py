@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.arrays import I32, I64, Array, offsets_of
 from bushel.errors import SpecError
 from bushel.loader.values.collate import (
     NO_TENSORS,
@@ -129,19 +128,19 @@ class Pieces:
             for first, end in zip(self.firsts.tolist(), self.ends.tolist(), strict=True)
         ]
 
-    def positions(self) -> npt.NDArray[np.int32]:
+    def positions(self) -> I32:
         """Return the place of each token in its piece."""
         counts = np.diff(self.starts)
-        places: npt.NDArray[np.int32] = np.arange(int(self.starts[-1]), dtype=np.int32)
+        places: I32 = np.arange(int(self.starts[-1]), dtype=np.int32)
         places -= np.repeat(self.starts[:-1].astype(np.int32), counts)
         return places
 
-    def documents(self) -> npt.NDArray[np.int32]:
+    def documents(self) -> I32:
         """Return the number of each token's piece in its row."""
         of_row = np.arange(len(self.places)) - np.repeat(self.firsts, self.ends - self.firsts)
         return np.repeat(of_row.astype(np.int32), np.diff(self.starts))
 
-    def bounds(self) -> list[npt.NDArray[np.int32]]:
+    def bounds(self) -> list[I32]:
         """Return where the pieces of each row begin, and its number of tokens."""
         sizes = self.ends - self.firsts + 1
         row = np.repeat(np.arange(len(sizes)), sizes)
@@ -151,7 +150,7 @@ class Pieces:
         ends = np.cumsum(sizes).tolist()
         return [flat[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
 
-    def padded(self, flat: npt.NDArray[Any], tokens: int, fill: Any) -> npt.NDArray[Any]:
+    def padded(self, flat: Array, tokens: int, fill: Any) -> Array:
         """Return rows of tokens. Each row has the next numbers of an array."""
         if len(flat) == len(self.used) * tokens:
             return flat.reshape(len(self.used), tokens, *flat.shape[1:])
@@ -162,7 +161,7 @@ class Pieces:
             start += size
         return out
 
-    def layout(self, tokens: int) -> dict[str, npt.NDArray[np.int32]]:
+    def layout(self, tokens: int) -> dict[str, I32]:
         """Return the document of each token, and its place in its piece: int32[rows, tokens]."""
         return {
             "positions": self.padded(self.positions(), tokens, 0),
