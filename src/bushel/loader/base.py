@@ -27,38 +27,6 @@ from bushel.loader.values.collate import Batch
 from bushel.loader.values.outputs import Output
 
 
-class ShownBatch(dict[str, Any]):
-    """A batch that `peek` returns: a dict, which a notebook shows with its shapes, types, pictures and texts.
-
-    The batches of an iteration are plain dicts, since some frameworks take other classes for single
-    values.
-    """
-
-    __slots__ = ()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ShownBatch, (dict(self),)
-
-    def __repr__(self) -> str:
-        from bushel._pictures.terminal import is_brief, lines_of
-
-        if is_brief(self):
-            return dict.__repr__(self)
-        return lines_of(self)
-
-    def _repr_html_(self) -> str:
-        from bushel._pictures.notebook import batch_html
-
-        return batch_html(self)
-
-
-def shown(batch: Any) -> Any:
-    """Return a batch that is a dict as one that notebooks show; others as they are."""
-    if type(batch) is dict:
-        return ShownBatch(batch)
-    return batch
-
-
 def loader_html(loader: Any, sizes: str, order: str, consumed: str) -> str:
     """Return the description of a loader."""
     from bushel._pictures.notebook import batch_html, facts_html
@@ -352,8 +320,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
                     break
                 for _, batch, _ in self._parts(progress, step):
                     if batch is not None:
-                        first_batch: Item = shown(batch)
-                        return first_batch
+                        return batch
         finally:
             finished.close()
         raise ValueError(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import check_count
 from bushel._runtime.public import public
-from bushel.loader.base import Item, LoaderBase, shown
+from bushel.loader.base import Item, LoaderBase
 from bushel.loader.options import LoaderOptions, check_dataset, check_rules, check_whole_batches
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.plan import BatchPlan
@@ -492,10 +492,10 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         )
         finished = run_one(iteration, planned, self._window, self._pool)
         parts = self._parts(Progress.at(planned.epoch), finished)
-        shown_batches: list[Item] = [shown(batch) for _, batch, _ in parts if batch is not None]
-        if not shown_batches:
+        batches: list[Item] = [batch for _, batch, _ in parts if batch is not None]
+        if not batches:
             raise IndexError(f"step={step or 0}: all samples of this step are left out")
-        return shown_batches[0]
+        return batches[0]
 
     def _batch_of(self, step: int, rank: int | None, epoch: int | None) -> BatchPlan:
         self._follow_rank()
