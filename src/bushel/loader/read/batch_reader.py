@@ -23,9 +23,10 @@ from bushel._dataset.read.selection import Given, Mask, Selection
 from bushel._dataset.read.shards import OpenShard, kinds, union_of_fields
 from bushel._dataset.views.dataset import Dataset, Sample
 from bushel._dataset.views.inside import reader_and_selection, windows_of
-from bushel._index.elements import Group
+from bushel._index.columns import Column
+from bushel._index.elements import Elements, Group
 from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.arrays import I64, U8, Array
+from bushel._runtime.arrays import I64, Array
 from bushel.kernels import MappedFile, NumberTable
 from bushel.loader.read.number_field import NumberField, Rooms
 from bushel.storage import Extents, File
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from bushel.storage.fetch import Held
 
 _EXAMPLES = 4096  # rows of a shard among which examples of values are looked for
-_Held = tuple[Array, U8 | None]
 
 
 class BatchReader(Struct, frozen=True):
@@ -87,8 +87,8 @@ class BatchReader(Struct, frozen=True):
             held: Bytes of remote files that need not be requested.
             room: Memory for the stored bytes of some fields.
         """
-        absolute, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
-        return self.reader.read(absolute, wanted, decode=False, parts=decode, held=held, room=room)
+        chosen = self._chosen(positions, fields)
+        return self.reader.read(*chosen, decode=False, parts=decode, held=held, room=room)
 
     def decode_samples(
         self,
@@ -98,14 +98,12 @@ class BatchReader(Struct, frozen=True):
         fields: Mask = None,
     ) -> list[Sample]:
         """Decode samples of `read_encoded`, as `Dataset.decode_samples` does."""
-        absolute, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
+        absolute, wanted = self._chosen(positions, fields)
         return decode_samples(self.reader, stored, absolute, encoded, wanted)
 
     def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
         """Ask the operating system to load what `read_encoded` will need. Returns at once."""
-        self.reader.prefetch(
-            self.selection.all_of(positions), self.selection.wanted(fields), decode=decode
-        )
+        self.reader.prefetch(*self._chosen(positions, fields), decode=decode)
 
     def extents(
         self, positions: Given, fields: Mask = None, *, decode: bool = True
@@ -116,7 +114,7 @@ class BatchReader(Struct, frozen=True):
             FormatError: A shard has changed, or damage touches one of the samples.
         """
         reader = self.reader
-        absolute, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
+        absolute, wanted = self._chosen(positions, fields)
         requested = reader.asked(absolute, wanted)
         groups = reader.readable(absolute, requested)
         rest = reader.unknown(groups, requested) if decode else requested
@@ -125,12 +123,13 @@ class BatchReader(Struct, frozen=True):
             ([reader.file(*each) for each in batch.files], batch.extents) for batch in plan.batches
         ]
 
+    def _chosen(self, positions: Given, fields: Mask) -> tuple[I64, dict[str, Elements]]:
+        """Return positions and fields of the view as its reader has them."""
+        return self.selection.all_of(positions), self.selection.wanted(fields)
+
     def drain_whole_clips(self) -> int:
         """Return how many clips were read whole since the last call because their packets did not give the frames."""
-        clips = self.reader.whole_clips
-        if clips:
-            return drained(clips)
-        return 0
+        return drained(self.reader.whole_clips)
 
 
 def gathers(dataset: object, fields: Mask = None) -> list[str]:
@@ -162,34 +161,23 @@ class NumberReader:
         self._lock = threading.Lock()
         self._name = fields[0].name if fields else ""
         self._shards: dict[int, tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None] = {}
-        self._held: dict[tuple[str, int], _Held | None] = {}
+        self._exact: dict[tuple[str, int], Column | None] = {}
         rows = self._rows(np.arange(min(len(dataset), _EXAMPLES)))
-        homes = self._of(rows[rows >= 0][:1])
-        first, in_index = homes[0] if homes else 0, set[str]()
-        for field in fields:
-            if field.axes is not None:
-                column = None
-            else:
-                column = self._held_in_index(field.name, first)
-            if (
-                column is not None
-                and field.learn_number(column[0].dtype)
-                and self._is_in_all(field.name, column)
-            ):
-                in_index.add(field.name)
-        if dataset.remote:
-            in_files = []
-        else:
-            in_files = [field for field in fields if field.name not in in_index]
-        in_files = [field for field in in_files if not self._is_expanded(first, field.name)]
-        for field in in_files:
-            self._look(first, field, None)
-        self.fields = tuple(
+        first = next(iter(self._of(rows[rows >= 0][:1])), 0)
+        in_index = frozenset(field.name for field in fields if self._learn_column(field, first))
+        in_files = [
             field
             for field in fields
-            if field.name in in_index or (field.known and field in in_files)
-        )
-        self._in_index = frozenset(in_index)
+            if field.name not in in_index
+            and not dataset.remote
+            and not self._is_expanded(first, field.name)
+        ]
+        for field in in_files:
+            self._look(first, field, None)
+        self._in_files = tuple(field for field in in_files if field.known)
+        usable = {*in_index, *(field.name for field in self._in_files)}
+        self.fields = tuple(field for field in fields if field.name in usable)
+        self._in_index = in_index
         self.waited = bool(self._in_files)
         self._table = NumberTable([], len(self._in_files))
 
@@ -197,63 +185,51 @@ class NumberReader:
         """Return the places of the values of samples among the values of all shards; -1 for missing values."""
         return self._reader.rows_of(self._name, self._selection.absolute(samples))
 
-    @property
-    def _in_files(self) -> tuple[NumberField, ...]:
-        """The fields that are gathered from files."""
-        return tuple(field for field in self.fields if field.name not in self._in_index)
-
     def _is_expanded(self, number: int, name: str) -> bool:
         """Return whether the first values of a field of a shard are in blocks that have to be expanded."""
         index = self._reader.shards[number].index
-        column = index.fields.get(name)
-        if column is None or column.starts is not None:
-            blocks = None
-        else:
-            blocks = index.blocks_of(column.file)
-        if column is None or blocks is None or not len(blocks):
+        extents = index.fields.get(name)
+        if extents is None or extents.starts is not None:
             return False
-        block = np.clip(
-            np.searchsorted(blocks.start, column.offset[:_EXAMPLES], "right") - 1,
-            0,
-            len(blocks) - 1,
-        )
-        return not blocks.is_stored(block).any()
+        blocks = index.blocks_of(extents.file)
+        if blocks is None or not len(blocks):
+            return False
+        block = np.searchsorted(blocks.start, extents.offset[:_EXAMPLES], "right") - 1
+        return not blocks.is_stored(np.clip(block, 0, len(blocks) - 1)).any()
 
-    def _held_in_index(self, name: str, number: int) -> _Held | None:
-        """Return the values of a field that the index of a shard has, and where they are missing."""
+    def _column(self, name: str, number: int) -> Column | None:
+        """Return the column of a shard with the numbers of a field; None if it lacks some, or they are verified."""
         key = name, number
-        if key not in self._held:
+        if key not in self._exact:
             index = self._reader.shards[number].index
-            values = index.columns.get(name)
-            usable = values is not None and exact_kind(index, name) in ("int", "float")
-            if (
-                values is None
-                or values.values is None
-                or not usable
-                or self._reader.checks.of(number)
-            ):
-                self._held[key] = None
-            else:
-                self._held[key] = (
-                    values.values,
-                    None if values.missing is None else values.missing.view(np.uint8),
-                )
-        return self._held[key]
+            is_exact = exact_kind(index, name) in ("int", "float")
+            usable = is_exact and not self._reader.checks.of(number)
+            self._exact[key] = index.columns[name] if usable else None
+        return self._exact[key]
 
-    def _is_in_all(self, name: str, held: _Held) -> bool:
-        """Return whether a field has one form in all shards; of very many, the first and the last are checked."""
+    def _learn_column(self, field: NumberField, first: int) -> bool:
+        """Learn the type of a field whose numbers the index has. Return whether it has them.
+
+        They have one type in all shards; of very many, the first and the last are checked.
+        """
+        column = None if field.axes is not None else self._column(field.name, first)
+        if column is None or column.values is None or not field.learn_number(column.values.dtype):
+            return False
         having, before = list[tuple[int, Sequence[OpenShard]]](), 0
         for shards in self._reader.divisions:
-            if name in union_of_fields(kinds(shards)):
-                having += [(before, shards)]
+            if field.name in union_of_fields(kinds(shards)):
+                having.append((before, shards))
             before += len(shards)
         # it is a field of one dataset, and was joined to another one, of those in a row
         if len(having) > 1:
             return False
-        [(first, shards)] = having
+        [(start, shards)] = having
         numbers = range(len(shards)) if looked_at(shards) is shards else (len(shards) - 1,)
-        columns = (self._held_in_index(name, first + number) for number in numbers)
-        return all(other is not None and other[0].dtype == held[0].dtype for other in columns)
+        columns = [self._column(field.name, start + number) for number in numbers]
+        return all(
+            other is not None and other.values is not None and other.values.dtype == field.dtype
+            for other in columns
+        )
 
     def without(self, names: Collection[str]) -> NumberReader:
         """Return a reader of the other fields."""
@@ -274,33 +250,26 @@ class NumberReader:
             rows are undefined; None if all could be gathered.
         """
         positions = self._rows(samples)
+        names = [field.name for field in self.fields]
+        arrays_of = dict(zip(names, arrays, strict=True))
         wrong_places: dict[str, I64 | None] = {}
         if self._in_index:
             present = np.flatnonzero(positions >= 0)
-            whole = len(present) == len(positions)
-            groups = self._reader.all.groups(positions if whole else positions[present])
-            for field, rows in zip(self.fields, arrays, strict=True):
-                if field.name in self._in_index and rows is not None:
-                    wrong_places[field.name] = self._take(
-                        field.name, groups, None if whole else present, rows, len(samples)
-                    )
-        files = [
-            (field, out)
-            for field, out in zip(self.fields, arrays, strict=True)
-            if field.name not in self._in_index
-        ]
-        if files:
-            bad = self._gather_files(positions, [rows for _, rows in files])
-            wrong_places |= {
-                field.name: places for (field, _), places in zip(files, bad, strict=True)
-            }
-        return [wrong_places.get(field.name) for field in self.fields]
+            groups = self._reader.all.groups(positions[present])
+            for name in self._in_index:
+                if (rows := arrays_of[name]) is not None:
+                    wrong_places[name] = self._take(name, groups, present, rows, len(samples))
+        if self._in_files:
+            in_files = [field.name for field in self._in_files]
+            bad = self._gather_files(positions, [arrays_of[name] for name in in_files])
+            wrong_places |= zip(in_files, bad, strict=True)
+        return [wrong_places.get(name) for name in names]
 
     def _take(
         self,
         name: str,
         groups: Sequence[Group],
-        there: I64 | None,
+        present: I64,
         arrays: Sequence[Array],
         samples: int,
     ) -> I64 | None:
@@ -309,35 +278,33 @@ class NumberReader:
         Args:
             name: The column.
             groups: The samples that have the field, by shard.
-            there: Their places; None if these are all samples.
+            present: Their places.
             arrays: Where the values go.
             samples: Number of samples.
         """
         out = arrays[0] if len(arrays) == 1 else np.empty(samples, arrays[0].dtype)
-        bad: list[I64] = (
-            [] if there is None else [np.delete(np.arange(samples, dtype=np.int64), there)]
-        )
+        wrong = np.ones(samples, np.bool_)
         for group in groups:
-            column = self._held_in_index(name, group.number)
-            places: Any = slice(None) if group.places is None else group.places
-            if there is not None:
-                places = there[places]
-            if column is None or column[0].dtype != out.dtype:
-                bad.append(np.arange(samples, dtype=np.int64)[places])
+            column = self._column(name, group.number)
+            if column is None or column.values is None or column.values.dtype != out.dtype:
                 continue
-            if there is None and group.places is None and not isinstance(column[0], np.ndarray):
-                column[0].write(group.rows, out)  # lines compute their numbers
+            places: Any = slice(None) if group.places is None else group.places
+            if len(present) < samples:
+                places = present[places]
+            if isinstance(column.values, np.ndarray) or not isinstance(places, slice):
+                out[places] = column.values[group.rows]
             else:
-                out[places] = column[0][group.rows]
-            if column[1] is not None and (missing := column[1][group.rows]).any():
-                bad.append(np.arange(samples, dtype=np.int64)[places][missing != 0])
-        start = 0
-        for part in arrays if len(arrays) > 1 else ():
-            part[...] = out[start : start + len(part)]
-            start += len(part)
-        wrong = np.concatenate(bad) if bad else np.zeros(0, np.int64)
-        if len(wrong):
-            return np.sort(wrong)
+                column.values.write(group.rows, out)  # lines compute their numbers
+            if column.missing is None:
+                wrong[places] = False
+            else:
+                wrong[places] = column.missing.view(np.uint8)[group.rows]
+        if len(arrays) > 1:
+            ends = np.cumsum([len(part) for part in arrays[:-1]])
+            for part, values in zip(arrays, np.split(out, ends), strict=True):
+                part[...] = values
+        if wrong.any():
+            return np.flatnonzero(wrong)
         return None
 
     def _gather_files(
