@@ -18,9 +18,9 @@ from bushel._runtime.threads import cpu_count
 from bushel.errors import TooManyErrors, UnsupportedError
 from bushel.loader.options import BatchOptions, check_shared
 from bushel.loader.read.batch_arrays import BufferPool
-from bushel.loader.run.pipeline import Clock, Finished
+from bushel.loader.run.pipeline import Finished
 from bushel.loader.run.run import PrefetchWindow
-from bushel.loader.run.stats import LoaderStats
+from bushel.loader.run.stats import Clock, LoaderStats
 from bushel.loader.state import Progress
 from bushel.loader.values.bad_samples import BadSample, ErrorReport, error_limit
 from bushel.loader.values.collate import Batch

@@ -29,10 +29,11 @@ from bushel.loader.read.costs import warn_if_costly
 from bushel.loader.read.loadable import Loadable
 from bushel.loader.resume import place_after, restored, resume
 from bushel.loader.run.make_pipeline import pipeline_of
-from bushel.loader.run.pipeline import Clock, Finished
+from bushel.loader.run.pipeline import Finished
 from bushel.loader.run.processes import run_processes
 from bushel.loader.run.run import Iteration, PrefetchWindow
 from bushel.loader.run.runners import run_batches, run_one
+from bushel.loader.run.stats import Clock
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.values.bad_samples import ErrorReport, write_errors
 

@@ -23,8 +23,9 @@ from bushel.loader.decode.sample_transforms import SampleTransforms
 from bushel.loader.options import StreamOptions, check_rules
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
-from bushel.loader.run.pipeline import Clock, Finished, Pipeline
+from bushel.loader.run.pipeline import Finished, Pipeline
 from bushel.loader.run.run import Iteration, run_inline, run_threads
+from bushel.loader.run.stats import Clock
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.values.bad_samples import ErrorReport, Failure
 from bushel.loader.values.collate import Sample

@@ -5,7 +5,6 @@ A `Pipeline` is a plain value without threads; `bushel.loader.run.run` runs its 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from time import perf_counter
@@ -22,7 +21,8 @@ from bushel.loader.plan.replacing import following, nothing_left, one_by_one
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
 from bushel.loader.read.batch_reader import BatchReader
 from bushel.loader.read.loadable import PlainReader, describe, failure_of
-from bushel.loader.values.bad_samples import DAMAGE, ErrorReport, Failure, OnError
+from bushel.loader.run.stats import Clock
+from bushel.loader.values.bad_samples import DAMAGE, ErrorReport, Failure, OnError, raise_first
 from bushel.loader.values.collate import Batch, Collate, Sample, collate
 from bushel.loader.values.generator import SampleDraws
 from bushel.loader.values.rows import RowShape, collate_rows
@@ -37,33 +37,6 @@ if TYPE_CHECKING:
     from bushel.loader.run.read_ahead import HeldBatch, Planned
 
 _LIGHT_BYTES = 1 << 16
-
-
-class Clock:
-    """Adds up the seconds of stages, and counts. Threads and worker processes add to it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._totals: dict[str, float] = {}
-
-    def add(self, totals: Mapping[str, float]) -> None:
-        """Add seconds of stages, and counts."""
-        if totals:
-            with self._lock:
-                sums = self._totals
-                for name, value in totals.items():
-                    sums[name] = sums.get(name, 0) + value
-
-    def drain(self) -> dict[str, float]:
-        """Return the counts since the last call."""
-        with self._lock:
-            totals, self._totals = self._totals, {}
-        return totals
-
-    def read(self) -> dict[str, float]:
-        """Return the counts so far."""
-        with self._lock:
-            return dict(self._totals)
 
 
 class Fetched(Struct, frozen=True):
@@ -154,28 +127,26 @@ class Pipeline(Struct, frozen=True):
 
     def arrays(self, plan: BatchPlan, factory: ArrayFactory) -> BatchArrays | None:
         """Return the arrays that a batch is decoded into; None if samples are not collated field by field."""
-        by_field = self.batched and not callable(self.collate) and self.shape is None
-        if by_field:
-            return BatchArrays(len(plan.samples), factory)
-        return None
+        if not self.batched or callable(self.collate) or self.shape is not None:
+            return None
+        return BatchArrays(len(plan.samples), factory)
 
     def factory(self, pool: BufferPool) -> ArrayFactory:
         """Return the array factory of an iteration."""
         fields = self.source.dataset.spec if self.fields is None else self.fields
-        names = tuple(fields)
-        if isinstance(fields, Mapping):
-            names = tuple(name for name, elements in fields.items() if elements is not False)
+        left_out = {
+            name for name in fields if isinstance(fields, Mapping) and fields[name] is False
+        }
+        names = [name for name in fields if name not in left_out]
         numbers = None
         if self.batched and self.transforms.sample is None and not callable(self.collate):
-            rules, joined = self.collate or {}, self.shape is not None
-            decode = self.decode
             numbers = gathered_numbers(
                 self.source.dataset,
                 self.fields,
-                rules,
+                self.collate or {},
                 self.transforms.touched,
-                decode=decode,
-                joined=joined,
+                decode=self.decode,
+                joined=self.shape is not None,
             )
         return ArrayFactory(self.collate, pool, numbers, names)
 
@@ -203,15 +174,11 @@ class Pipeline(Struct, frozen=True):
         are replaced later. Bytes that are `held` are not read again, and are released.
         """
         start = perf_counter()
-        whole = not self.excluded or self.excluded.isdisjoint(plan.samples.tolist())
-        if arrays is None or not whole:
-            gathered = frozenset[str]()
-        else:
+        gathered, fields = frozenset[str](), self.fields
+        if arrays is not None and self.excluded.isdisjoint(plan.samples.tolist()):
             gathered = arrays.gather(plan.samples)
-        if arrays is None or not gathered:
-            fields = self.fields
-        else:
-            fields = arrays.others(self.fields, gathered)
+            if gathered:
+                fields = arrays.others(fields, gathered)
         # of images that only the decoder sees
         inside = self.transforms.fused if self.device is None else frozenset[str]()
         room = None if arrays is None or not inside else arrays.room(inside)
@@ -223,12 +190,9 @@ class Pipeline(Struct, frozen=True):
         clock.add({"storage": perf_counter() - start})
         if others_size or self.is_stored or (self.sources is not None and self.sources.transforms):
             return Fetched(stored, size, gathered)
-        return Fetched(
-            self._decode(plan.epoch, plan.samples, stored, draws_of(self.order, plan), clock),
-            size,
-            gathered,
-            True,
-        )
+        draws = draws_of(self.order, plan)
+        decoded = self._decode(plan.epoch, plan.samples, stored, draws, clock)
+        return Fetched(decoded, size, gathered, True)
 
     def _wanted(self, plan: BatchPlan, fields: Any) -> tuple[I64, Any]:
         """Return the samples of a batch that are not excluded, and which of some fields to read of them."""
@@ -299,19 +263,17 @@ class Pipeline(Struct, frozen=True):
                 )
             return decoded
         stored, seeds = fetched.samples[begin:stop], draws_of(self.order, plan)
-        pieces = (
-            [(0, len(stored))] if fetched.decoded else micro_batches(stored, self.transforms.fused)
-        )
+        pieces: Iterable[tuple[int, int]] = [(0, len(stored))]
+        if not fetched.decoded:
+            pieces = micro_batches(stored, self.transforms.fused)
         for start, end in pieces:
             rows_here = slice(begin + start, begin + end)
             numbers, draws = plan.samples[rows_here], None if seeds is None else seeds[rows_here]
             samples = stored[start:end]
             if not fetched.decoded:
                 samples = self._decode(plan.epoch, numbers, samples, draws, clock)
-            seeds_here = numbers if draws is None else draws
-            rngs = SampleDraws(
-                self.order.seed, plan.epoch, seeds_here, random=self.transforms.random
-            )
+            keyed_by = numbers if draws is None else draws
+            rngs = SampleDraws(self.order.seed, plan.epoch, keyed_by, random=self.transforms.random)
             started, refused, source = perf_counter(), list[int](), numbers.tolist()
             # what a transform of samples returns is written into the rows: images must not be there
             # before
@@ -388,11 +350,8 @@ class Pipeline(Struct, frozen=True):
         if self.on_error == "raise":
             raise_first(decoded)
         gathered = fetched.gathered
-        if (
-            arrays is not None
-            and gathered
-            and any(isinstance(sample, Failure) for sample in decoded)
-        ):
+        is_bad = any(isinstance(sample, Failure) for sample in decoded)
+        if arrays is not None and gathered and is_bad:
             decoded, gathered = arrays.scatter(decoded), frozenset()
         filled: list[Sample | None] = []
         rows = None if plan.rows is None else plan.rows.copied()
@@ -409,20 +368,16 @@ class Pipeline(Struct, frozen=True):
             if rows is not None:
                 rows.begins[place] = begin
         samples = [sample for sample in filled if sample is not None]
-        batch: Any = filled if self.keys else [sample and without_key(sample) for sample in filled]
-        if rows is not None:
-            batch = None
-            if samples:
-                batch = self._collate(replace(plan, rows=rows), filled, {}, (), clock)
-        elif self.batched:
-            if arrays is not None and len(samples) == len(filled):
-                stacked = arrays.whole()
-            else:
-                stacked = {}
+        batch: Any = None
+        if not self.batched:
+            batch = filled if self.keys else [sample and without_key(sample) for sample in filled]
+        elif samples and rows is not None:
+            batch = self._collate(replace(plan, rows=rows), filled, {}, (), clock)
+        elif samples:
+            whole = arrays is not None and len(samples) == len(filled)
+            stacked = arrays.whole() if arrays is not None and whole else {}
             names = arrays.names if arrays is not None and gathered else ()
-            batch = None
-            if samples:
-                batch = self._collate(plan, samples, stacked, names, clock)
+            batch = self._collate(plan, samples, stacked, names, clock)
         return Finished(
             plan.consumed, batch, len(samples), fetched.stored_bytes, past_end=not decoded
         )
@@ -476,9 +431,8 @@ class Pipeline(Struct, frozen=True):
         In a pack, it comes with its first token there, and is None if no document fits into the row
         instead.
         """
-        if self.device is None:
-            on_host = self
-        else:
+        on_host = self
+        if self.device is not None:
             on_host = replace(self, device=replace(self.device, host_only=True))
         for candidate in following(self.order, plan.epoch, int(plan.positions[place])):
             [sample] = on_host.decode_and_transform(
@@ -512,14 +466,3 @@ def _mask(
 def without_key(sample: Sample) -> Sample:
     """Return a sample without its key."""
     return {name: value for name, value in sample.items() if name != KEY}
-
-
-def raise_first(decoded: Iterable[Any]) -> None:
-    """Raise the error of the first bad sample, which does not depend on the number of threads.
-
-    Raises:
-        Exception: The error, with the sample's key as a note.
-    """
-    for sample in decoded:
-        if isinstance(sample, Failure) and sample.error is not None:
-            raise sample.error
