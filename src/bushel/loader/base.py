@@ -320,7 +320,8 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
                     break
                 for _, batch, _ in self._parts(progress, step):
                     if batch is not None:
-                        return batch
+                        first_batch: Item = batch
+                        return first_batch
         finally:
             finished.close()
         raise ValueError(
