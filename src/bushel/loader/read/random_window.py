@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._dataset.read.clocks import Clock
 from bushel._dataset.read.columns import check_has_elements, element_counts
@@ -125,8 +126,7 @@ Fields: TypeAlias = (
 """The fields to read: names, or a mapping to True, False, elements of a sequence, or a `RandomWindow`. None: all."""
 
 
-@dataclass(frozen=True)
-class RandomWindows:
+class RandomWindows(Struct, frozen=True, dict=True):
     """The random windows of a loader's fields.
 
     Attributes:
