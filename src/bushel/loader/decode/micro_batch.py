@@ -6,7 +6,7 @@ into the CPU caches together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from itertools import groupby
@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bushel._dataset.read.decoding import KNOWN_TYPES
 from bushel._index.seek_lookup import warn_of_refused
 from bushel._runtime.arrays import I32
 from bushel.codecs.image import ImageReading, Seekable, decode_image
+from bushel.codecs.parts import Part
 from bushel.loader.decode.moving import (
     Drawn,
     decode_sequence,
@@ -47,6 +49,63 @@ from bushel.transforms.values import Call
 
 if TYPE_CHECKING:
     from bushel.loader.device.device_step import DeviceStep
+
+# stored bytes that are decoded before they are transformed, so that caches hold them
+_MICRO_BATCH_BYTES = 1 << 16
+
+
+def micro_batches(
+    stored: Sequence[Sample | Failure], fused: frozenset[str]
+) -> Iterator[tuple[int, int]]:
+    """Cut samples into micro-batches: many small samples, or one large one.
+
+    Args:
+        stored: The samples.
+        fused: Fields that do not count, since they are decoded straight into the batch.
+
+    Yields:
+        Start and end of each micro-batch.
+    """
+    start = size = 0
+    for number, sample in enumerate(stored):
+        nbytes = 0 if isinstance(sample, Failure) else stored_bytes(sample, fused)
+        if number > start and size + nbytes > _MICRO_BATCH_BYTES:
+            yield start, number
+            start, size = number, 0
+        size += nbytes
+    if start < len(stored):
+        yield start, len(stored)
+
+
+def stored_bytes(sample: Sample, without: Collection[str] = ()) -> int:
+    """Return the size of the stored values of a sample, in bytes. Values that the index had count as nothing."""
+    total = 0
+    for name, value in sample.items():
+        if name not in without:
+            total += len(value) if type(value) is bytes else _stored_size(value)
+    return total
+
+
+def stored_sizes(samples: Iterable[Sample | Failure], fused: frozenset[str]) -> tuple[int, int]:
+    """Return the size of all stored values of samples, in bytes, and of all that are not `fused`."""
+    total = unfused = 0
+    for sample in samples:
+        if not isinstance(sample, Failure):
+            for name, value in sample.items():
+                nbytes = len(value) if type(value) is bytes else _stored_size(value)
+                total += nbytes
+                if name not in fused:
+                    unfused += nbytes
+    return total, unfused
+
+
+def _stored_size(value: Any) -> int:
+    if type(value) is memoryview:
+        return value.nbytes
+    # nor is the key
+    if type(value) in KNOWN_TYPES:
+        return 0
+    return count_bytes(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,3 +489,16 @@ def _consecutive(numbers: Sequence[int]) -> Iterable[list[int]]:
         return [list(numbers)]
     groups = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
     return [[number for _, number in group] for _, group in groups]
+
+
+def count_bytes(value: Any) -> int:
+    """Return the size of the arrays, bytes and text in a batch, in bytes."""
+    if isinstance(value, np.ndarray | memoryview | Part):
+        return value.nbytes
+    if isinstance(value, bytes | bytearray | str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(count_bytes, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(count_bytes, value))
+    return 0

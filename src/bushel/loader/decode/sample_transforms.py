@@ -6,30 +6,18 @@ The datasets of a mixture may have transforms of their own.
 from __future__ import annotations
 
 import warnings
-from collections.abc import (
-    Collection,
-    Container,
-    Iterable,
-    Iterator,
-    Mapping,
-    MutableSequence,
-    Sequence,
-)
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.read.decoding import KNOWN_TYPES
 from bushel._runtime.arrays import I64
 from bushel._runtime.public import did_you_mean
 from bushel.codecs import holds_image
 from bushel.codecs.image import ImageReading, image_reading
 from bushel.errors import SpecError
-from bushel.loader.values.bad_samples import Failure
-from bushel.loader.values.collate import Sample
-from bushel.loader.values.outputs import count_bytes
 from bushel.transforms import EachFrame
 from bushel.transforms.by_field import Together, Transforms, split_together, transforms_by_field
 from bushel.transforms.fused import DecodePlan, plan_decode, plan_frames
@@ -336,61 +324,3 @@ class Sources(Struct, frozen=True, eq=False):
             (steps.sample for steps in self.transforms if steps.sample is not None), made.sample
         )
         return replace(made, fields=fields, sample=sample)
-
-
-# stored bytes that are decoded before they are transformed, so that caches hold them
-_MICRO_BATCH_BYTES = 1 << 16
-
-
-def micro_batches(
-    stored: Sequence[Sample | Failure], fused: frozenset[str]
-) -> Iterator[tuple[int, int]]:
-    """Cut samples into micro-batches: many small samples, or one large one.
-
-    Args:
-        stored: The samples.
-        fused: Fields that do not count, since they are decoded straight into the batch.
-
-    Yields:
-        Start and end of each micro-batch.
-    """
-    start = size = 0
-    for number, sample in enumerate(stored):
-        nbytes = 0 if isinstance(sample, Failure) else stored_bytes(sample, fused)
-        if number > start and size + nbytes > _MICRO_BATCH_BYTES:
-            yield start, number
-            start, size = number, 0
-        size += nbytes
-    if start < len(stored):
-        yield start, len(stored)
-
-
-def stored_bytes(sample: Sample, without: Collection[str] = ()) -> int:
-    """Return the size of the stored values of a sample, in bytes. Values that the index had count as nothing."""
-    total = 0
-    for name, value in sample.items():
-        if name not in without:
-            total += len(value) if type(value) is bytes else _stored_size(value)
-    return total
-
-
-def stored_sizes(samples: Iterable[Sample | Failure], fused: frozenset[str]) -> tuple[int, int]:
-    """Return the size of all stored values of samples, in bytes, and of all that are not `fused`."""
-    total = unfused = 0
-    for sample in samples:
-        if not isinstance(sample, Failure):
-            for name, value in sample.items():
-                nbytes = len(value) if type(value) is bytes else _stored_size(value)
-                total += nbytes
-                if name not in fused:
-                    unfused += nbytes
-    return total, unfused
-
-
-def _stored_size(value: Any) -> int:
-    if type(value) is memoryview:
-        return value.nbytes
-    # nor is the key
-    if type(value) in KNOWN_TYPES:
-        return 0
-    return count_bytes(value)

@@ -14,13 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
-from bushel.loader.decode.micro_batch import MicroBatch
-from bushel.loader.decode.sample_transforms import (
-    SampleTransforms,
-    Sources,
-    micro_batches,
-    stored_sizes,
-)
+from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
+from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
 from bushel.loader.plan.plan import BatchPlan, draws_of
 from bushel.loader.plan.replacing import following, nothing_left, one_by_one
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
@@ -30,7 +25,6 @@ from bushel.loader.run.stats import Clock
 from bushel.loader.values.bad_samples import DAMAGE, ErrorReport, Failure, OnError, raise_first
 from bushel.loader.values.collate import Batch, Collate, Sample, collate
 from bushel.loader.values.generator import SampleDraws
-from bushel.loader.values.outputs import count_bytes
 from bushel.loader.values.rows import RowShape, collate_rows
 from bushel.spec import KEY
 from bushel.transforms.values import Call

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64, Array, offsets_of
 from bushel._runtime.threads import Result, Threads
+from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.decode.sample_transforms import SOURCE
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import ArrayFactory, BufferPool
@@ -32,7 +33,7 @@ from bushel.loader.run.pipeline import Finished, Pipeline
 from bushel.loader.run.run import Iteration, PrefetchWindow, run_inline, run_threads
 from bushel.loader.values.bad_samples import DAMAGE
 from bushel.loader.values.collate import Batch, Padded
-from bushel.loader.values.outputs import Output, Upload, count_bytes
+from bushel.loader.values.outputs import Output, Upload
 from bushel.loader.values.rows import Pieces
 from bushel.spec import KEY
 

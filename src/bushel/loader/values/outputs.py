@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from bushel.codecs.parts import Part
 from bushel.errors import needed_by
 from bushel.loader.values.collate import is_masked
 
@@ -154,16 +153,3 @@ def _each(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any], Any
 def _library(name: str) -> ModuleType:
     with needed_by(f'to="{name}"', f"bushel[{name}]"):
         return import_module(name)
-
-
-def count_bytes(value: Any) -> int:
-    """Return the size of the arrays, bytes and text in a batch, in bytes."""
-    if isinstance(value, np.ndarray | memoryview | Part):
-        return value.nbytes
-    if isinstance(value, bytes | bytearray | str):
-        return len(value)
-    if isinstance(value, Mapping):
-        return sum(map(count_bytes, value.values()))
-    if isinstance(value, list | tuple):
-        return sum(map(count_bytes, value))
-    return 0
