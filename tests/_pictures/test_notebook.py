@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 import bushel
+from bushel._pictures.notebook import batch_html
 
 
 @pytest.fixture
@@ -162,12 +163,10 @@ def test_a_loader_shows_its_next_batch(dataset: bushel.Dataset) -> None:
 def test_a_batch_that_peek_returns(dataset: bushel.Dataset, asked: dict[str, int]) -> None:
     loader = bushel.Loader(dataset, 4, fields=["image", "label", "caption"], threads=0)
     batch: Any = loader.peek(**asked)
-    text = batch._repr_html_()
+    text = batch_html(batch)
     assert "data:image/" in text
     assert "uint8" in text
     numbers = ", ".join(f"<span>{label}</span>" for label in batch["label"].tolist())
     assert numbers in text
     assert str(batch["caption"][0]) in html.unescape(text)
-    copied = pickle.loads(pickle.dumps(batch))
-    assert (copied["__key__"], copied._repr_html_()) == (batch["__key__"], text)
-    assert type(next(iter(loader))) is dict  # frameworks that go by the class of a container take it for one
+    assert type(batch) is type(next(iter(loader))) is dict  # frameworks take another class for a single value

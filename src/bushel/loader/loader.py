@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import check_count
 from bushel._runtime.public import public
+from bushel._runtime.threads import Clock
 from bushel.loader.base import Item, LoaderBase
 from bushel.loader.options import LoaderOptions, check_dataset, check_rules, check_whole_batches
 from bushel.loader.order.mixture import Mixture
@@ -33,7 +34,6 @@ from bushel.loader.run.pipeline import Finished
 from bushel.loader.run.processes import run_processes
 from bushel.loader.run.run import Iteration, PrefetchWindow
 from bushel.loader.run.runners import run_batches, run_one
-from bushel.loader.run.stats import Clock
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.values.bad_samples import ErrorReport, write_errors
 

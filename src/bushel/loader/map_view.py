@@ -8,6 +8,7 @@ import numpy as np
 
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.order import Sequential
+from bushel._runtime.threads import Clock
 from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms
 from bushel.loader.options import MapOptions, check_dataset, check_fields
@@ -16,7 +17,6 @@ from bushel.loader.read.loadable import source_of
 from bushel.loader.run.make_pipeline import random_windows
 from bushel.loader.run.pipeline import Pipeline
 from bushel.loader.run.processes import SharedCounts
-from bushel.loader.run.stats import Clock
 from bushel.loader.values.bad_samples import Failure, raise_first
 from bushel.loader.values.collate import Sample
 

@@ -17,6 +17,7 @@ from bushel._runtime.arrays import check_count
 from bushel._runtime.order import ORDER_VERSION, Exact, Sequential
 from bushel._runtime.permutation import LIMIT, derive
 from bushel._runtime.public import public
+from bushel._runtime.threads import Clock
 from bushel.errors import UnsupportedError
 from bushel.loader.base import Item, LoaderBase
 from bushel.loader.decode.sample_transforms import SampleTransforms
@@ -25,7 +26,6 @@ from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
 from bushel.loader.run.pipeline import Finished, Pipeline
 from bushel.loader.run.run import Iteration, run_inline, run_threads
-from bushel.loader.run.stats import Clock
 from bushel.loader.state import LoaderState, Progress
 from bushel.loader.values.bad_samples import ErrorReport, Failure
 from bushel.loader.values.collate import Sample

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
+from bushel._runtime.threads import Clock
 from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
 from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
 from bushel.loader.plan.plan import BatchPlan, draws_of
@@ -21,7 +22,6 @@ from bushel.loader.plan.replacing import following, nothing_left, one_by_one
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
 from bushel.loader.read.batch_reader import BatchReader
 from bushel.loader.read.loadable import PlainReader, describe, failure_of
-from bushel.loader.run.stats import Clock
 from bushel.loader.values.bad_samples import DAMAGE, ErrorReport, Failure, OnError, raise_first
 from bushel.loader.values.collate import Batch, Collate, Sample, collate
 from bushel.loader.values.generator import SampleDraws

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.threads import Result, Threads
+from bushel._runtime.threads import Clock, Result, Threads
 from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays
 from bushel.loader.run.pipeline import Finished, Pipeline
-from bushel.loader.run.stats import Clock
 from bushel.loader.values.bad_samples import ErrorReport, Failure
 from bushel.loader.values.collate import Sample
 from bushel.loader.values.outputs import Output, Upload

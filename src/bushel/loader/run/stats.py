@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,33 +10,6 @@ from msgspec import Struct
 from bushel._runtime.public import public
 
 _NEGLIGIBLE_WAITING = 0.05  # share of its time that a trainer waits for data
-
-
-class Clock:
-    """Adds up the seconds of stages, and counts. Threads and worker processes add to it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._totals: dict[str, float] = {}
-
-    def add(self, totals: Mapping[str, float]) -> None:
-        """Add seconds of stages, and counts."""
-        if totals:
-            with self._lock:
-                sums = self._totals
-                for name, value in totals.items():
-                    sums[name] = sums.get(name, 0) + value
-
-    def drain(self) -> dict[str, float]:
-        """Return the counts since the last call."""
-        with self._lock:
-            totals, self._totals = self._totals, {}
-        return totals
-
-    def read(self) -> dict[str, float]:
-        """Return the counts so far."""
-        with self._lock:
-            return dict(self._totals)
 
 
 @public("bushel.loader")
