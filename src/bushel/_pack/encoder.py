@@ -23,8 +23,8 @@ from bushel._pack.feeds import Batch, Feed
 from bushel._pack.field_plan import FieldPlan, Rewriting, base_codec, image_kind
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer, codec_error, found_bytes
+from bushel.codecs.extensions import storing_codec
 from bushel.codecs.image import ImageReading, as_pixels, decode_image
-from bushel.codecs.registry import storing_codec
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
 from bushel.spec import KEY

@@ -20,7 +20,7 @@ from bushel._dataset.views.inside import keys_at, reader_of, windows_of
 from bushel._pack.field_plan import ClassNumbers, FieldPlan, NewNumbers, renumber
 from bushel.codecs import get_codec, is_light
 from bushel.codecs.base import NumberLayout
-from bushel.codecs.registry import storing_codec
+from bushel.codecs.extensions import storing_codec
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
 from bushel.sources.base import Sample

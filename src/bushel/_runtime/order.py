@@ -8,14 +8,14 @@ another `ORDER_VERSION`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from bushel import kernels
-from bushel._runtime.arrays import F64, I64, U32
+from bushel._runtime.arrays import F64, I64, U32, Array
 from bushel._runtime.permutation import LIMIT, Permutation, derive, fold_hash
 from bushel._runtime.public import public
 
@@ -48,6 +48,10 @@ def check_positions(samples: int, epoch: int, positions: I64) -> None:
             " and"
             f" {samples - 1}"
         )
+
+
+BLOCK = 4096
+"""Number of draws of a block of a mixture without names, in which each dataset has its share to within one sample."""
 
 
 class _OncePerEpoch(Struct, frozen=True):
@@ -276,6 +280,36 @@ class Mixed(Struct, frozen=True):
         return kernels.mixed_draws(positions, np.array(self.shares, np.int64), state)
 
 
+def share_block(weights: list[float], block: int = BLOCK) -> tuple[int, ...]:
+    """Divide a block by weight into integers, each at least 1 and otherwise within 1 of its exact share."""
+    if len(weights) > block:
+        raise ValueError(
+            f"a mixture of {len(weights)} datasets is too large: it has at most {block}"
+        )
+    exact = np.array(weights, np.float64) / sum(weights) * block
+    shares = np.maximum(np.floor(exact).astype(np.int64), 1)
+    while shares.sum() < block:
+        shares[np.argmax(exact - shares)] += 1
+    while shares.sum() > block:  # shares of small weights were raised to 1
+        shares[np.argmax(np.where(shares > 1, shares - exact, -np.inf))] -= 1
+    return tuple(shares.tolist())
+
+
+def draws_until(order: Mixed, until: Literal["first", "all"]) -> int:
+    """Return the number of draws until the first set, or the last one, was read completely."""
+    sizes, shares, block = np.array(order.sizes), np.array(order.shares), sum(order.shares)
+    if until == "first":
+        whole = int((sizes // shares).min())  # blocks without a repetition
+        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block, dtype=np.int64))
+        return whole * block + int(np.argmax(draws >= sizes[sets]))
+    if until == "all":
+        # blocks after which some set is not read completely
+        whole = int((-(-sizes // shares) - 1).max())
+        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block, dtype=np.int64))
+        return whole * block + int(np.flatnonzero(draws == sizes[sets] - 1).max()) + 1
+    raise ValueError(f'unknown until={until!r}: expected "first", "all" or a number of samples')
+
+
 class Weighted(Struct, frozen=True, eq=False):
     """Random samples with replacement. The probability of a sample is proportional to its weight."""
 
@@ -345,6 +379,45 @@ class Balanced(Struct, frozen=True, eq=False):
     def _mixed(self) -> Mixed:
         share = max(1, -(-_BALANCED_BLOCK // len(self.sizes)))
         return Mixed(self.sizes, (share,) * len(self.sizes), self.samples, self.seed)
+
+
+def weighted_order(weights: Array, seed: int) -> Weighted:
+    """Return the order that draws samples by weight.
+
+    Args:
+        weights: Numbers [samples], finite and not negative, at least one above 0.
+        seed: The seed.
+    """
+    if weights.ndim != 1 or weights.dtype.kind not in "biuf":
+        raise ValueError(
+            f"weights= must be one number for each sample, not {weights.dtype} of"
+            f" shape {weights.shape}"
+        )
+    probabilities = weights.astype(np.float64)
+    sums = np.cumsum(probabilities)
+    if len(probabilities) and not (
+        np.isfinite(probabilities).all() and (probabilities >= 0).all() and 0 < sums[-1] < np.inf
+    ):
+        raise ValueError("weights must be finite and 0 or more, and one of them above 0")
+    return Weighted(sums, seed)
+
+
+def balanced_order(classes: Array, name: str, seed: int) -> Balanced:
+    """Return the order that draws every class equally often.
+
+    Args:
+        classes: [samples], the class of each sample. Masked ones are never drawn.
+        name: Name of the column, for errors.
+        seed: The seed.
+    """
+    with_class = np.flatnonzero(~np.ma.getmaskarray(classes))
+    _, numbers, sizes = np.unique(
+        np.ma.getdata(classes)[with_class], return_inverse=True, return_counts=True
+    )
+    if len(classes) and not len(with_class):
+        raise ValueError(f"balance={name!r}: no sample has a value in this column")
+    members = with_class[np.argsort(numbers.reshape(-1), kind="stable")].astype(np.int64)
+    return Balanced(members, tuple(sizes.tolist()), len(classes), seed)
 
 
 _SUMS_OF_A_GUIDE = 8  # from one entry of the guide to the next

@@ -13,7 +13,8 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, offsets_of
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
-from bushel.codecs.registry import NUMBERS, storing_codec
+from bushel.codecs.extensions import storing_codec
+from bushel.codecs.registry import NUMBERS
 from bushel.containers.base import Layout, LayoutField, Stored
 from bushel.containers.stored_column import LARGE, StoredColumn
 from bushel.errors import CodecError, SpecError

@@ -22,7 +22,7 @@ from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._writer.options import ShardLimits
 from bushel._writer.publishing import FinishedShard, sidecar_name
 from bushel._writer.recorder import Recorder
-from bushel.codecs.registry import storing_codec
+from bushel.codecs.extensions import storing_codec
 from bushel.containers.base import ColumnLimits, Container, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import StoredColumn
 from bushel.kernels import KeySet, SampleBuffer

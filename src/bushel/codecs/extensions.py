@@ -1,9 +1,14 @@
-"""Codecs and file extensions, as readers of WebDataset archives map them."""
+"""Codecs and file extensions, as readers of WebDataset archives map them; and codecs as containers store them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any
 
+from msgspec.structs import replace
+
+from bushel.codecs.base import Codec
 from bushel.codecs.registry import get_codec, is_registered
 
 _EXTENSIONS: Mapping[str, str] = {
@@ -42,6 +47,8 @@ _EXTENSIONS: Mapping[str, str] = {
 _OTHERS = "bin csv tsv jsonl md xml pdf raw dng svg avi aac pt pth pkl"
 FILE_SUFFIXES = frozenset(suffix for suffix in (*_EXTENSIONS, *_OTHERS.split()) if len(suffix) <= 8)
 """Suffixes that files of samples have, which distinguish the name of a file from a key with a dot in it."""
+
+_LIMITED = ("array(", "u64", "i64", "uint", "int(")  # types that do not take every number or array
 
 _STORAGE: Mapping[str, tuple[str, str]] = {
     "bytes": ("bin", "bytes"),
@@ -115,3 +122,35 @@ def tar_storage(codec: str) -> tuple[str, str]:
     if base == "timedelta64":
         return "cls", f"as({codec},cls)"
     return _STORAGE.get(base, (base, codec))
+
+
+@lru_cache(maxsize=1024)
+def storing_codec(declared: str, stored: str) -> Codec:
+    """Return the codec by which a container stores values of a declared type.
+
+    It may take more values than the type: a tar stores `u64` as text. Here it refuses those that
+    the type does not take, as in a container that stores the type itself.
+
+    Args:
+        declared: The type of the field.
+        stored: Codec of the stored bytes.
+    """
+    codec = get_codec(stored)
+    if stored == declared or not declared.startswith(_LIMITED):
+        return codec
+    type_codec = get_codec(declared)
+    encode_column = None
+    if type_codec.encode_column is not None and codec.encode_column is not None:
+        encode_column = partial(_encode_checked, type_codec.encode_column, codec.encode_column)
+    return replace(
+        codec,
+        encode=partial(_encode_checked, type_codec.encode, codec.encode),
+        encode_column=encode_column,
+    )
+
+
+def _encode_checked(check: Callable[[Any], Any], encode: Callable[[Any], Any], values: Any) -> Any:
+    """Encode what `check` takes; None if it is a column that has to be checked value by value."""
+    if check(values) is None:
+        return None
+    return encode(values)

@@ -89,41 +89,6 @@ _GROUP = "bushel.codecs"
 _registered: dict[str, Codec] = {}
 
 
-_LIMITED = ("array(", "u64", "i64", "uint", "int(")  # types that do not take every number or array
-
-
-@lru_cache(maxsize=1024)
-def storing_codec(declared: str, stored: str) -> Codec:
-    """Return the codec by which a container stores values of a declared type.
-
-    It may take more values than the type: a tar stores `u64` as text. Here it refuses those that
-    the type does not take, as in a container that stores the type itself.
-
-    Args:
-        declared: The type of the field.
-        stored: Codec of the stored bytes.
-    """
-    codec = get_codec(stored)
-    if stored == declared or not declared.startswith(_LIMITED):
-        return codec
-    type_codec = get_codec(declared)
-    encode_column = None
-    if type_codec.encode_column is not None and codec.encode_column is not None:
-        encode_column = partial(_encode_checked, type_codec.encode_column, codec.encode_column)
-    return replace(
-        codec,
-        encode=partial(_encode_checked, type_codec.encode, codec.encode),
-        encode_column=encode_column,
-    )
-
-
-def _encode_checked(check: Callable[[Any], Any], encode: Callable[[Any], Any], values: Any) -> Any:
-    """Encode what `check` takes; None if it is a column that has to be checked value by value."""
-    if check(values) is None:
-        return None
-    return encode(values)
-
-
 @lru_cache(maxsize=1024)
 def get_codec(name: str) -> Codec:
     """Return the codec with a name such as `jpg`, `array(float32,64,128)` or `gzip(utf8)`.
@@ -441,18 +406,15 @@ def register_codec(
             f"codec {name!r} exists: choose another name, or pass replace=True to replace it"
         )
     if ranged is not None:
-        if ranged.layout is None:
-            head = None
-        else:
-            head = partial(_guarded_decode, name, ranged.layout)
+        head = ranged.layout and partial(_guarded_decode, name, ranged.layout)
         count, some = (
             partial(_guarded_decode, name, ranged.count),
             partial(_guarded_decode, name, ranged.decode),
         )
         ranged = Ranged(count, some, head, ranged.in_file, ranged.outline)
     guarded = partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode)
-    own_layout = None if layout is None else partial(_guarded_decode, name, layout)
-    codec = Codec(name, *guarded, ranged, encode_column, own_layout, runs_code)
+    layout = layout and partial(_guarded_decode, name, layout)
+    codec = Codec(name, *guarded, ranged, encode_column, layout, runs_code)
     _registered[name] = codec
     for cached in _CACHED:
         cached.cache_clear()
@@ -478,13 +440,9 @@ def _guarded_decode(name: str, decode: Callable[..., Any], data: Buffer, *elemen
         return decode(data, *elements)
     except CodecError:
         raise
-    except IndexError as error:
-        if elements:
-            raise  # an element is out of range
-        raise codec_error(
-            name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})"
-        ) from error
     except Exception as error:  # the user's function may raise anything
+        if elements and isinstance(error, IndexError):
+            raise  # an element is out of range
         raise codec_error(
             name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})"
         ) from error

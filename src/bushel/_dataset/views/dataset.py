@@ -93,30 +93,9 @@ class Dataset(StoredValues):
     # Description
 
     def __repr__(self) -> str:
-        from bushel._runtime.amounts import size
+        from bushel._dataset.views.info import described
 
-        info = self.info
-        total = "" if len(self) == info.samples else f" of {info.samples:,}"
-        noun, windows = "samples", self._reader.windows
-        if windows is not None:
-            noun, total = str(windows.shape), ""
-        shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {size(info.bytes)}"
-        fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
-        removed = f"; {info.removed:,} removed" if info.removed else ""
-        notes = (
-            removed
-            + ("" if info.keyed else "; no keys")
-            + ("" if info.complete else f"; {info.shortfall}")
-        )
-        notes += "".join(f"; {join.misses}" for join in info.joins if join.misses)
-        if windows is not None and windows.without:
-            notes += f"; {windows.without:,} samples are too short for a window"
-        if self._selection.made:
-            notes += f"; {self._selection.made}"
-        return (
-            f"<bushel.Dataset: {len(self):,}{total} {noun}, {info.container}, {shards};"
-            f" {fields}{notes}>"
-        )
+        return described(self)
 
     def _repr_html_(self) -> str:
         from bushel._dataset.views.in_notebook import dataset_html

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.read.shards import Listing, OpenShard, any_keyed, kinds
@@ -209,3 +209,29 @@ def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:
         for shard, name in zip(shards_of_folder, listed_names(shards_of_folder), strict=True)
         if name not in listed
     ]
+
+
+def described(dataset: Any) -> str:
+    """Return the `repr` of a dataset."""
+    info = dataset.info
+    total = "" if len(dataset) == info.samples else f" of {info.samples:,}"
+    noun, windows = "samples", dataset._reader.windows
+    if windows is not None:
+        noun, total = str(windows.shape), ""
+    shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {size(info.bytes)}"
+    fields = ", ".join(f"{name}: {kind}" for name, kind in dataset.spec.items())
+    removed = f"; {info.removed:,} removed" if info.removed else ""
+    notes = (
+        removed
+        + ("" if info.keyed else "; no keys")
+        + ("" if info.complete else f"; {info.shortfall}")
+    )
+    notes += "".join(f"; {join.misses}" for join in info.joins if join.misses)
+    if windows is not None and windows.without:
+        notes += f"; {windows.without:,} samples are too short for a window"
+    if dataset._selection.made:
+        notes += f"; {dataset._selection.made}"
+    return (
+        f"<bushel.Dataset: {len(dataset):,}{total} {noun}, {info.container}, {shards};"
+        f" {fields}{notes}>"
+    )

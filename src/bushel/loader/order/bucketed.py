@@ -206,6 +206,31 @@ def bucketed_order(
     return Bucketed(members, buckets, starts, stops, checksum, seed)
 
 
+def checked_lengths(lengths: Array, samples: int, name: str) -> Array:
+    """Return the lengths of `bucket_by=`, of which none is missing.
+
+    Raises:
+        ValueError: They are not one finite number from 0 for each sample.
+    """
+    if lengths.ndim != 1 or lengths.dtype.kind not in "biuf":
+        raise ValueError(
+            f"bucket_by= must be one number for each sample, not {lengths.dtype} of"
+            f" shape {lengths.shape}"
+        )
+    if len(lengths) != samples:
+        raise ValueError(f"bucket_by= has {len(lengths)} lengths for {samples} samples")
+    if (missing := int(np.ma.getmaskarray(lengths).sum())) > 0:
+        raise ValueError(
+            f"bucket_by={name!r}: {missing} samples have no value; ds.where('{name} is not"
+            " None')"
+            " has the others"
+        )
+    sizes = np.ma.getdata(lengths)
+    if len(sizes) and not (np.isfinite(sizes).all() and (sizes >= 0).all()):
+        raise ValueError(f"bucket_by={name!r}: lengths must be finite and 0 or more")
+    return sizes
+
+
 def _check(batch_size: BatchSizes, batch_tokens: float | None) -> None:
     if batch_size is None and batch_tokens is None:
         raise ValueError(

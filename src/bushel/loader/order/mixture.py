@@ -14,7 +14,7 @@ from bushel._dataset.views.concat import one_after_another
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel._runtime.arrays import I64, python_numbers
-from bushel._runtime.order import Mixed
+from bushel._runtime.order import Mixed, draws_until, share_block
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
 from bushel.errors import FormatError
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 Until = Literal["first", "all"] | int
 Schedule: TypeAlias = "Sequence[tuple[int, Mapping[str, float]]]"
-BLOCK = 4096
-"""Number of draws of a block of a mixture without names, in which each dataset has its share to within one sample."""
 
 
 class MappedParts(Struct, frozen=True, eq=False):
@@ -94,13 +92,8 @@ class MappedParts(Struct, frozen=True, eq=False):
         """Read samples, as their datasets do."""
         samples: list[Sample] = [{}] * len(positions)
         for part, positions_in_part, places in self._divided(positions):
-            if fields is None:
-                names = None
-            else:
-                names = [name for name in fields if name in part.spec]
-            for place, sample in zip(
-                places.tolist(), part.read(positions_in_part, names, decode=decode), strict=True
-            ):
+            read = part.read(positions_in_part, _names_in(part, fields), decode=decode)
+            for place, sample in zip(places.tolist(), read, strict=True):
                 samples[place] = {**sample, KEY: self.keys[int(positions[place])]}
         return samples
 
@@ -126,10 +119,7 @@ class MappedParts(Struct, frozen=True, eq=False):
     def prefetch(self, positions: Any, fields: Any = None) -> None:
         """Announce samples that will be read soon to the storage."""
         for part, positions_in_part, _ in self._divided(positions):
-            part.prefetch(
-                positions_in_part,
-                None if fields is None else [name for name in fields if name in part.spec],
-            )
+            part.prefetch(positions_in_part, _names_in(part, fields))
 
     def _divided(self, positions: Any) -> Iterator[tuple[Part, I64, I64]]:
         """Yield the datasets of some positions, the positions in them, and their places in the argument."""
@@ -142,6 +132,11 @@ class MappedParts(Struct, frozen=True, eq=False):
 
 
 Part = Dataset | Mapped | MappedParts
+
+
+def _names_in(part: Part, fields: Iterable[str] | None) -> list[str] | None:
+    """Return the fields that a dataset has; None for all."""
+    return None if fields is None else [name for name in fields if name in part.spec]
 
 
 def parts_of(parts: Sequence[Part]) -> Dataset | MappedParts:
@@ -236,18 +231,15 @@ class Mixture(Struct, frozen=True):
                 f"{name!r} of {size}"
                 for name, size in zip(self._names(), self.order.sizes, strict=True)
             )
-            changes = len(self.order.points) - 1
+            first, *changes = self.order.points
+            weights = f" by {' : '.join(f'{weight:g}' for weight in first[1])}"
             if changes:
-                weights = f", {changes} changes of weights"
-            else:
-                weights = f" by {_listed(self.order.points[0][1])}"
+                weights = f", {len(changes)} changes of weights"
             epoch = f"{len(self)} samples per epoch, seed {self.order.seed}"
             return f"<bushel.loader.Mixture: {names} samples{weights}; {epoch}>"
         block = sum(self.order.shares)
-        parts = [
-            f"{share / block:.3g} of {size} samples"
-            for share, size in zip(self.order.shares, self.order.sizes, strict=True)
-        ]
+        pairs = zip(self.order.shares, self.order.sizes, strict=True)
+        parts = [f"{share / block:.3g} of {size} samples" for share, size in pairs]
         return (
             f"<bushel.loader.Mixture: {', '.join(parts)}; {len(self)} samples per epoch, seed"
             f" {self.order.seed}>"
@@ -342,11 +334,9 @@ def _unnamed(datasets: Mapping[Dataset, float], seed: int, until: Until) -> Mixt
     if 0 in sizes:
         raise ValueError(f"a dataset of the mixture is empty: the sizes are {sizes}")
     shares = share_block(weights)
-    if isinstance(until, int):
-        samples = until
-    else:
-        samples = _length(Mixed(sizes, shares, 0, seed), until)
-    return Mixture(_whole(list(datasets)), Mixed(sizes, shares, samples, seed))
+    order = Mixed(sizes, shares, 0, seed)
+    samples = until if isinstance(until, int) else draws_until(order, until)
+    return Mixture(_whole(list(datasets)), replace(order, samples=samples))
 
 
 def _points(
@@ -361,7 +351,8 @@ def _points(
     if not pairs or pairs[0][0] != 0:
         raise ValueError("schedule=: the first pair must give the weights from 0 samples on")
     points: list[Point] = []
-    for at, weights_there in ((python_numbers(at), weights_there) for at, weights_there in pairs):
+    for start, weights_there in pairs:
+        at = python_numbers(start)
         if (
             isinstance(at, bool)
             or not isinstance(at, int)
@@ -433,9 +424,7 @@ def _named(
         samples = until
     else:
         samples = _scheduled_length(endless, list(datasets), until)
-    return Mixture(
-        _whole(parts), Scheduled(tuple(sources), points, ramp, samples, seed), tuple(leaves)
-    )
+    return Mixture(_whole(parts), replace(endless, samples=samples), tuple(leaves))
 
 
 def _whole(parts: Sequence[Part]) -> Dataset | MappedParts:
@@ -460,38 +449,4 @@ def _scheduled_length(
                 f'until="all": {never[0]!r} is never read completely; give a number of samples'
             )
         return max(end for end in last if end is not None) + 1
-    raise ValueError(f'unknown until={until!r}: expected "first", "all" or a number of samples')
-
-
-def _listed(weights: Sequence[float]) -> str:
-    return " : ".join(f"{weight:g}" for weight in weights)
-
-
-def share_block(weights: list[float], block: int = BLOCK) -> tuple[int, ...]:
-    """Divide a block by weight into integers, each at least 1 and otherwise within 1 of its exact share."""
-    if len(weights) > block:
-        raise ValueError(
-            f"a mixture of {len(weights)} datasets is too large: it has at most {block}"
-        )
-    exact = np.array(weights, np.float64) / sum(weights) * block
-    shares = np.maximum(np.floor(exact).astype(np.int64), 1)
-    while shares.sum() < block:
-        shares[np.argmax(exact - shares)] += 1
-    while shares.sum() > block:  # shares of small weights were raised to 1
-        shares[np.argmax(np.where(shares > 1, shares - exact, -np.inf))] -= 1
-    return tuple(shares.tolist())
-
-
-def _length(order: Mixed, until: Literal["first", "all"]) -> int:
-    """Return the number of draws until the first set, or the last one, was read completely."""
-    sizes, shares, block = np.array(order.sizes), np.array(order.shares), sum(order.shares)
-    if until == "first":
-        whole = int((sizes // shares).min())  # blocks without a repetition
-        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block, dtype=np.int64))
-        return whole * block + int(np.argmax(draws >= sizes[sets]))
-    if until == "all":
-        # blocks after which some set is not read completely
-        whole = int((-(-sizes // shares) - 1).max())
-        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block, dtype=np.int64))
-        return whole * block + int(np.flatnonzero(draws == sizes[sets] - 1).max()) + 1
     raise ValueError(f'unknown until={until!r}: expected "first", "all" or a number of samples')

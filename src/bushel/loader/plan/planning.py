@@ -15,11 +15,17 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._runtime.arrays import I64, Array, check_count
-from bushel._runtime.order import Balanced, Exact, Weighted
+from bushel._runtime.order import Balanced, Exact, Weighted, balanced_order, weighted_order
 from bushel._runtime.scheduled import SampleOrder
 from bushel._runtime.shuffle import Shuffle, check_mixed, make_order
 from bushel.errors import UnsupportedError
-from bushel.loader.order.bucketed import BatchSizes, Bucketed, TooLongError, bucketed_order
+from bushel.loader.order.bucketed import (
+    BatchSizes,
+    Bucketed,
+    TooLongError,
+    bucketed_order,
+    checked_lengths,
+)
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.mixture import Mixture, indexed
 from bushel.loader.order.packed import Longer, Packed, pieces_of, usual_window
@@ -73,45 +79,6 @@ def sampled_order(
     return weighted_order(weights_of_samples, seed)
 
 
-def weighted_order(weights: Array, seed: int) -> Weighted:
-    """Return the order that draws samples by weight.
-
-    Args:
-        weights: Numbers [samples], finite and not negative, at least one above 0.
-        seed: The seed.
-    """
-    if weights.ndim != 1 or weights.dtype.kind not in "biuf":
-        raise ValueError(
-            f"weights= must be one number for each sample, not {weights.dtype} of"
-            f" shape {weights.shape}"
-        )
-    probabilities = weights.astype(np.float64)
-    sums = np.cumsum(probabilities)
-    if len(probabilities) and not (
-        np.isfinite(probabilities).all() and (probabilities >= 0).all() and 0 < sums[-1] < np.inf
-    ):
-        raise ValueError("weights must be finite and 0 or more, and one of them above 0")
-    return Weighted(sums, seed)
-
-
-def balanced_order(classes: Array, name: str, seed: int) -> Balanced:
-    """Return the order that draws every class equally often.
-
-    Args:
-        classes: [samples], the class of each sample. Masked ones are never drawn.
-        name: Name of the column, for errors.
-        seed: The seed.
-    """
-    with_class = np.flatnonzero(~np.ma.getmaskarray(classes))
-    _, numbers, sizes = np.unique(
-        np.ma.getdata(classes)[with_class], return_inverse=True, return_counts=True
-    )
-    if len(classes) and not len(with_class):
-        raise ValueError(f"balance={name!r}: no sample has a value in this column")
-    members = with_class[np.argsort(numbers.reshape(-1), kind="stable")].astype(np.int64)
-    return Balanced(members, tuple(sizes.tolist()), len(classes), seed)
-
-
 def order_of_buckets(
     dataset: Any,
     bucket_by: str | npt.ArrayLike,
@@ -137,22 +104,7 @@ def order_of_buckets(
         lengths = _column(dataset, name, "bucket_by")
     else:
         lengths = np.asanyarray(bucket_by)
-    if lengths.ndim != 1 or lengths.dtype.kind not in "biuf":
-        raise ValueError(
-            f"bucket_by= must be one number for each sample, not {lengths.dtype} of"
-            f" shape {lengths.shape}"
-        )
-    if len(lengths) != len(dataset):
-        raise ValueError(f"bucket_by= has {len(lengths)} lengths for {len(dataset)} samples")
-    if (missing := int(np.ma.getmaskarray(lengths).sum())) > 0:
-        raise ValueError(
-            f"bucket_by={name!r}: {missing} samples have no value; ds.where('{name} is not"
-            " None')"
-            " has the others"
-        )
-    sizes = np.ma.getdata(lengths)
-    if len(sizes) and not (np.isfinite(sizes).all() and (sizes >= 0).all()):
-        raise ValueError(f"bucket_by={name!r}: lengths must be finite and 0 or more")
+    sizes = checked_lengths(lengths, len(dataset), name)
     try:
         return bucketed_order(sizes, batch_size, batch_tokens, drop_last=drop_last, seed=seed)
     except TooLongError as error:

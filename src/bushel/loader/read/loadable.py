@@ -18,7 +18,8 @@ from bushel.loader.values.collate import Sample
 
 if TYPE_CHECKING:
     from bushel._dataset.read.decoding import Room
-    from bushel.loader.run.read_ahead import HeldBatch, Planned
+    from bushel.loader.run.ahead_plan import Planned
+    from bushel.loader.run.read_ahead import HeldBatch
 
 
 class Loadable(Protocol):

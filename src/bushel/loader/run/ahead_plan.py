@@ -8,13 +8,20 @@ reads extents that cannot share a request.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, Bools
 from bushel._runtime.order import Blocks, Sequential
+from bushel._runtime.threads import Result
+from bushel.kernels import RangeValues
+from bushel.loader.plan.plan import BatchPlan
+from bushel.storage import Extents, File
+from bushel.storage.objects.remotefile import RemoteFile
 
 if TYPE_CHECKING:
     from bushel.loader.plan.plan import AnyOrder
@@ -47,7 +54,7 @@ _LARGE = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
-class AheadRequest:
+class AheadRange:
     """A range of one file, with the extents in it.
 
     Attributes:
@@ -63,7 +70,7 @@ class AheadRequest:
     rows: I64
 
 
-def plan_ahead(file: I64, offset: I64, length: I64, turn: I64) -> list[AheadRequest]:
+def plan_ahead(file: I64, offset: I64, length: I64, turn: I64) -> list[AheadRange]:
     """Join extents into long requests.
 
     A request has at most 8 MiB. Bytes in gaps of up to 16 KiB, which are requested too, cost less
@@ -88,7 +95,7 @@ def plan_ahead(file: I64, offset: I64, length: I64, turn: I64) -> list[AheadRequ
         bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
     else:
         bounds = [0]
-    requests: list[AheadRequest] = []
+    requests: list[AheadRange] = []
     for first, last in zip(bounds, bounds[1:], strict=False):
         chosen = rows[first:last]
         requests += _requests(
@@ -104,7 +111,7 @@ def plan_ahead(file: I64, offset: I64, length: I64, turn: I64) -> list[AheadRequ
     ]
 
 
-def _requests(file: int, rows: I64, start: I64, end: I64) -> list[AheadRequest]:
+def _requests(file: int, rows: I64, start: I64, end: I64) -> list[AheadRange]:
     """Join extents of one file, which are ordered by offset."""
     reached = np.maximum.accumulate(end)
     before = np.concatenate([start[:1], reached[:-1]])
@@ -128,7 +135,7 @@ def _requests(file: int, rows: I64, start: I64, end: I64) -> list[AheadRequest]:
             if in_vain.any():
                 last = first + int(in_vain.argmax())
         requests.append(
-            AheadRequest(file, int(start[first]), int(reached[last - 1]), rows[first:last])
+            AheadRange(file, int(start[first]), int(reached[last - 1]), rows[first:last])
         )
         first = last
     return requests
@@ -185,3 +192,173 @@ class Grouping:
         if not self.width or first // self.width == position // self.width:
             return False
         return nbytes > _ENOUGH_BYTES
+
+
+_SHORT = 1 << 19
+"""Bytes of a short request, at most."""
+
+Needed = list[tuple[list[File], Extents, Bools]]
+"""The extents of real files that a batch needs, and which of them have to be read."""
+
+Planned = list[tuple[list[File], Extents]]
+"""The extents of a batch, as `Reader.extents` returns them."""
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """A request, and where its values go.
+
+    Attributes:
+        file: The file.
+        plan: The range.
+        starts: Where each extent starts in the range.
+        lengths: Bytes of each.
+        parts: The part of a batch that each is for.
+        rows: The row of each in its part.
+        done: Set when the values are where they belong.
+        give_up: Set when a failure is not to be tried again.
+        number: Its place in the order in which requests are needed.
+        values: What has arrived, while it runs.
+    """
+
+    file: RemoteFile
+    plan: AheadRange
+    starts: list[int]
+    lengths: list[int]
+    parts: list[BatchPart]
+    rows: list[int]
+    done: Result[None] = field(default_factory=Result)
+    give_up: threading.Event = field(default_factory=threading.Event)
+    number: int = 0
+    values: RangeValues | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that are requested."""
+        return self.plan.stop - self.plan.start
+
+    @property
+    def arrived(self) -> int:
+        """Bytes that have arrived."""
+        values = self.values
+        if self.done.done:
+            return self.size
+        if values is None:
+            return 0
+        return values.arrived
+
+    @property
+    def short(self) -> bool:
+        """Whether it is short."""
+        return self.size <= _SHORT
+
+
+@dataclass(slots=True)
+class BatchPart:
+    """Extents of a batch that are read with one call.
+
+    Attributes:
+        files: The files that `extents` counts.
+        extents: The extents.
+        covered: bool[n], which of them are read ahead.
+        requests: The requests that bring them.
+        values: The bytes of each that have come; None after the batch was read.
+    """
+
+    files: list[File]
+    extents: Extents
+    covered: Bools
+    requests: list[Request]
+    values: list[bytes | None] | None
+
+    def is_of(self, files: Sequence[File], extents: Extents) -> bool:
+        """Return whether these are its extents."""
+        extents_here = self.extents
+        return (
+            np.array_equal(extents_here.offset, extents.offset)
+            and np.array_equal(extents_here.length, extents.length)
+            and np.array_equal(extents_here.file, extents.file)
+            and len(self.files) == len(files)
+            and all(
+                file is other or file.path == other.path
+                for file, other in zip(self.files, files, strict=True)
+            )
+        )
+
+
+def requests_of(
+    batches: Sequence[tuple[BatchPlan, Needed, int]],
+) -> tuple[list[tuple[tuple[BatchPlan, Needed, int], list[BatchPart]]], list[Request]]:
+    """Return the parts of each batch of a group, and the requests of the group."""
+    numbers: dict[Hashable, int] = {}
+    files: list[RemoteFile] = []
+    parts: list[BatchPart] = []
+    of_batches = []
+    columns: list[tuple[I64, ...]] = []
+    for turn, batch in enumerate(batches):
+        parts_of_batch = []
+        for files_of_batch, extents, needed in batch[1]:
+            part = BatchPart(
+                files_of_batch, extents, np.zeros(len(extents), np.bool_), [], [None] * len(extents)
+            )
+            parts_of_batch.append(part)
+            number, rows = _remote_rows(files_of_batch, extents, needed, numbers, files)
+            places = np.array([[turn], [len(parts)]]).repeat(len(rows), 1)
+            columns.append((number, extents.offset[rows], extents.length[rows], rows, *places))
+            parts.append(part)
+        of_batches.append((batch, parts_of_batch))
+    if not columns:
+        return of_batches, []
+    number, offset, length, row, turn_of, part_of = map(np.concatenate, zip(*columns, strict=True))
+    requests: list[Request] = []
+    request_of = np.full(len(row), -1, np.int64)
+    for plan in plan_ahead(number, offset, length, turn_of):
+        request_of[plan.rows] = len(requests)
+        starts = offset[plan.rows] - plan.start
+        lengths = length[plan.rows].tolist()
+        goals = [parts[place] for place in part_of[plan.rows].tolist()]
+        rows = row[plan.rows].tolist()
+        requests.append(Request(files[plan.file], plan, starts.tolist(), lengths, goals, rows))
+    last = 0
+    for part, (own_numbers, *_) in zip(parts, columns, strict=True):
+        first, last = last, last + len(own_numbers)
+        part.covered[row[first:last]] = request_of[first:last] >= 0
+        part.requests += [
+            requests[request]
+            for request in sorted(set(request_of[first:last].tolist()))
+            if request >= 0
+        ]
+    return of_batches, requests
+
+
+def _remote_rows(
+    known: Sequence[File],
+    extents: Extents,
+    needed: Bools,
+    numbers: dict[Hashable, int],
+    files: list[RemoteFile],
+) -> tuple[I64, I64]:
+    """Return the extents that are within remote files: the number of the file in the group, and the row of each."""
+    places = np.array([_number(file, numbers, files) for file in known], np.int64)
+    at = (
+        np.full(len(extents), extents.file, np.int64)
+        if isinstance(extents.file, int)
+        else extents.file
+    )
+    number = places[at] if len(places) else np.full(len(extents), -1, np.int64)
+    sizes = np.array([file.size for file in files], np.int64)
+    offset, length = extents.offset, extents.length
+    fits = needed & (number >= 0) & (offset >= 0) & (length > 0)
+    fits[fits] = length[fits] <= sizes[number[fits]] - offset[fits]
+    rows = np.flatnonzero(fits)
+    return number[rows], rows
+
+
+def _number(file: File, numbers: dict[Hashable, int], files: list[RemoteFile]) -> int:
+    """Return the number of a remote file in the group, -1 for any other file."""
+    if not isinstance(file, RemoteFile):
+        return -1
+    if (number := numbers.get(file.identity)) is None:
+        number = numbers[file.identity] = len(files)
+        files.append(file)
+    return number

@@ -13,28 +13,23 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count
 
 import numpy as np
 
 from bushel._runtime.arrays import I64, Bools
-from bushel._runtime.threads import Result, Threads
+from bushel._runtime.threads import Threads
 from bushel.kernels import RangeValues
 from bushel.loader.plan.plan import BatchPlan
-from bushel.loader.run.ahead_plan import AheadRequest, Grouping, plan_ahead
+from bushel.loader.run.ahead_plan import BatchPart, Grouping, Needed, Planned, Request, requests_of
 from bushel.storage import Extents, File
 from bushel.storage.fetch import ranges_to_prefetch
 from bushel.storage.objects.ranges import read_span, receive_span
-from bushel.storage.objects.remotefile import RemoteFile
 
 I64 = I64
 
-_SHORT = 1 << 19
-"""Bytes of a short request, at most."""
-
-_REQUESTS = {True: 64, False: 24}
+_AT_ONCE = {True: 64, False: 24}
 """Short and long requests that run at a time; long ones have 8 MiB at most. Neither waits for the other."""
 
 _LONGEST_WAIT, _LOOK_AFTER, _LOOK_EVERY = 1.0, 0.25, 0.02
@@ -44,114 +39,17 @@ measured; and how often it looks."""
 _GROUPS = 2
 """Groups that are planned at a time: the current one and the next one."""
 
-_Asked = list[tuple[list[File], Extents, Bools]]
-"""The extents of real files that a batch needs, and which of them have to be read."""
-
-Planned = list[tuple[list[File], Extents]]
-"""The extents of a batch, as `Reader.extents` returns them."""
-
 
 class _Ended(BaseException):
     """Ends the threads of an iteration that wait for bytes. It is not an Exception, which they would handle."""
 
 
-@dataclass(slots=True, eq=False)
-class _Request:
-    """A request, and where its values go.
-
-    Attributes:
-        file: The file.
-        plan: The range.
-        starts: Where each extent starts in the range.
-        lengths: Bytes of each.
-        parts: The part of a batch that each is for.
-        rows: The row of each in its part.
-        done: Set when the values are where they belong.
-        give_up: Set when a failure is not to be tried again.
-        number: Its place in the order in which requests are needed.
-        values: What has arrived, while it runs.
-    """
-
-    file: RemoteFile
-    plan: AheadRequest
-    starts: list[int]
-    lengths: list[int]
-    parts: list[_Part]
-    rows: list[int]
-    done: Result[None] = field(default_factory=Result)
-    give_up: threading.Event = field(default_factory=threading.Event)
-    number: int = 0
-    values: RangeValues | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes that are requested."""
-        return self.plan.stop - self.plan.start
-
-    @property
-    def arrived(self) -> int:
-        """Bytes that have arrived."""
-        values = self.values
-        if self.done.done:
-            return self.size
-        if values is None:
-            return 0
-        return values.arrived
-
-    @property
-    def short(self) -> bool:
-        """Whether it is short."""
-        return self.size <= _SHORT
-
-    def fetch(self) -> list[bytes]:
-        """Return the bytes of each extent."""
-        start, stop = self.plan.start, self.plan.stop
-        if self.short and self.lengths == [self.size]:  # the answer is the value
-            return [bytes(read_span(self.file, start, stop, self.give_up))]
-        values = RangeValues(np.array(self.starts, np.int64), np.array(self.lengths, np.int64))
-        self.values = values
-        receive_span(self.file, start, stop, values, self.give_up)
-        self.values = None
-        return values.take()
-
-
-@dataclass(slots=True)
-class _Part:
-    """Extents of a batch that are read with one call.
-
-    Attributes:
-        files: The files that `extents` counts.
-        extents: The extents.
-        covered: bool[n], which of them are read ahead.
-        requests: The requests that bring them.
-        values: The bytes of each that have come; None after the batch was read.
-    """
-
-    files: list[File]
-    extents: Extents
-    covered: Bools
-    requests: list[_Request]
-    values: list[bytes | None] | None
-
-    def is_of(self, files: Sequence[File], extents: Extents) -> bool:
-        """Return whether these are its extents."""
-        extents_here = self.extents
-        return (
-            np.array_equal(extents_here.offset, extents.offset)
-            and np.array_equal(extents_here.length, extents.length)
-            and np.array_equal(extents_here.file, extents.file)
-            and len(self.files) == len(files)
-            and all(
-                file is other or file.path == other.path
-                for file, other in zip(self.files, files, strict=True)
-            )
-        )
-
-
 class HeldBatch:
     """The bytes held for one batch (`bushel.storage.fetch.Held`). It is released at the end of a `with` block."""
 
-    def __init__(self, ahead: ReadAhead, parts: Sequence[_Part], *, hurried: bool = False) -> None:
+    def __init__(
+        self, ahead: ReadAhead, parts: Sequence[BatchPart], *, hurried: bool = False
+    ) -> None:
         self._ahead, self._parts, self._hurried = ahead, parts, hurried
 
     def __enter__(self) -> HeldBatch:
@@ -182,7 +80,7 @@ class HeldBatch:
             return [None] * len(extents)
         return list(part.values)
 
-    def _part(self, files: Sequence[File], extents: Extents) -> _Part | None:
+    def _part(self, files: Sequence[File], extents: Extents) -> BatchPart | None:
         return next((part for part in self._parts if part.is_of(files, extents)), None)
 
 
@@ -215,13 +113,13 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         )
         self._process = os.getpid()
         # one of them plans
-        self._threads = Threads(sum(_REQUESTS.values()) + 1, "bushel-loader-ahead")
+        self._threads = Threads(sum(_AT_ONCE.values()) + 1, "bushel-loader-ahead")
         self._changed = threading.Condition()
         self._groups: deque[deque[tuple[BatchPlan, HeldBatch]]] = deque()
         # the batch that ended the last group
-        self._left: tuple[BatchPlan, _Asked, int] | None = None
-        self._waiting = {short: deque[_Request]() for short in _REQUESTS}
-        self._running: dict[bool, set[_Request]] = {short: set() for short in _REQUESTS}
+        self._left: tuple[BatchPlan, Needed, int] | None = None
+        self._waiting = {short: deque[Request]() for short in _AT_ONCE}
+        self._running: dict[bool, set[Request]] = {short: set() for short in _AT_ONCE}
         self._numbers = count()
         self._held = self._takers = 0
         self._planning = self._drawn = self._stopped = False
@@ -267,7 +165,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         """Return whether the current thread is one of its own."""
         return self._threads.has_current()
 
-    def wait_for(self, request: _Request) -> None:
+    def wait_for(self, request: Request) -> None:
         """Wait until the values of a request have arrived."""
         if not request.done.done:
             with self._changed:
@@ -284,7 +182,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
                     self._takers -= 1
         request.done.get()
 
-    def come_in_time(self, requests: Sequence[_Request]) -> bool:
+    def come_in_time(self, requests: Sequence[Request]) -> bool:
         """Wait until requests have ended, and return True.
 
         If their bytes arrive so slowly that this would take long, return False before.
@@ -306,7 +204,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
                 self._takers -= 1
         return True
 
-    def release(self, parts: Sequence[_Part]) -> None:
+    def release(self, parts: Sequence[BatchPart]) -> None:
         """Forget the values of a batch."""
         with self._changed:
             for part in parts:
@@ -330,12 +228,12 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             self._planning = True
             self._threads.submit(self._plan)
 
-    def _next_request(self) -> _Request | None:
+    def _next_request(self) -> Request | None:
         """Return the request that is needed first of those that may start; None if memory is lacking for it."""
         free = [
             short
-            for short in _REQUESTS
-            if self._waiting[short] and len(self._running[short]) < _REQUESTS[short]
+            for short in _AT_ONCE
+            if self._waiting[short] and len(self._running[short]) < _AT_ONCE[short]
         ]
         request = min(
             (self._waiting[short][0] for short in free), key=lambda one: one.number, default=None
@@ -346,9 +244,9 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             return request
         return None
 
-    def _fetch(self, request: _Request) -> None:
+    def _fetch(self, request: Request) -> None:
         try:
-            values = request.fetch()
+            values = _values_of(request)
         except BaseException as error:  # raised where the values are taken
             self._finish(request, [])
             request.done.fail(error)
@@ -357,7 +255,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             del values
             request.done.set(None)
 
-    def _finish(self, request: _Request, values: Sequence[bytes]) -> None:
+    def _finish(self, request: Request, values: Sequence[bytes]) -> None:
         with self._changed:
             self._running[request.short].remove(request)
             self._held += sum(map(len, values)) - request.size
@@ -373,7 +271,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         try:
             batches = self._draw()
             hurried = self._is_first and self._grouping.is_large(sum(size for *_, size in batches))
-            parts, requests = _requests(batches)
+            parts, requests = requests_of(batches)
         except BaseException as error:
             with self._changed:
                 self._planning, self._drawn, self._error = False, True, error
@@ -395,7 +293,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             self._changed.notify_all()
             self._proceed()
 
-    def _draw(self) -> list[tuple[BatchPlan, _Asked, int]]:
+    def _draw(self) -> list[tuple[BatchPlan, Needed, int]]:
         """Draw the batches of a group, with the extents and the number of bytes of each."""
         batches = [] if self._left is None else [self._left]
         samples, nbytes = (
@@ -423,79 +321,13 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         return batches
 
 
-def _requests(
-    batches: Sequence[tuple[BatchPlan, _Asked, int]],
-) -> tuple[list[tuple[tuple[BatchPlan, _Asked, int], list[_Part]]], list[_Request]]:
-    """Return the parts of each batch of a group, and the requests of the group."""
-    numbers: dict[Hashable, int] = {}
-    files: list[RemoteFile] = []
-    parts: list[_Part] = []
-    of_batches = []
-    columns: list[tuple[I64, ...]] = []
-    for turn, batch in enumerate(batches):
-        parts_of_batch = []
-        for files_of_batch, extents, needed in batch[1]:
-            part = _Part(
-                files_of_batch, extents, np.zeros(len(extents), np.bool_), [], [None] * len(extents)
-            )
-            parts_of_batch.append(part)
-            number, rows = _remote_rows(files_of_batch, extents, needed, numbers, files)
-            places = np.array([[turn], [len(parts)]]).repeat(len(rows), 1)
-            columns.append((number, extents.offset[rows], extents.length[rows], rows, *places))
-            parts.append(part)
-        of_batches.append((batch, parts_of_batch))
-    if not columns:
-        return of_batches, []
-    number, offset, length, row, turn_of, part_of = map(np.concatenate, zip(*columns, strict=True))
-    requests: list[_Request] = []
-    request_of = np.full(len(row), -1, np.int64)
-    for plan in plan_ahead(number, offset, length, turn_of):
-        request_of[plan.rows] = len(requests)
-        starts = offset[plan.rows] - plan.start
-        lengths = length[plan.rows].tolist()
-        goals = [parts[place] for place in part_of[plan.rows].tolist()]
-        rows = row[plan.rows].tolist()
-        requests.append(_Request(files[plan.file], plan, starts.tolist(), lengths, goals, rows))
-    last = 0
-    for part, (own_numbers, *_) in zip(parts, columns, strict=True):
-        first, last = last, last + len(own_numbers)
-        part.covered[row[first:last]] = request_of[first:last] >= 0
-        part.requests += [
-            requests[request]
-            for request in sorted(set(request_of[first:last].tolist()))
-            if request >= 0
-        ]
-    return of_batches, requests
-
-
-def _remote_rows(
-    known: Sequence[File],
-    extents: Extents,
-    needed: Bools,
-    numbers: dict[Hashable, int],
-    files: list[RemoteFile],
-) -> tuple[I64, I64]:
-    """Return the extents that are within remote files: the number of the file in the group, and the row of each."""
-    places = np.array([_number(file, numbers, files) for file in known], np.int64)
-    at = (
-        np.full(len(extents), extents.file, np.int64)
-        if isinstance(extents.file, int)
-        else extents.file
-    )
-    number = places[at] if len(places) else np.full(len(extents), -1, np.int64)
-    sizes = np.array([file.size for file in files], np.int64)
-    offset, length = extents.offset, extents.length
-    fits = needed & (number >= 0) & (offset >= 0) & (length > 0)
-    fits[fits] = length[fits] <= sizes[number[fits]] - offset[fits]
-    rows = np.flatnonzero(fits)
-    return number[rows], rows
-
-
-def _number(file: File, numbers: dict[Hashable, int], files: list[RemoteFile]) -> int:
-    """Return the number of a remote file in the group, -1 for any other file."""
-    if not isinstance(file, RemoteFile):
-        return -1
-    if (number := numbers.get(file.identity)) is None:
-        number = numbers[file.identity] = len(files)
-        files.append(file)
-    return number
+def _values_of(request: Request) -> list[bytes]:
+    """Request a range, and return the bytes of each extent."""
+    file, start, stop = request.file, request.plan.start, request.plan.stop
+    if request.short and request.lengths == [request.size]:  # the answer is the value
+        return [bytes(read_span(file, start, stop, request.give_up))]
+    values = RangeValues(np.array(request.starts, np.int64), np.array(request.lengths, np.int64))
+    request.values = values
+    receive_span(file, start, stop, values, request.give_up)
+    request.values = None
+    return values.take()
