@@ -14,13 +14,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic
 
 from bushel._runtime.arrays import check_count, python_numbers
-from bushel._runtime.threads import cpu_count
+from bushel._runtime.threads import Clock, cpu_count
 from bushel.errors import TooManyErrors, UnsupportedError
 from bushel.loader.options import BatchOptions, check_shared
 from bushel.loader.read.batch_arrays import BufferPool
 from bushel.loader.run.pipeline import Finished
 from bushel.loader.run.run import PrefetchWindow
-from bushel.loader.run.stats import Clock, LoaderStats
+from bushel.loader.run.stats import LoaderStats
 from bushel.loader.state import Progress
 from bushel.loader.values.bad_samples import BadSample, ErrorReport, error_limit
 from bushel.loader.values.collate import Batch

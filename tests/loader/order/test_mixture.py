@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bushel
+from bushel._runtime.order import share_block
 from bushel.loader import Loader, Mixed, mix
-from bushel.loader.order.mixture import share_block
 
 
 def read(path: Path) -> bushel.Dataset:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bushel._runtime.order import Blocks, Exact, Sequential
-from bushel.loader.run.ahead_plan import AheadRequest, Grouping, plan_ahead
+from bushel.loader.run.ahead_plan import AheadRange, Grouping, plan_ahead
 
 KIB, MIB = 1 << 10, 1 << 20
 LENGTHS = st.one_of(st.integers(-1, 400), st.integers(0, 300 * KIB), st.integers(3 * MIB, 5 * MIB))
@@ -28,7 +28,7 @@ def columns(rows: list[tuple[int, int, int, int]]) -> Columns:
     return tuple(np.array(column, np.int64) for column in (zip(*found, strict=True) if found else ([], [], [], [])))
 
 
-def plan(rows: Columns) -> list[AheadRequest]:
+def plan(rows: Columns) -> list[AheadRange]:
     return plan_ahead(*rows)
 
 

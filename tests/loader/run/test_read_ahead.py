@@ -150,9 +150,9 @@ def test_a_part_of_each_sample_is_not_read_with_the_rest(server: Server, monkeyp
     monkeypatch.setattr(ahead_plan, "_PRICE", 100)
     local = write(server.folder / "set")
     epoch = loader(server, fields=["text"])
-    planned: list[list[ahead_plan.AheadRequest]] = []
+    planned: list[list[ahead_plan.AheadRange]] = []
 
-    def noted(*columns: Any) -> list[ahead_plan.AheadRequest]:
+    def noted(*columns: Any) -> list[ahead_plan.AheadRange]:
         planned.append(ahead_plan.plan_ahead(*columns))
         return planned[-1]
 
