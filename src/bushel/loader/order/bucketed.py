@@ -207,7 +207,7 @@ def bucketed_order(
 
 
 def checked_lengths(lengths: Array, samples: int, name: str) -> Array:
-    """Return the lengths of `bucket_by=`, of which none is missing.
+    """Return the lengths that `bucket_by=` names, after a check that every sample has one.
 
     Raises:
         ValueError: They are not one finite number from 0 for each sample.

@@ -22,7 +22,7 @@ from bushel.loader.plan.replacing import following, nothing_left, one_by_one
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
 from bushel.loader.read.batch_reader import BatchReader
 from bushel.loader.read.loadable import PlainReader, describe, failure_of
-from bushel.loader.values.bad_samples import DAMAGE, ErrorReport, Failure, OnError, raise_first
+from bushel.loader.values.bad_samples import DAMAGE, ErrorReport, Failure, OnError
 from bushel.loader.values.collate import Batch, Collate, Sample, collate
 from bushel.loader.values.generator import SampleDraws
 from bushel.loader.values.rows import RowShape, collate_rows
@@ -467,3 +467,14 @@ def _mask(
 def without_key(sample: Sample) -> Sample:
     """Return a sample without its key."""
     return {name: value for name, value in sample.items() if name != KEY}
+
+
+def raise_first(decoded: Iterable[Any]) -> None:
+    """Raise the error of the first bad sample, which does not depend on the number of threads.
+
+    Raises:
+        Exception: The error, with the sample's key as a note.
+    """
+    for sample in decoded:
+        if isinstance(sample, Failure) and sample.error is not None:
+            raise sample.error

@@ -232,14 +232,3 @@ def checked(made: Any, kind: type) -> Any:
         kind_name = "None" if made is None else f"a {type(made).__name__}"
         raise TypeError(f"it returned {kind_name}: return the value, changed or not")
     return made
-
-
-def raise_first(decoded: Iterable[Any]) -> None:
-    """Raise the error of the first bad sample, which does not depend on the number of threads.
-
-    Raises:
-        Exception: The error, with the sample's key as a note.
-    """
-    for sample in decoded:
-        if isinstance(sample, Failure) and sample.error is not None:
-            raise sample.error
