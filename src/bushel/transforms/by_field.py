@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bushel._runtime.public import did_you_mean
@@ -46,11 +46,8 @@ def transforms_by_field(
         for name in transforms:
             if not isinstance(name, str):
                 raise SpecError(f"transforms= names {name!r}: fields move together in loaders only")
-            if complete and name not in spec:
-                meant = did_you_mean(name, list(spec)) or f"the fields are {_names(spec)}"
-                raise SpecError(
-                    f"transforms= names {name!r}, which the dataset does not have: {meant}"
-                )
+        if complete:
+            check_known(transforms, spec)
         return {
             name: _functions(value, f"transforms[{name!r}]") for name, value in transforms.items()
         }
@@ -71,6 +68,18 @@ def transforms_by_field(
         f"transforms= without a field name is for one image field, but {problem}. "
         f"Name the field: transforms={{{example!r}: [...]}}"
     )
+
+
+def check_known(names: Iterable[str], spec: Mapping[str, str]) -> None:
+    """Check that a dataset has the fields that `transforms=` names.
+
+    Raises:
+        SpecError: It lacks one.
+    """
+    for name in names:
+        if name not in spec:
+            meant = did_you_mean(name, list(spec)) or f"the fields are {_names(spec)}"
+            raise SpecError(f"transforms= names {name!r}, which the dataset does not have: {meant}")
 
 
 def split_together(

@@ -188,28 +188,28 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
         values, missing = part_of(reader, range(positions.total), name)
         remain = positions.kept()
         return values[remain], None if missing is None else missing[remain]
-    wanted = _meaning(name, reader)
-    reader = reader.narrowed([wanted.field.name])
+    column = _meaning(name, reader)
+    reader = reader.narrowed([column.field.name])
     shards = reader.shards
-    if reader.windows is not None and wanted.part == "length":
-        sizes = reader.sizes(np.asarray(positions, np.int64), wanted.field.name)
+    if reader.windows is not None and column.part == "length":
+        sizes = reader.sizes(np.asarray(positions, np.int64), column.field.name)
         if sizes is not None:
             return sizes, None
     plain = not reader.sides and reader.windows is None
     if plain and isinstance(positions, range) and positions.step == 1:
         return _put_together(
-            _slices(reader, positions, wanted) or [_empty(shards, wanted)], shards, wanted
+            _slices(reader, positions, column) or [_empty(shards, column)], shards, column
         )
     rows = np.asarray(positions, np.int64)
     groups = [
         group
-        for group in (reader.groups(rows, [wanted.field.name]) if len(rows) else ())
-        if wanted.field.name in group.index.fields
+        for group in (reader.groups(rows, [column.field.name]) if len(rows) else ())
+        if column.field.name in group.index.fields
     ]
-    pieces = [_piece(shards, group.number, group.rows, wanted) for group in groups]
+    pieces = [_piece(shards, group.number, group.rows, column) for group in groups]
     places = [group.places_in(len(rows)) for group in groups]
     if len(groups) == 1 and groups[0].places is None:
-        return _put_together(pieces, shards, wanted)
+        return _put_together(pieces, shards, column)
     lone = np.ones(len(rows), np.bool_)
     for places_there in places:
         lone[places_there] = False
@@ -220,10 +220,10 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
         has = (
             shard
             for shard in shards
-            if any(field.name == wanted.field.name for field in shard.fields)
+            if any(field.name == column.field.name for field in shard.fields)
         )
-        pieces.append(_empty(list(islice(has, 1)), wanted))
-    return _in_order(_put_together(pieces, shards, wanted), places)
+        pieces.append(_empty(list(islice(has, 1)), column))
+    return _in_order(_put_together(pieces, shards, column), places)
 
 
 def _in_order(part: Part, places: Sequence[I64]) -> Part:

@@ -213,43 +213,43 @@ def match(first: Names | ListedNames, other: Names) -> I64:
     matched = np.zeros(0, np.int64)
     for form, other_form in _FORMS if of_keys else _FORMS[:1]:
         hashes, has_name = other.hashes(other_form)
-        there = np.flatnonzero(has_name)
-        table = LookedUp.of(_some(hashes, there))
+        named = np.flatnonzero(has_name)
+        table = LookedUp.of(_some(hashes, named))
         hashes, has_name = first.hashes(form)
         if form == "whole":
             matched = np.full(len(hashes), -1, np.int64)
         lone = np.flatnonzero(has_name & (matched < 0))
-        wanted = _some(hashes, lone)
-        lookups = LookedUp.of(wanted)
+        lone_hashes = _some(hashes, lone)
+        lookups = LookedUp.of(lone_hashes)
         if form == "whole":
-            _refuse_repeated(other, there, table)
+            _refuse_repeated(other, named, table)
             if isinstance(first, Names) and first.on == other.on == KEY:
                 _refuse_repeated(first, lone, lookups)
         # hashes are looked up in order, so that neighbours are found in neighbouring memory
         partners = table.find(lookups)
         repeated = table.hashes[1:][table.hashes[1:] == table.hashes[:-1]]
-        doubtful = np.isin(wanted, repeated) if len(repeated) else np.False_
+        doubtful = np.isin(lone_hashes, repeated) if len(repeated) else np.False_
         wrong = partners < 0
         for places in _in_parts(np.flatnonzero(~wrong)):
             names = in_form(first.take(lone[places]), form)
-            of_other = in_form(other.take(there[partners[places]]), other_form)
+            of_other = in_form(other.take(named[partners[places]]), other_form)
             if names != of_other:
                 wrong[places] = [name != same for name, same in zip(names, of_other, strict=True)]
         for place in np.flatnonzero((partners >= 0) & (wrong | doubtful)).tolist():
             [name] = first.take(lone[place : place + 1])
             same = [
                 candidate
-                for candidate in table.places(wanted[place])
-                if in_form(other.take(there[[candidate]]), other_form) == in_form([name], form)
+                for candidate in table.places(lone_hashes[place])
+                if in_form(other.take(named[[candidate]]), other_form) == in_form([name], form)
             ]
             if len(same) > 1:
-                two = " and ".join(map(repr, other.take(there[same[:2]])))
+                two = " and ".join(map(repr, other.take(named[same[:2]])))
                 raise ValueError(
                     f"{name!r} may name two samples, {two}, at positions "
-                    f"{_positions(other, there[same[:2]])}: write names in full"
+                    f"{_positions(other, named[same[:2]])}: write names in full"
                 )
             partners[place] = same[0] if same else -1
-        matched[lone] = np.where(partners >= 0, there[partners] if len(there) else -1, -1)
+        matched[lone] = np.where(partners >= 0, named[partners] if len(named) else -1, -1)
     return matched
 
 

@@ -329,7 +329,7 @@ def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[s
             raise FormatError("the index is damaged", file=str(shard.shard.sidecar), hint=hint)
         pairs = zip(keys_there.take(samples), table.take(numbers), strict=True)
         # two keys may have one hash
-        same = np.fromiter((one == other for one, other in pairs), np.bool_, len(samples))
+        same = np.fromiter((key == other for key, other in pairs), np.bool_, len(samples))
         has_sample[numbers[same]] = True
         positions.append(samples[same] + rows.starts[number])
     for place in np.flatnonzero(~has_sample).tolist():

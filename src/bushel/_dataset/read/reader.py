@@ -189,9 +189,9 @@ class Reader(ShardRows):
         listed = index.columns and wanted.keys() <= index.columns.keys()
         if (
             listed
-            and (known := self._known.sample(number, index, row, position, wanted)) is not None
+            and (from_index := self._known.sample(number, index, row, position, wanted)) is not None
         ):
-            return known
+            return from_index
         sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
         plain = isinstance(shard.shard.root, Path)
         files = self.pool.files
@@ -248,16 +248,16 @@ class Reader(ShardRows):
         groups = self.readable(positions, wanted)
         if parts is None:
             parts = decode
-        known, rest = dict[str, list[Any]](), wanted
+        columns, rest = dict[str, list[Any]](), wanted
         if parts and len(unknown := self.unknown(groups, wanted)) < len(wanted):
             from bushel._dataset.read.known_values import known_values, merged
 
-            known = known_values(
+            columns = known_values(
                 groups, len(positions), [name for name in wanted if name not in unknown]
             )
-            rest = {name: elements for name, elements in wanted.items() if name not in known}
+            rest = {name: elements for name, elements in wanted.items() if name not in columns}
             if not rest:
-                return merged([{KEY: key} for key in self.keys(positions, groups)], known, wanted)
+                return merged([{KEY: key} for key in self.keys(positions, groups)], columns, wanted)
         samples: list[Sample] | None = None
         if not decode and groups and all(self.shards[group.number].local for group in groups):
             kernel_plan = plan_kernel(groups, len(positions), rest, self.checks.among(groups))
@@ -271,8 +271,8 @@ class Reader(ShardRows):
             samples = samples_of(
                 self, plan, stored, positions, self.keys(positions, groups), decode=decode
             )
-        if known:
-            return merged(samples, known, wanted)
+        if columns:
+            return merged(samples, columns, wanted)
         return samples
 
     def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:

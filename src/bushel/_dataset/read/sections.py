@@ -41,11 +41,11 @@ def table_of_section(
         OSError: The store refuses, or cannot be reached.
     """
     for fields in dict.fromkeys((section.fields, ())):
-        known = kept_table(container, shard, (stamp,), section.number, fields)
-        if known is not None and known.samples == section.samples:
+        table = kept_table(container, shard, (stamp,), section.number, fields)
+        if table is not None and table.samples == section.samples:
             if section.fields:
-                return known.select(section.fields)
-            return known
+                return table.select(section.fields)
+            return table
     log_info("%s: reading %d bytes of section %d", shard.path(0), section.size, section.number)
     file = file_of_section(shard, section, stamp)
     if section.size <= expansion_cache().limit // 2:

@@ -241,7 +241,7 @@ class Selection(Struct, frozen=True):
         if not isinstance(mask, Iterable):
             raise TypeError(f"give fields as a list of names or a dict, not {mask!r}")
         names = list(self.fields)
-        wanted: dict[str, Elements] = {}
+        elements_of: dict[str, Elements] = {}
         for name, value in (
             mask.items() if isinstance(mask, Mapping) else ((name, True) for name in mask)
         ):
@@ -251,10 +251,10 @@ class Selection(Struct, frozen=True):
                 )
             if value is not False:
                 if value is True:
-                    wanted[name] = None
+                    elements_of[name] = None
                 else:
-                    wanted[name] = _elements(self.fields[name], value)
-        return wanted
+                    elements_of[name] = _elements(self.fields[name], value)
+        return elements_of
 
     def plain(self, name: str, what: str) -> str:
         """Return the name of a field that is not a sequence. `what` continues the message about one that is.

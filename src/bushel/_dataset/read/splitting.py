@@ -200,9 +200,9 @@ def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
             "For numbers of samples, give whole numbers only"
         )
     whole = sum(Fraction(share) for share in shares.values())
-    counts, given, due = {}, 0, Fraction(0)
+    counts, assigned, due = {}, 0, Fraction(0)
     for name, share in shares.items():
         due += Fraction(share) * samples / whole
-        counts[name] = round(due) - given
-        given += counts[name]
+        counts[name] = round(due) - assigned
+        assigned += counts[name]
     return counts

@@ -77,12 +77,12 @@ def choose(
             numbers, names a class that does not exist, or computes a number that is too large.
     """
     tree = _parsed(expression)
-    known: dict[str, Part] = {}
+    columns: dict[str, Part] = {}
 
     def values(name: str) -> Part:
-        if name not in known:
-            known[name] = column(name)
-        return known[name]
+        if name not in columns:
+            columns[name] = column(name)
+        return columns[name]
 
     try:
         with np.errstate(all="ignore"):

@@ -157,13 +157,13 @@ def _left(dataset: Any, header: _Header, keys: Strings, digests: U64) -> I64:
     """Return the samples of a stale view that still exist, by key and digest: not others under the same keys."""
     names = keys.tolist()
     positions, _ = positions_of_keys(dataset._reader, names)
-    found = digests_of(dataset._reader, positions)
-    if {len(names), len(digests)} != {header.samples} or len(found) != len(positions):
+    current = digests_of(dataset._reader, positions)
+    if {len(names), len(digests)} != {header.samples} or len(current) != len(positions):
         raise StateError(
             "the view is stale, and its samples have no keys, or no checksums (`bushel index`), by"
             " which they could be found again: save it again"
         )
-    present = zip(dataset._reader.keys(positions), found.tolist(), strict=True)
+    present = zip(dataset._reader.keys(positions), current.tolist(), strict=True)
     place = dict(zip(present, positions.tolist(), strict=True))
     samples = zip(names, digests.tolist(), strict=True)
     left = np.array([place[sample] for sample in samples if sample in place], np.int64)

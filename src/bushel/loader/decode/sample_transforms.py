@@ -14,12 +14,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
-from bushel._runtime.public import did_you_mean
 from bushel.codecs import holds_image
 from bushel.codecs.image import ImageReading, image_reading
-from bushel.errors import SpecError
 from bushel.transforms import EachFrame
-from bushel.transforms.by_field import Together, Transforms, split_together, transforms_by_field
+from bushel.transforms.by_field import (
+    Together,
+    Transforms,
+    check_known,
+    split_together,
+    transforms_by_field,
+)
 from bushel.transforms.fused import DecodePlan, plan_decode, plan_frames
 from bushel.transforms.moves import Follower, Moves, grouped, names_of
 from bushel.transforms.spatial import Spatial
@@ -207,7 +211,7 @@ class SampleTransforms(Struct, frozen=True):
                     "fields can only move together if they are decoded: leave out decode=False"
                 )
             if complete:
-                _check_known(names_of(key), spec)
+                check_known(names_of(key), spec)
             _warn_of_masks(key)
             fields.append(
                 FieldTransforms.together(key, functions, images.get(str(key[0]), reading))
@@ -243,13 +247,6 @@ def _warn_of_masks(key: Together) -> None:
             )
 
 
-def _check_known(names: Iterable[str], spec: Mapping[str, str]) -> None:
-    for name in names:
-        if name not in spec:
-            meant = did_you_mean(name, list(spec)) or f"the fields are {', '.join(map(repr, spec))}"
-            raise SpecError(f"transforms= names {name!r}, which the dataset does not have: {meant}")
-
-
 def _fused(fields: Iterable[FieldTransforms], plain: Container[str]) -> frozenset[str]:
     """Return the fields whose images the decoder transforms, given the plain image fields."""
     return frozenset(
@@ -280,7 +277,7 @@ class Sources(Struct, frozen=True, eq=False):
         if not mixture.sources:
             return None
         by_source = [
-            made if one.transforms is None else make(one.transforms) for one in mixture.sources
+            made if leaf.transforms is None else make(leaf.transforms) for leaf in mixture.sources
         ]
         starts = np.array([source.start for source in mixture.sources], np.int64)
         names = tuple(source.name for source in mixture.sources)

@@ -247,35 +247,38 @@ class DeviceStep(Struct, frozen=True):
         Returns:
             The samples, and counts for the clock.
         """
-        done, counts = (
+        finished, counts = (
             list(decoded),
             dict.fromkeys(("device", "device_images", "device_refused"), 0.0),
         )
         for name, plan in self.plans.items():
             places = [
                 place
-                for place, one in enumerate(done)
-                if isinstance(one, dict) and type(one.get(name)) is DeviceImage
+                for place, decoded_sample in enumerate(finished)
+                if isinstance(decoded_sample, dict)
+                and type(decoded_sample.get(name)) is DeviceImage
             ]
             if not places:
                 continue
-            images: list[DeviceImage] = [done[place][name] for place in places]  # type: ignore[index]
+            images: list[DeviceImage] = [finished[place][name] for place in places]  # type: ignore[index]
             with self._turns:
                 started = perf_counter()
                 tensor, refused = self._decoded(images, plan)
                 counts["device"] += perf_counter() - started
             for number, place in enumerate(places):
-                sample = done[place]
+                sample = finished[place]
                 if number not in refused and isinstance(sample, dict):
                     sample[name] = DeviceImage(None, images[number].geometry, number, tensor)
             for number in refused:
                 place = places[number]
-                if (error := self._on_host(done[place], name, images[number])) is not None:
-                    bad: Any = done[place]
-                    done[place] = failure_of(dataset, error, int(numbers[place]), bad[KEY], name)
+                if (error := self._on_host(finished[place], name, images[number])) is not None:
+                    bad: Any = finished[place]
+                    finished[place] = failure_of(
+                        dataset, error, int(numbers[place]), bad[KEY], name
+                    )
             counts["device_images"] += len(places) - len(refused)
             counts["device_refused"] += len(refused)
-        return done, counts
+        return finished, counts
 
     def _on_host(self, sample: Any, name: str, image: DeviceImage) -> CodecError | None:
         """Decode an image that the device refused on the CPU, and return the error if that fails, too."""

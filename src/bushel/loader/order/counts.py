@@ -34,7 +34,7 @@ class WindowSums:
 
         There are at least `windows` of them with at least this total, if the epoch has as many.
         """
-        others = [sums for sums in self.kept if sums[0] != epoch]
+        other_epochs = [sums for sums in self.kept if sums[0] != epoch]
         before = dict(self.kept).get(epoch, np.zeros(1, np.int64))
         while len(before) <= self.windows and (len(before) <= windows or before[-1] < total):
             # some for each processor, or as many as before
@@ -42,7 +42,7 @@ class WindowSums:
             last = min(self.windows, first + max(self._together * cpu_count(), first))
             counts = self._counts(epoch, first, last)
             before = np.concatenate([before, before[-1] + np.cumsum(counts)])
-        self.kept[:] = [(epoch, before), *others[: _KEPT - 1]]
+        self.kept[:] = [(epoch, before), *other_epochs[: _KEPT - 1]]
         return before
 
     def _counts(self, epoch: int, first: int, last: int) -> I64:

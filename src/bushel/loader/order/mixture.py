@@ -79,10 +79,10 @@ class MappedParts(Struct, frozen=True, eq=False):
 
     def select_fields(self, names: Iterable[str]) -> MappedParts:
         """Return the datasets with these fields only. A dataset without a function may lack some of them."""
-        wanted = list(names)
+        requested = list(names)
         chosen = (
             part.select_fields(
-                [name for name in wanted if not isinstance(part, Dataset) or name in part.spec]
+                [name for name in requested if not isinstance(part, Dataset) or name in part.spec]
             )
             for part in self.parts
         )

@@ -36,9 +36,9 @@ def one_by_one(
             each other sample may wait for unused bytes.
     """
     samples: list[Sample | Failure] = []
-    for place, known in enumerate(items):
-        if isinstance(known, Failure):
-            samples.append(known)
+    for place, sample in enumerate(items):
+        if isinstance(sample, Failure):
+            samples.append(sample)
             continue
         try:
             samples.append(work(place))

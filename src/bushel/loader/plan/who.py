@@ -86,8 +86,8 @@ def steps_with(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]:
     places = set[tuple[int, int]]()
     for rank in range(plan.world_size):
         for step, samples, size in _looked_through(replace(plan, rank=rank), epoch):
-            found = np.flatnonzero(samples == sample) // size
-            places.update((step + at, rank) for at in found.tolist())
+            turns = np.flatnonzero(samples == sample) // size
+            places.update((step + at, rank) for at in turns.tolist())
     return sorted(places)
 
 

@@ -98,8 +98,8 @@ class BatchReader(Struct, frozen=True):
         fields: Mask = None,
     ) -> list[Sample]:
         """Decode samples of `read_encoded`, as `Dataset.decode_samples` does."""
-        absolute, wanted = self._chosen(positions, fields)
-        return decode_samples(self.reader, stored, absolute, encoded, wanted)
+        absolute, elements = self._chosen(positions, fields)
+        return decode_samples(self.reader, stored, absolute, encoded, elements)
 
     def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
         """Ask the operating system to load what `read_encoded` will need. Returns at once."""
@@ -114,13 +114,14 @@ class BatchReader(Struct, frozen=True):
             FormatError: A shard has changed, or damage touches one of the samples.
         """
         reader = self.reader
-        absolute, wanted = self._chosen(positions, fields)
-        requested = reader.asked(absolute, wanted)
+        absolute, elements = self._chosen(positions, fields)
+        requested = reader.asked(absolute, elements)
         groups = reader.readable(absolute, requested)
         rest = reader.unknown(groups, requested) if decode else requested
         plan = reader.plan(groups, len(absolute), rest, parts=decode)
         return [
-            ([reader.file(*each) for each in batch.files], batch.extents) for batch in plan.batches
+            ([reader.file(*numbers) for numbers in batch.files], batch.extents)
+            for batch in plan.batches
         ]
 
     def _chosen(self, positions: Given, fields: Mask) -> tuple[I64, dict[str, Elements]]:
@@ -137,10 +138,10 @@ def gathers(dataset: object, fields: Mask = None) -> list[str]:
     if type(dataset) is not Dataset or not len(dataset) or windows_of(dataset) is not None:
         return []
     _, chosen = reader_and_selection(dataset)
-    wanted = chosen.wanted(fields)
+    requested = chosen.wanted(fields)
     return [
         name
-        for name, elements in wanted.items()
+        for name, elements in requested.items()
         if elements is None and not chosen.fields[name].sequence
     ]
 

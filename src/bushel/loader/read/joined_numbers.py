@@ -26,12 +26,12 @@ def with_one_type(dataset: object, collate: Collate | None) -> Collate | None:
             field.name for fields in several for field in fields if field.codec in ("int", "uint")
         }
         rules_of_caller: Mapping[str, object] = collate or {}
-        wanted = [
+        mixed = [
             name
             for name in floats
             if name in whole and rules_of_caller.get(name) in (None, "stack")
         ]
-        rules = {name: AsFloats(must=name in rules_of_caller) for name in wanted}
+        rules = {name: AsFloats(must=name in rules_of_caller) for name in mixed}
     if rules:
         return {**(collate or {}), **rules}
     return collate

@@ -142,9 +142,9 @@ class ListFields:
 
     def size(self, samples: I64, names: Sequence[str]) -> int:
         """Return the number of stored bytes of plain fields of samples."""
-        positions, wanted = self._selection.absolute(samples), dict.fromkeys(names)
+        positions, requested = self._selection.absolute(samples), dict.fromkeys(names)
         groups = self._reader.groups(positions, names)
-        plan = self._reader.plan(groups, len(positions), wanted, parts=False)
+        plan = self._reader.plan(groups, len(positions), requested, parts=False)
         return sum(int(np.maximum(batch.extents.length, 0).sum()) for batch in plan.batches)
 
     def prefetch(self, samples: I64, names: Sequence[str]) -> None:

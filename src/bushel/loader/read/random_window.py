@@ -197,7 +197,11 @@ class RandomWindows(Struct, frozen=True, dict=True):
             if window.like is not None:
                 continue
             group = {name: window.pick}
-            group |= {other: each.pick for other, each in self.windows.items() if each.like == name}
+            group |= {
+                other: follower.pick
+                for other, follower in self.windows.items()
+                if follower.like == name
+            }
             groups[name] = None, None
             if any(self.windows[member].is_timed for member in group):
                 shape = shape_of_picks(reader_of(self.dataset), name, group, window.pad)

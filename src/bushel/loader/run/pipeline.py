@@ -208,9 +208,9 @@ class Pipeline(Struct, frozen=True):
     ) -> list[Sample | Failure]:
         numbers = plan.samples.tolist()
         with suppress(Exception):  # the bad sample raises it again below
-            wanted, mask = self._wanted(plan, fields)
+            present, mask = self._wanted(plan, fields)
             stored = self.source.read_encoded(
-                wanted, mask, decode=self.decode, held=held, room=room
+                present, mask, decode=self.decode, held=held, room=room
             )
             if not self.excluded and len(stored) == len(numbers):
                 return [*stored]
@@ -218,8 +218,10 @@ class Pipeline(Struct, frozen=True):
             return [Failure(None) if number in self.excluded else next(rest) for number in numbers]
 
         def read(place: int) -> Sample:
-            here = slice(place, place + 1)
-            single = BatchPlan(plan.epoch, plan.positions[here], plan.samples[here], 0)
+            single_place = slice(place, place + 1)
+            single = BatchPlan(
+                plan.epoch, plan.positions[single_place], plan.samples[single_place], 0
+            )
             return self.source.read_encoded(*self._wanted(single, fields), decode=self.decode)[0]
 
         return one_by_one(
