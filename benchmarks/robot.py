@@ -1,11 +1,12 @@
 """Benchmark of windows of robots' episodes: the same batches from LeRobotDataset and from Bushel, local and from S3.
 
     python benchmarks/robot.py --out robot.json        40 episodes of 100 frames, with a camera of 320 × 240 pixels
+    python benchmarks/robot.py --cameras 3 --batch 64
     python benchmarks/robot.py --small --latency       10 episodes of 60 frames, fewer windows, and no S3 server
 
-A window is 16 actions, a state and two pictures. LeRobot has a process of its own, from `.interop/lerobot`; both decode
-with FFmpeg. Batches of 8 windows in random order, the same ones for all; CPU time is that of all threads. LeRobot does
-not read from S3, so it has rows of a local dataset only. Files are written once, into `.bench/`.
+A window is 16 actions, a state and two pictures of each camera. LeRobot has a process of its own, from `.interop`; both
+decode with FFmpeg. Batches of windows in random order, the same ones for all; CPU time is that of all threads. LeRobot
+does not read from S3, so it has rows of a local dataset only. Files are written once, into `.bench/`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,9 +29,43 @@ from measure import SCRATCH, Rate, Timing, how_to_make, in_turns, interpreter, o
 from object_server import BUCKET, delayed, running_server, upload
 from served import PEERS
 
-FPS, CAMERA, BATCH = 10, "observation.images.top", 8
-DELTAS = {"action": [number / FPS for number in range(16)], CAMERA: [-0.1, 0.0], "observation.state": [0.0]}
+FPS = 10
 BACKENDS = ("pyav", "torchcodec")
+
+
+def deltas(cameras: int) -> dict[str, list[float]]:
+    """Return the times of a window, relative to its frame."""
+    times = {"action": [number / FPS for number in range(16)], "observation.state": [0.0]}
+    return times | {f"observation.images.camera{number}": [-0.1, 0.0] for number in range(cameras)}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is loaded.
+
+    Attributes:
+        root: Folder of the dataset.
+        cameras: Their number.
+        batch: Windows of a batch.
+        count: Windows of a round.
+        rounds: Number of measurements of each.
+        environment: The folder of `.interop` that has LeRobot.
+    """
+
+    root: Path
+    cameras: int
+    batch: int
+    count: int
+    rounds: int
+    environment: str
+
+    def chosen(self, samples: int, seed: int) -> list[int]:
+        """Return some windows in random order."""
+        return np.random.default_rng(seed).permutation(samples)[: self.count].tolist()  # type: ignore[no-any-return]
+
+    def opened(self, place: Any) -> Any:
+        """Open the dataset as windows."""
+        return bushel.open(place, delta_timestamps=deltas(self.cameras))
 
 
 class Peer:
@@ -50,9 +86,10 @@ class Peer:
 
 
 @contextmanager
-def lerobot(root: Path, backend: str) -> Iterator[Peer]:
+def lerobot(work: Work, backend: str) -> Iterator[Peer]:
     """Provide LeRobot's reader of a dataset."""
-    command = [str(interpreter("lerobot")), str(PEERS / "peer_robot.py"), "read", str(root), backend]
+    python = str(interpreter(work.environment))
+    command = [python, str(PEERS / "peer_robot.py"), "read", str(work.root), str(work.cameras), backend]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -64,59 +101,50 @@ def lerobot(root: Path, backend: str) -> Iterator[Peer]:
             process.terminate()
 
 
-def chosen(samples: int, count: int, seed: int) -> list[int]:
-    """Return some windows in random order."""
-    return np.random.default_rng(seed).permutation(samples)[:count].tolist()  # type: ignore[no-any-return]
-
-
-def own_windows(ds: Any, count: int, number: int) -> Timing:
+def own_windows(work: Work, ds: Any, number: int) -> Timing:
     """Load windows with Bushel."""
     expansion_cache().clear()
-    view = ds[chosen(len(ds), count, number)]
-    fields = [*DELTAS, *(f"{name}_is_pad" for name in DELTAS)]
+    view = ds[work.chosen(len(ds), number)]
+    times = deltas(work.cameras)
+    fields = [*times, *(f"{name}_is_pad" for name in times)]
     wall, cpu = time.perf_counter(), time.process_time()
-    loader = bushel.Loader(view, BATCH, fields=fields, threads=2)
-    assert sum(len(batch["action"]) for batch in loader) == count
-    return Timing(count, time.perf_counter() - wall, time.process_time() - cpu)
+    loader = bushel.Loader(view, work.batch, fields=fields, threads=2)
+    assert sum(len(batch["action"]) for batch in loader) == work.count
+    return Timing(work.count, time.perf_counter() - wall, time.process_time() - cpu)
 
 
-def opened(place: Any) -> Any:
-    """Open a dataset as windows."""
-    return bushel.open(place, delta_timestamps=DELTAS)
-
-
-def local(root: Path, count: int, rounds: int) -> tuple[dict[str, Rate], dict[str, str]]:
+def local(work: Work) -> tuple[dict[str, Rate], dict[str, str]]:
     """Measure both on a local dataset; and say why some are skipped."""
-    ds = opened(root)
-    contestants: dict[str, Callable[[int], Timing]] = {"bushel": partial(own_windows, ds, count)}
+    ds = work.opened(work.root)
+    contestants: dict[str, Callable[[int], Timing]] = {"bushel": partial(own_windows, work, ds)}
     skipped: dict[str, str] = {}
     with ExitStack() as stack:
         for backend in BACKENDS:
-            peer = stack.enter_context(lerobot(root, backend))
+            peer = stack.enter_context(lerobot(work, backend))
             try:
                 peer([[0]])  # imports, and initialises lazily made objects
             except RuntimeError as error:
                 skipped[f"LeRobotDataset, {backend}"] = str(error)
                 continue
-            contestants[f"LeRobotDataset, {backend}"] = partial(_same_windows, peer, len(ds), count)
-        own_windows(ds, BATCH, 99)
-        return in_turns(contestants, rounds), skipped
+            contestants[f"LeRobotDataset, {backend}"] = partial(_same_windows, work, peer, len(ds))
+        own_windows(work, ds, 99)
+        return in_turns(contestants, work.rounds), skipped
 
 
-def _same_windows(peer: Peer, samples: int, count: int, number: int) -> Timing:
-    places = chosen(samples, count, number)
-    return peer([places[first : first + BATCH] for first in range(0, count, BATCH)])
+def _same_windows(work: Work, peer: Peer, samples: int, number: int) -> Timing:
+    places = work.chosen(samples, number)
+    return peer([places[first : first + work.batch] for first in range(0, work.count, work.batch)])
 
 
-def remote(root: Path, latencies: Mapping[str, float], count: int, rounds: int) -> dict[str, Rate]:
+def remote(work: Work, latencies: Mapping[str, float]) -> dict[str, Rate]:
     """Measure Bushel on the same dataset on S3, with the latencies."""
     results: dict[str, Rate] = {}
     with running_server():
-        upload(root, "robot")
+        upload(work.root, "robot")
         for title, milliseconds in latencies.items():
             with delayed(milliseconds):
-                ds = opened(f"s3://{BUCKET}/robot")
-                results |= in_turns({f"bushel, S3, {title}": partial(own_windows, ds, count)}, rounds)
+                ds = work.opened(f"s3://{BUCKET}/robot")
+                results |= in_turns({f"bushel, S3, {title}": partial(own_windows, work, ds)}, work.rounds)
     return results
 
 
@@ -125,20 +153,25 @@ def main() -> None:
     parser = options_parser(__doc__, "10 episodes of 60 frames, 80 windows")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--latency", type=float, nargs="*", default=[0, 5, 50], metavar="MS", help="of S3; none: no S3")
+    parser.add_argument("--cameras", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=8, help="windows of a batch")
+    parser.add_argument("--environment", default="lerobot-0.6", help="the environment that has LeRobot")
     options = parser.parse_args()
-    if not interpreter("lerobot").exists():
-        parser.exit(0, f"LeRobot is not installed: {how_to_make('lerobot')}\n")
+    python = interpreter(options.environment)
+    if not python.exists():
+        parser.exit(0, f"LeRobot is not installed: {how_to_make(options.environment)}\n")
     episodes, frames = (10, 60) if options.small else (40, 100)
-    root = SCRATCH / f"robot-{episodes}"
+    root = SCRATCH / f"robot-{episodes}-{options.cameras}"
     if not (root / "meta" / "info.json").exists():
-        write = [str(interpreter("lerobot")), str(PEERS / "peer_robot.py"), "write", str(root)]
+        write = [str(python), str(PEERS / "peer_robot.py"), "write", str(root), str(options.cameras)]
         subprocess.run([*write, str(episodes), str(frames)], check=True, stdout=subprocess.DEVNULL)
     bushel.index(root, checksums=False).close()
-    count = 80 if options.small else 800
-    results, skipped = local(root, count, options.rounds)
+    count = 128 if options.small else 768
+    work = Work(root, options.cameras, options.batch, count, options.rounds, options.environment)
+    results, skipped = local(work)
     if options.latency:
-        results |= remote(root, {f"{number:g} ms": number for number in options.latency}, count, options.rounds)
-    show("windows of 16 actions and 2 pictures", "windows", results, ("bushel",))
+        results |= remote(work, {f"{number:g} ms": number for number in options.latency})
+    show(f"windows of 16 actions and {2 * options.cameras} pictures", "windows", results, ("bushel",))
     save(options.out, {"windows": results}, skipped)
 
 
