@@ -77,6 +77,15 @@ def test_palettes(bits: int, alpha: Any) -> None:
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4])
+def test_a_palette_of_few_bits_and_one_column(bits: int) -> None:
+    image = Image.fromarray(np.array([[1], [0], [1]], np.uint8)).convert("P")
+    image.putpalette([9, 8, 7, 30, 20, 10])
+    stream = io.BytesIO()
+    image.save(stream, "PNG", bits=bits)
+    assert same(by_kernel(stream.getvalue()), stream.getvalue())
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
 def test_grey_of_few_bits(bits: int) -> None:
     rows = np.random.default_rng(0).integers(0, 256, (7, 5 * bits), dtype=np.uint8)
     data = made(40, 7, bits, 0, rows)

@@ -211,6 +211,6 @@ def _coloured(indices: U8, chunks: _Chunks) -> U8 | None:
         alpha = np.frombuffer(chunks.alpha[:count], np.uint8)
         table[: len(alpha), 3] = alpha
     channels = 3 if chunks.alpha is None else 4
-    return colour_png(indices.reshape(-1), table.reshape(-1), channels).reshape(
+    return colour_png(indices.ravel(), table.reshape(-1), channels).reshape(
         *indices.shape, channels
     )
