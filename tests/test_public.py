@@ -162,6 +162,7 @@ def test_signatures_are_those_of_the_classes() -> None:
                 continue
             own = list(inspect.signature(init).parameters)[1:]
             assert list(inspect.signature(thing).parameters) == own, thing
+    assert "total: int | None, unit:" in str(inspect.signature(bushel.runs.Progress))
 
 
 def test_subclasses_and_instances_wrap_nothing() -> None:

@@ -42,7 +42,8 @@ def public(module: str = "bushel") -> Callable[[T], T]:
                 type.__setattr__(thing, "__wrapped__", _Definition(thing))
             if hasattr(thing, "__struct_fields__"):
                 # a signature would look for the types in the public module
-                types = dict.fromkeys(vars(thing).get("__annotations__", ()), Any)
+                annotations = vars(thing).get("__annotations__", {})
+                types = {name: _AsWritten(str(text)) for name, text in annotations.items()}
                 type.__setattr__(thing, "__annotations__", types)
             type.__setattr__(thing, "__module__", module)
         return thing
@@ -127,6 +128,18 @@ def check_flags(**flags: Any) -> None:
     for name, value in flags.items():
         if value not in (True, False):
             raise TypeError(f"{name}={value!r}: expected True or False")
+
+
+class _AsWritten:
+    """The text of a type, which nobody looks up."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
 
 
 class _Definition:
