@@ -41,7 +41,7 @@ def deltas(cameras: int) -> dict[str, list[float]]:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is loaded.
+    """The windows that are loaded.
 
     Attributes:
         root: Folder of the dataset.

@@ -145,7 +145,10 @@ def test_a_command_says_what_to_do_and_is_resumed(tmp_path: Path, command: str, 
 
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
 class TestDevFull:
-    @pytest.mark.parametrize("arguments", ["ls x.tar", "cat x.tar", "info x.tar --json", "get x.tar 0 raw", "version"])
+    @pytest.mark.parametrize(
+        "arguments",
+        ["ls x.tar", "cat x.tar", "info x.tar --json", "get x.tar 0 raw", "--version", "--help", "ls --help"],
+    )
     def test_standard_output(self, tmp_path: Path, arguments: str) -> None:
         with bushel.Writer(tmp_path / "x.tar", {"raw": "bytes"}) as writer:
             writer.append({"raw": b"abc"})

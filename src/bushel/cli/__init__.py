@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from typing import Any
 
 __all__ = ["main"]
@@ -25,6 +26,10 @@ def main() -> None:
         app(prog_name="bushel")
     except KeyboardInterrupt:  # before a command runs
         raise SystemExit(130) from None
+    except OSError as error:  # of the text of --help or --version
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes at exit
+        sys.stderr.write(f"bushel: standard output: {error.strerror}\n")
+        raise SystemExit(2) from None
     finally:
         # the interpreter looks for cycles once more when it ends, among all that was imported
         gc.freeze()

@@ -110,7 +110,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
         index = within_files(known, shard, stamps, found)
     if index is None:
         return Checked(found, None)
-    shard = shard.with_files_of(index)
+    as_named, shard = shard, shard.with_files_of(index)
     files = list(map(open_file, shard.paths))
     checked, complete = 0, False
     if checks.checksums:
@@ -125,7 +125,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
         _check_contents(container, shard, kept, built, damaged, found)
         _check_stamps(kept, files, found)
     if kept is None:
-        _check_types(container, shard, known, checks.pickle, found)
+        _check_types(container, as_named, known, checks.pickle, found)
     if checks.decode:
         _check_values(container, shard, index, checks, found)
     return Checked(found, index, checked, complete, described=kept is not None)

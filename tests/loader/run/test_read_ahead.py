@@ -153,10 +153,11 @@ def test_a_part_of_each_sample_is_not_read_with_the_rest(server: Server, monkeyp
     planned: list[list[ahead_plan.AheadRange]] = []
 
     def noted(*columns: Any) -> list[ahead_plan.AheadRange]:
-        planned.append(ahead_plan.plan_ahead(*columns))
+        planned.append(plan(*columns))
         return planned[-1]
 
-    monkeypatch.setattr(read_ahead, "plan_ahead", noted)
+    plan = ahead_plan.plan_ahead
+    monkeypatch.setattr(ahead_plan, "plan_ahead", noted)
     assert list(epoch) == list(loader(local, fields=["text"]))
     assert planned == [[]]
 

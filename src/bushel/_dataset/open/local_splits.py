@@ -251,7 +251,7 @@ def refuse_splits(source: object) -> None:
     Raises:
         SpecError: It is. The message names the splits, and what to write.
     """
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike) or not may_have_splits(source):
         return
     if splits := splits_at(source) or splits_below_fields(source):
         raise several_splits(source, splits)

@@ -128,7 +128,9 @@ def folder_of(path: AnyPath) -> AnyPath:
 
 def with_suffix(path: AnyPath, suffix: str) -> AnyPath:
     """Return the path with another suffix."""
-    return cast("Path", path).with_suffix(suffix)
+    if hasattr(path, "with_suffix"):
+        return cast("Path", path).with_suffix(suffix)
+    return path.parent / (path.name.rpartition(".")[0] + suffix)
 
 
 def _together(paths: Mapping[str, AnyPath]) -> AnyPath:
