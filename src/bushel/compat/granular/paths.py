@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 
 from bushel.compat.granular.base import WrongTypeError
 from bushel.containers import Shard
-from bushel.storage import AnyPath, as_path, place_file
+from bushel.storage import AnyPath, as_path, below, place_file
 
 
 class ForeignPath:
@@ -130,7 +130,7 @@ def with_suffix(path: AnyPath, suffix: str) -> AnyPath:
     """Return the path with another suffix."""
     if hasattr(path, "with_suffix"):
         return cast("Path", path).with_suffix(suffix)
-    return path.parent / (path.name.rpartition(".")[0] + suffix)
+    return below(path.parent, path.name.rpartition(".")[0] + suffix)
 
 
 def _together(paths: Mapping[str, AnyPath]) -> AnyPath:
