@@ -24,24 +24,21 @@ ROLES = {
 
 _RANK = {split: rank for rank, split in enumerate(SAME)}
 _OF_NAME = {name: split for split, names in SAME.items() for name in names}
-_NAME = re.compile(
-    rf"(?P<split>{'|'.join(_OF_NAME)})(?:[-_][0-9]+(?:-of-[0-9]+)?)?(?:\..*)?", re.IGNORECASE
-)
-_NAME_OF_FOLDER = re.compile(  # COCO: train2017/
-    rf"(?P<split>{'|'.join(_OF_NAME)})(?:20[0-9]{{2}})?", re.IGNORECASE
-)
+# Patterns are compiled when a folder is looked at, as most datasets are opened by their manifest.
+_NAME = rf"(?i)(?P<split>{'|'.join(_OF_NAME)})(?:[-_][0-9]+(?:-of-[0-9]+)?)?(?:\..*)?"
+_NAME_OF_FOLDER = rf"(?i)(?P<split>{'|'.join(_OF_NAME)})(?:20[0-9]{{2}})?"  # COCO: train2017/
 # TensorFlow Datasets: mnist-train.tfrecord-00000-of-00001
-_NAME_OF_TFDS = re.compile(rf"\w+-(?P<split>{'|'.join(_OF_NAME)})\.\w+-\d{{5,}}-of-\d{{5,}}")
+_NAME_OF_TFDS = rf"\w+-(?P<split>{'|'.join(_OF_NAME)})\.\w+-\d{{5,}}-of-\d{{5,}}"
 
 # cats-00000-of-00002.tar; TensorFlow's suffix stands before the numbers: cats.tfrecord-00000-of-00002
-_NUMBERED = re.compile(
+_NUMBERED = (
     r"(?P<name>.+?)(?:\.(?:tfrecords?|array_record|riegeli))?-[0-9]{5,}-of-[0-9]{5,}(?:\..*)?"
 )
 
 
 def numbered_in(name: str) -> str | None:
     """Return the name that numbered files share, `cats` of `cats-00000-of-00002.tar`; None for others."""
-    match = _NUMBERED.fullmatch(name)
+    match = re.fullmatch(_NUMBERED, name)
     return None if match is None else match["name"]
 
 
@@ -60,9 +57,9 @@ def split_in(name: str, *, folder: bool) -> str | None:
         'test'
     """
     if folder:
-        match = _NAME_OF_FOLDER.fullmatch(name)
+        match = re.fullmatch(_NAME_OF_FOLDER, name)
     else:
-        match = _NAME.fullmatch(name) or _NAME_OF_TFDS.fullmatch(name)
+        match = re.fullmatch(_NAME, name) or re.fullmatch(_NAME_OF_TFDS, name)
     return match and match["split"]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from bushel._dataset.open.remote_discovery import ListedPath
 
 _CARD = 1 << 20  # bytes of README.md that are read
-ALL = "all"
 _SHOWN = 10  # names of splits in an error
+ALL = "all"
 """The name by which a caller asks for all splits together."""
 
 
@@ -52,7 +51,7 @@ def splits_of(source: object) -> dict[str, list[str]]:
 
 def _listed_folder(source: object) -> ListedPath | None:
     """Return a folder of an object store, which is not of the Hub; None for any other source."""
-    if isinstance(source, str) and (not is_url(source) or has_magic(source)):
+    if isinstance(source, str) and (not is_url(source) or set(source) & {*"*?["}):
         return None
     path = as_path(source) if isinstance(source, str | os.PathLike) else source
     if not is_object(path) or not path.listable or str(path).startswith("hf://"):

@@ -174,7 +174,7 @@ def _why_unsuitable(key: str) -> str | None:
 
 _BEGIN = b"bushel-fields "
 _VERSION = 1
-_SUMMED = re.compile(rb"(?P<text>.*) (?P<sum>[0-9a-f]{8})", re.DOTALL)
+_SUMMED = rb"(?s)(?P<text>.*) (?P<sum>[0-9a-f]{8})"
 _MOST_BYTES = (1 << 20) - 64
 """Bytes of a comment that every reader of archives in Bushel takes, with the rest of its record."""
 
@@ -267,7 +267,7 @@ def _what(error: Exception) -> str:
 
 
 def _described(text: bytes) -> Description:
-    if (summed := _SUMMED.fullmatch(text)) is not None:
+    if (summed := re.fullmatch(_SUMMED, text)) is not None:
         text = summed["text"]
         if crc32(text) != int(summed["sum"], 16):
             raise FormatError("its checksum differs")
