@@ -139,7 +139,7 @@ def _end(positions: Positions) -> int:
     if not len(positions):
         return 0
     if isinstance(positions, range):
-        return 1 + max(positions)
+        return 1 + max(positions[0], positions[-1])
     return 1 + int(positions.max())
 
 
