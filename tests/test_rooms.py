@@ -78,8 +78,8 @@ def imports_of(path: Path) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.Call):  # `import_module(…).command` imports a module with this attribute
             names = list(at_run_time(node, taken.get(node), path))
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: imports name the whole path"
-            module = node.module or ""
+            assert node.level < 2, f"{path}:{node.lineno}: imports of another folder name the whole path"
+            module = ".".join(filter(None, [folder_of(path) if node.level else "", node.module or ""]))
             names = [
                 f"{module}.{alias.name}" if f"{module}.{alias.name}" in modules() else module for alias in node.names
             ]
@@ -122,6 +122,11 @@ def part_of(part: ast.expr, path: Path) -> str:
 def name_of(path: Path) -> str:
     """Return the dotted name of a file's module; empty for a file elsewhere."""
     return next((name for name, place in modules().items() if place == path), "")
+
+
+def folder_of(path: Path) -> str:
+    """Return the dotted name of the folder that a file lies in."""
+    return ".".join(path.relative_to(HOUSE.parent).parent.parts)
 
 
 @cache

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.key_lookup import IndexedShard
-from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel.errors import needed_by
 from bushel.spec import KEY
 
+from .key_lookup import IndexedShard
+from .table import MISSING, FieldExtents, Keys
+
 if TYPE_CHECKING:
-    from bushel._index.columns import Part
+    from .columns import Part
 
 _DIGITS = 38  # digits of the integers of a decimal of 128 bits
 

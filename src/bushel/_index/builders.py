@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.arrays import I64, U8, U32
 from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field
+
+from .table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 
 if TYPE_CHECKING:
     from bushel.storage import Blocks
@@ -176,7 +177,7 @@ class IndexBuilder:
             else:
                 builder.load(column)
         for blocks in index.blocks:
-            from bushel._index.split_records import words_of
+            from .split_records import words_of
 
             if blocks.filters != ("stored",) or blocks.held is not None:
                 raise FormatError(
@@ -201,7 +202,7 @@ class IndexBuilder:
         fields = {name: builder.build() for name, builder in self.columns.items()}
         blocks: tuple[Blocks, ...] = ()
         if self.left_out:
-            from bushel._index.split_records import blocks_without
+            from .split_records import blocks_without
 
             blocks = (blocks_without(files[0].size, [word for _, word in self.left_out]),)
             fields = {name: replace(extents, file=len(files)) for name, extents in fields.items()}

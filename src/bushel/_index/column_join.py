@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._index.columns import BOOL, FLOAT, INT, TEXT, Array, Part, Piece, as_text, objects_of
+from .columns import BOOL, FLOAT, INT, TEXT, Array, Part, Piece, as_text, objects_of
 
 _TIME = 16
 _TYPE_OF = {"b": BOOL, "i": INT, "u": INT, "f": FLOAT, "O": TEXT, "M": _TIME, "m": _TIME}

@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.column_names import (
+from bushel._runtime.arrays import I32, I64, U8, offsets_of
+from bushel._runtime.threads import cpu_count
+from bushel.codecs import get_codec
+from bushel.codecs.base import ArrayLayout, NumberLayout
+from bushel.errors import BushelError
+from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers, image_headers
+from bushel.spec import Spec
+from bushel.storage import Extents, File, gather, read_many
+
+from .column_names import (
     AUTO,
     NONE,
     ColumnOf,
@@ -24,18 +33,10 @@ from bushel._index.column_names import (
     names_of,
     usual_columns,
 )
-from bushel._index.columns import LONGEST_TEXT, Column, numbers, of_texts
-from bushel._index.object_columns import of_array, of_objects, reader_of
-from bushel._index.scans import each_chunk, present_rows
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I32, I64, U8, offsets_of
-from bushel._runtime.threads import cpu_count
-from bushel.codecs import get_codec
-from bushel.codecs.base import ArrayLayout, NumberLayout
-from bushel.errors import BushelError
-from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers, image_headers
-from bushel.spec import Spec
-from bushel.storage import Extents, File, gather, read_many
+from .columns import LONGEST_TEXT, Column, numbers, of_texts
+from .object_columns import of_array, of_objects, reader_of
+from .scans import each_chunk, present_rows
+from .table import MISSING, FieldExtents, ShardIndex
 
 _HEAD = 1 << 16  # bytes of a remote image that are read first
 DAMAGED = -1

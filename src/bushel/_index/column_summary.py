@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.columns import drawable, objects_of
+from .columns import drawable, objects_of
 
 _NAMED = 5  # values that are shown of a column with few different ones
 _FEW = 10  # integers with up to this many different values are counted one by one, like texts

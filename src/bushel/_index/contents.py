@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from bushel._index.column_names import usual_columns
-from bushel._index.column_scan import ColumnRequest, ValueFiles, add_columns
-from bushel._index.scans import FRAMES, SEEK_TABLES, SEGMENTS, Scanned, has_pyav, scanned_in
-from bushel._index.table import ShardIndex
+from .column_names import usual_columns
+from .column_scan import ColumnRequest, ValueFiles, add_columns
+from .scans import FRAMES, SEEK_TABLES, SEGMENTS, Scanned, has_pyav, scanned_in
+from .table import ShardIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, Bools
 from bushel.codecs.base import choose
 from bushel.errors import FormatError
+
+from .table import FieldExtents, ShardIndex
 
 
 class Ranges(Struct, frozen=True, eq=False):

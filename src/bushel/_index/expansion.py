@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, ranges
+
+from .table import FieldExtents, ShardIndex
 
 if TYPE_CHECKING:
     from bushel.storage import Blocks

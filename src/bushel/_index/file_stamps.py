@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import overload
 
-from bushel._index.table import FileStamp
 from bushel._runtime.arrays import I64
+
+from .table import FileStamp
 
 
 class FileStamps(Sequence[FileStamp]):

@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from bushel._index.table import MISSING, FieldExtents, FileStamp, ShardIndex
 from bushel._runtime.arrays import I64, U64, Bools, ranges
 from bushel.codecs.registry import asked_for
 from bushel.spec import Field
 from bushel.storage.base import FROM_TAG
+
+from .table import MISSING, FieldExtents, FileStamp, ShardIndex
 
 _ROWS_AT_ONCE = 1 << 20  # rows that are hashed together, so that a large table takes little memory
 

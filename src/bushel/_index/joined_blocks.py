@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.table import FileStamp, ShardIndex
 from bushel._runtime.arrays import offsets_of
 from bushel.storage.blocks import IN_TABLE, STORED, Blocks, Side
+
+from .table import FileStamp, ShardIndex
 
 
 @dataclass(slots=True)

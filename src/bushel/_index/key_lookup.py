@@ -15,8 +15,9 @@ from bushel._runtime.arrays import offsets_of
 from bushel.kernels import hash_keys
 
 if TYPE_CHECKING:
-    from bushel._index.table import ShardIndex
     from bushel.storage import AnyPath
+
+    from .table import ShardIndex
 
 _CHUNK = 1024
 

@@ -19,7 +19,7 @@ from bushel.errors import FormatError
 from bushel.kernels import LineBlocks, LineColumn
 
 if TYPE_CHECKING:
-    from bushel._index.table import FieldExtents, ShardIndex
+    from .table import FieldExtents, ShardIndex
 
 Part = Literal["offset", "length", "kind", "number", "real"]
 """A property of each value: offset and length in bytes, its kind, and an integer or a float64."""

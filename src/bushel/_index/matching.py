@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.key_pairs import equal_hashes
-from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
 from bushel._runtime.arrays import I64, U32, Bools
 from bushel.errors import FormatError
+
+from .key_pairs import equal_hashes
+from .table import MISSING, FieldExtents, Keys, ShardIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from bushel._index.sidecar import DTYPES, Arrays, parse_all
 from bushel.kernels import crc32
+
+from .sidecar import DTYPES, Arrays, parse_all
 
 _PIECE = 1 << 22
 _KINDS = {dtype: kind for kind, dtype in DTYPES.items()}

@@ -9,8 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from bushel._index.column_names import ColumnOf
-from bushel._index.columns import (
+from bushel._runtime.arrays import joined
+from bushel.codecs import get_codec
+from bushel.codecs.base import ArrayLayout
+from bushel.errors import BushelError
+
+from .column_names import ColumnOf
+from .columns import (
     BOOL,
     FLOAT,
     INT,
@@ -21,11 +26,7 @@ from bushel._index.columns import (
     numbers,
     of_texts,
 )
-from bushel._index.table import FieldExtents
-from bushel._runtime.arrays import joined
-from bushel.codecs import get_codec
-from bushel.codecs.base import ArrayLayout
-from bushel.errors import BushelError
+from .table import FieldExtents
 
 _TYPES: dict[type, int] = {type(None): 0, bool: BOOL, int: INT, float: FLOAT, str: TEXT}
 

@@ -8,11 +8,12 @@ from functools import cache
 import numpy as np
 
 from bushel import kernels
-from bushel._index.file_stamps import FileStamps
-from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.storage import AnyPath, File, open_file
 from bushel.storage.block_file import BlockFile
+
+from .file_stamps import FileStamps
+from .table import FileStamp, Shard, ShardIndex
 
 SMALL = 1 << 20
 """Bytes of the largest file that is closed between reads."""

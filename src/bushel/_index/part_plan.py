@@ -9,13 +9,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from bushel._index.elements import Elements, Ranges, at_place
-from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
 from bushel.codecs.base import Outline
 from bushel.codecs.parts import HeadedRowsPart, Part, RowForm, RowsPart, SharedPart, ValuePart
 from bushel.errors import CodecError
+
+from .elements import Elements, Ranges, at_place
+from .table import MISSING, FieldExtents
 
 _MOST = 64  # examples: where the form depends on the size, those at its steps
 

@@ -9,14 +9,16 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._index.elements import Elements, Group, damaged_sequences, element_rows
-from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, U32, Bools, ranges
 from bushel.storage import Extents
 
+from .elements import Elements, Group, damaged_sequences, element_rows
+from .table import MISSING, FieldExtents
+
 if TYPE_CHECKING:
-    from bushel._index.part_plan import Forms
     from bushel.codecs.parts import Part
+
+    from .part_plan import Forms
 
 
 class Batch(Struct, frozen=True):
@@ -294,7 +296,7 @@ class _Builder:
     def _in_parts(
         self, name: str, present: Iterable[tuple[Group, FieldExtents]], elements: Elements
     ) -> list[Part | None] | None:
-        from bushel._index.part_plan import plan_parts
+        from .part_plan import plan_parts
 
         values = [
             (

@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._index.named_arrays import body_crc32, encode, parse
-from bushel._index.shard_list import Strings
-from bushel._index.sidecar import DAMAGES
-from bushel._index.table import Keys, ShardIndex
 from bushel._runtime.arrays import I64, U8, U64, Bools, equal_places, joined, offsets_of, ranges
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, read_whole
+
+from .named_arrays import body_crc32, encode, parse
+from .shard_list import Strings
+from .sidecar import DAMAGES
+from .table import Keys, ShardIndex
 
 _VERSION = 3
 _ARRAYS = {

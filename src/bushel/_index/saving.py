@@ -9,11 +9,17 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.clip_frames import ARRAYS
-from bushel._index.identity import table_digest
-from bushel._index.line_arrays import KeptLines, LineArray
-from bushel._index.named_arrays import head_of, in_order, pieces_of
-from bushel._index.sidecar import (
+from bushel.codecs.registry import asked_for
+from bushel.errors import UnsupportedError
+from bushel.kernels import crc32
+from bushel.storage import AnyPath, create_whole, replacing, write_whole
+from bushel.storage.whole import write_all
+
+from .clip_frames import ARRAYS
+from .identity import table_digest
+from .line_arrays import KeptLines, LineArray
+from .named_arrays import head_of, in_order, pieces_of
+from .sidecar import (
     COLUMN_ARRAYS,
     CRC32_IS,
     VERSION,
@@ -25,15 +31,10 @@ from bushel._index.sidecar import (
     Manifest,
     sealed,
 )
-from bushel._index.table import FieldExtents, ShardIndex
-from bushel.codecs.registry import asked_for
-from bushel.errors import UnsupportedError
-from bushel.kernels import crc32
-from bushel.storage import AnyPath, create_whole, replacing, write_whole
-from bushel.storage.whole import write_all
+from .table import FieldExtents, ShardIndex
 
 if TYPE_CHECKING:
-    from bushel._index.columns import Column
+    from .columns import Column
 
 # an index with more bytes of arrays than this is written without a copy of them in memory
 _LARGE = 1 << 20
@@ -77,7 +78,7 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
         for part in ("text", "offsets", "hashes", "order"):
             arrays[f"__key__.{part}"] = getattr(index.keys, part)
     if index.blocks:
-        from bushel._index.block_arrays import arrays_of_blocks
+        from .block_arrays import arrays_of_blocks
 
         arrays |= arrays_of_blocks(index.blocks)
     kept_lines = KeptLines(index)

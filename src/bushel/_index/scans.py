@@ -15,15 +15,16 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from bushel._index.clip_frames import ClipFrames, joined
-from bushel._index.jpeg_tables import SeekTables, Segments
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
 from bushel.codecs import holds_clip, holds_image
 from bushel.kernels import JpegError, jpeg_seek_table, jpeg_segment_offsets
 from bushel.storage import Extents, File, read_many
+
+from .clip_frames import ClipFrames, joined
+from .jpeg_tables import SeekTables, Segments
+from .table import MISSING, FieldExtents, ShardIndex
 
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from bushel._index.elements import Elements, Group, element_rows
 from bushel._runtime.log import log_warning
 from bushel.codecs.image import Seekable
+
+from .elements import Elements, Group, element_rows
 
 
 def tables_by_field(

@@ -17,15 +17,16 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._index.class_names import Labels, check_labels
-from bushel._index.named_arrays import encode, parse, whole_crc32
-from bushel._index.sidecar import DAMAGES, spec_from_file
-from bushel._index.table import FileStamp
 from bushel._runtime.arrays import I64, U8, joined
 from bushel.errors import SpecError
 from bushel.kernels import map_array
 from bushel.spec import Spec
 from bushel.storage import write_whole
+
+from .class_names import Labels, check_labels
+from .named_arrays import encode, parse, whole_crc32
+from .sidecar import DAMAGES, spec_from_file
+from .table import FileStamp
 
 NAME = "shards.safetensors"
 """Name of the file in the folder of the manifest."""

@@ -25,21 +25,23 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
-from bushel._index.table import FOLDER as FOLDER
-from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.codecs.registry import from_file
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32, map_array
 from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath
 
+from .class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
+from .table import FOLDER as FOLDER
+from .table import FieldExtents, FileStamp, Keys, ShardIndex
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from bushel._index.columns import Column, Kind
-    from bushel._index.line_arrays import Lines
     from bushel.storage import Blocks
+
+    from .columns import Column, Kind
+    from .line_arrays import Lines
 
     Arrays = dict[str, npt.NDArray[Any]]
 else:
@@ -143,7 +145,7 @@ class ManifestShard(msgspec.Struct, frozen=True):
         checksums = all(column.crc32 is not None for column in index.fields.values())
         files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
         stamps = [stamp.crc32 for stamp in index.files]
-        from bushel._index.identity import table_digest
+        from .identity import table_digest
 
         digest = index.digest or table_digest(index)
         return cls(name, index.samples, files, checksums, index.keys is not None, stamps, digest)
@@ -259,7 +261,7 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
         raise _damaged(f"not an index: {error}", path) from error
     lines: Lines | None = None
     if _AT in arrays.named:
-        from bushel._index.line_arrays import lines_of
+        from .line_arrays import lines_of
 
         lines = lines_of(arrays.path, samples, arrays.get)
     columns = {
@@ -278,7 +280,7 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
     values = {entry.name: _values(arrays, entry, samples, lines) for entry in header.columns}
     blocks: tuple[Blocks, ...] = ()
     if filters:
-        from bushel._index.block_arrays import blocks_in
+        from .block_arrays import blocks_in
 
         sizes = [file.size for file in files]
         blocks = tuple(
@@ -314,7 +316,7 @@ def _files(header: Header, path: AnyPath) -> tuple[FileStamp, ...]:
 
 def _values(arrays: _Arrays, entry: HeaderColumn, samples: int, lines: "Lines | None") -> "Column":
     """Return a column. Only types and lengths are checked."""
-    from bushel._index.columns import NUMBERS, Column
+    from .columns import NUMBERS, Column
 
     name = f"__column__.{entry.name}"
     missing = arrays.optional(f"{name}.missing", np.bool_, samples)
@@ -365,14 +367,14 @@ def _column(
     seek_starts = arrays.optional(f"{name}.seek_starts", np.int64, rows + 1)
     segments = seek = frames = None
     if segment_starts is not None or seek_starts is not None:
-        from bushel._index.jpeg_tables import SeekTables, Segments
+        from .jpeg_tables import SeekTables, Segments
 
         if segment_starts is not None:
             segments = Segments(segment_starts, arrays.get(f"{name}.segment_lengths", np.uint32))
         if seek_starts is not None:
             seek = SeekTables(seek_starts, arrays.get(f"{name}.seek_words", np.uint64))
     if f"{name}.frame_starts" in arrays.named:
-        from bushel._index.clip_frames import frames_of
+        from .clip_frames import frames_of
 
         frames = frames_of(name, rows, arrays.get)
     return FieldExtents(

@@ -20,7 +20,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._index.class_names import Labels, labels_of_fields
 from bushel._runtime.arrays import I32, I64, U8, U32, U64, Bools, joined, ranges
 from bushel._runtime.public import public
 from bushel.errors import FormatError
@@ -28,12 +27,15 @@ from bushel.spec import Field
 from bushel.storage.files import as_path
 from bushel.storage.names import below, leads_out
 
+from .class_names import Labels, labels_of_fields
+
 if TYPE_CHECKING:
-    from bushel._index.clip_frames import ClipFrames
-    from bushel._index.columns import Column
-    from bushel._index.jpeg_tables import SeekTables, Segments
     from bushel.storage import AnyPath, File
     from bushel.storage.blocks import Blocks
+
+    from .clip_frames import ClipFrames
+    from .columns import Column
+    from .jpeg_tables import SeekTables, Segments
 
 MISSING = -1
 """Stored length of a field that a sample lacks."""

@@ -17,13 +17,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from bushel._index.saving import encode_index
-from bushel._index.sidecar import decode_index
-from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._runtime.log import log_info
 from bushel.errors import FormatError
 from bushel.storage.notation import parse_bytes
 from bushel.storage.objects.blockcache import BlockCache
+
+from .saving import encode_index
+from .sidecar import decode_index
+from .table import FileStamp, Shard, ShardIndex
 
 # version of the scanners of containers; it changes when they would make another table from the same
 # file

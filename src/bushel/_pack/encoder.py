@@ -19,8 +19,6 @@ from msgspec import Struct
 
 from bushel._index.class_names import with_numbers
 from bushel._kinds import BEGINNINGS, IMAGES
-from bushel._pack.feeds import Batch, Feed
-from bushel._pack.field_plan import FieldPlan, Rewriting, base_codec, image_kind
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.extensions import storing_codec
@@ -29,8 +27,11 @@ from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
 from bushel.spec import KEY
 
+from .feeds import Batch, Feed
+from .field_plan import FieldPlan, Rewriting, base_codec, image_kind
+
 if TYPE_CHECKING:  # packing without transforms imports none
-    from bushel._pack.field_steps import FieldSteps
+    from .field_steps import FieldSteps
 import pickle
 import queue
 from typing import Self

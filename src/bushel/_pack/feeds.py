@@ -17,7 +17,6 @@ from msgspec import Struct
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import keys_at, reader_of, windows_of
-from bushel._pack.field_plan import ClassNumbers, FieldPlan, NewNumbers, renumber
 from bushel.codecs import get_codec, is_light
 from bushel.codecs.base import NumberLayout
 from bushel.codecs.extensions import storing_codec
@@ -25,6 +24,8 @@ from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
 from bushel.sources.base import Sample
 from bushel.spec import KEY
+
+from .field_plan import ClassNumbers, FieldPlan, NewNumbers, renumber
 
 Batch: TypeAlias = npt.NDArray[np.int64] | list[tuple[int, Sample]]
 """Positions of a source; for a stream, positions and samples."""

@@ -9,12 +9,13 @@ import numpy as np
 from msgspec import Struct
 
 from bushel import kernels
-from bushel._pack.field_plan import image_kind
 from bushel.codecs import get_codec
 from bushel.codecs.base import Buffer
 from bushel.transforms.fused import DecodePlan, decode_into, image_size, plan_decode
 from bushel.transforms.spatial import Geometry, Image
 from bushel.transforms.values import Call, Transform
+
+from .field_plan import image_kind
 
 Generators = Callable[[], "np.random.Generator"]
 """Return a new random generator in its initial state."""

@@ -24,10 +24,6 @@ from bushel._index.class_names import Labels, join_labels
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, load_index
 from bushel._index.table import Keys
-from bushel._pack.part import ErrorLimit
-from bushel._pack.run_folder import RunFolder, Totals
-from bushel._pack.run_plan import RunPlan
-from bushel._pack.side_files import ErrorList, error_lines, error_log_path
 from bushel._runtime.arrays import U64
 from bushel._runtime.log import log_warning
 from bushel._runtime.parallel import parallel_map
@@ -38,6 +34,11 @@ from bushel.spec import parse_spec
 from bushel.storage import AnyPath, remove, walk_names, write_whole
 from bushel.storage.lock import Lock
 from bushel.storage.names import below
+
+from .part import ErrorLimit
+from .run_folder import RunFolder, Totals
+from .run_plan import RunPlan
+from .side_files import ErrorList, error_lines, error_log_path
 
 _LOOK_SECONDS = 0.2
 

@@ -11,12 +11,13 @@ from bushel._dataset.open.binding import bind, stamps_of
 from bushel._dataset.open.discovery import discover
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
-from bushel._pack.pack_options import PackOptions
 from bushel.errors import FormatError, StateError
 from bushel.sources.base import Source
 from bushel.sources.files import Files, LabelledFolder
 from bushel.sources.samples import Stream
 from bushel.storage import AnyPath, as_path, is_object
+
+from .pack_options import PackOptions
 
 _Place = tuple[str, ...]  # the parts of a resolved path, or of a URL
 

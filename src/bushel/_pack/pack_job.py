@@ -17,25 +17,6 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.folders import overwrite_folder
 from bushel._index.sidecar import PartOfRun
-from bushel._pack.encoder import Result, WorkerPool
-from bushel._pack.feeds import Batch
-from bushel._pack.finish import OnPart
-from bushel._pack.pack_options import PackOptions
-from bushel._pack.part import (
-    ErrorLimit,
-    Ledger,
-    OrderRange,
-    Part,
-    StreamItems,
-    Work,
-    write_part,
-)
-from bushel._pack.prepare import prepare_source
-from bushel._pack.prepared import Prepared, describe_skipped
-from bushel._pack.run_folder import RunFolder, Totals
-from bushel._pack.run_plan import RunPlan, describe, part_starts
-from bushel._pack.scale_out import RunTotals, join_run, run_parts
-from bushel._pack.side_files import ErrorList, ErrorLog, error_log_path
 from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.public import public
@@ -51,6 +32,26 @@ from bushel.sources.samples import Samples, Stream
 from bushel.storage import AnyPath, parse_bytes, workplace
 from bushel.storage.lock import Lock
 from bushel.storage.names import remove_tree
+
+from .encoder import Result, WorkerPool
+from .feeds import Batch
+from .finish import OnPart
+from .pack_options import PackOptions
+from .part import (
+    ErrorLimit,
+    Ledger,
+    OrderRange,
+    Part,
+    StreamItems,
+    Work,
+    write_part,
+)
+from .prepare import prepare_source
+from .prepared import Prepared, describe_skipped
+from .run_folder import RunFolder, Totals
+from .run_plan import RunPlan, describe, part_starts
+from .scale_out import RunTotals, join_run, run_parts
+from .side_files import ErrorList, ErrorLog, error_log_path
 
 Encode = Callable[[Batch], Sequence[Result]]
 

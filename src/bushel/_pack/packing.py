@@ -9,15 +9,16 @@ from bushel._dataset.open.open import files_asked
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel._dataset.views.stream import StreamDataset
-from bushel._pack.pack_job import PackResult, write_dataset
-from bushel._pack.pack_options import Images, PackOptions, Part
-from bushel._pack.prepare import DatasetAt
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
 from bushel._runtime.tasks.engine import AnyEngine
 from bushel._writer.options import Mode
 from bushel.storage import AnyLocation, as_path
+
+from .pack_job import PackResult, write_dataset
+from .pack_options import Images, PackOptions, Part
+from .prepare import DatasetAt
 
 if TYPE_CHECKING:  # packing without transforms imports none
     from bushel.sources.opening import AnyData

@@ -10,17 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._pack.encoder import (
-    BadItem,
-    EncodedColumns,
-    EncodedSample,
-    Result,
-    encoded_bytes,
-)
-from bushel._pack.feeds import Batch
-from bushel._pack.prepared import BatchLimits, Prepared
-from bushel._pack.run_folder import Totals
-from bushel._pack.side_files import ErrorList, ErrorLog, RunRecord, error_text, record_path
 from bushel._runtime.order import Order
 from bushel._runtime.parallel import parallel_map
 from bushel._writer.keys import RepeatedKeyError
@@ -28,6 +17,18 @@ from bushel._writer.options import Mode
 from bushel._writer.writer import ColumnWriter
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
 from bushel.storage import AnyPath
+
+from .encoder import (
+    BadItem,
+    EncodedColumns,
+    EncodedSample,
+    Result,
+    encoded_bytes,
+)
+from .feeds import Batch
+from .prepared import BatchLimits, Prepared
+from .run_folder import Totals
+from .side_files import ErrorList, ErrorLog, RunRecord, error_text, record_path
 
 _KEYS = "give each sample a key of its own (keys= takes a function), or leave the keys out by keys=False"
 _QUEUED_BYTES = 64 << 20

@@ -21,21 +21,6 @@ from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
 from bushel._index.class_names import Labels, check_labels, labels_of_fields, numbered
 from bushel._index.column_names import AUTO, known_column_of
 from bushel._index.scans import scanned_in
-from bushel._pack.feeds import DatasetFeed, Feed, SourceFeed, StreamFeed
-from bushel._pack.field_plan import (
-    ClassNumbers,
-    FieldPlan,
-    names_in_source,
-    names_in_target,
-    plan_fields,
-    plan_numbers,
-    plan_values,
-    target_fields,
-)
-from bushel._pack.own_source import refuse_own_source
-from bushel._pack.pack_options import PackOptions
-from bushel._pack.prepared import Prepared, encoder_for
-from bushel._pack.run_folder import planned_listing
 from bushel._runtime.order import Order, Sequential
 from bushel._runtime.shuffle import make_order
 from bushel._writer.target import known_labels
@@ -50,6 +35,22 @@ from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
 from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath
+
+from .feeds import DatasetFeed, Feed, SourceFeed, StreamFeed
+from .field_plan import (
+    ClassNumbers,
+    FieldPlan,
+    names_in_source,
+    names_in_target,
+    plan_fields,
+    plan_numbers,
+    plan_values,
+    target_fields,
+)
+from .own_source import refuse_own_source
+from .pack_options import PackOptions
+from .prepared import Prepared, encoder_for
+from .run_folder import planned_listing
 
 _ITEMS_IN_PART = 1000  # items of a part, if an engine is given and no number of parts
 _LOOK = 1 << 16  # number of samples whose lengths or shards are looked up at once

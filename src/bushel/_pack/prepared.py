@@ -10,11 +10,6 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._pack.encoder import Encoder
-from bushel._pack.feeds import Feed
-from bushel._pack.field_plan import FieldPlan, Rewriting
-from bushel._pack.pack_options import PackOptions
-from bushel._pack.run_plan import describe
 from bushel._runtime.order import Order
 from bushel._writer.options import WriterOptions
 from bushel.codecs import holds_image
@@ -25,9 +20,16 @@ from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream
 from bushel.spec import Field, Spec, format_spec
 
+from .encoder import Encoder
+from .feeds import Feed
+from .field_plan import FieldPlan, Rewriting
+from .pack_options import PackOptions
+from .run_plan import describe
+
 if TYPE_CHECKING:
-    from bushel._pack.field_steps import FieldSteps
     from bushel.transforms.by_field import Transforms
+
+    from .field_steps import FieldSteps
 
 
 class BatchLimits(Struct, frozen=True):
@@ -188,8 +190,9 @@ def encoder_for(
 
 
 def _steps(transforms: Transforms, fields: Spec) -> dict[str, FieldSteps]:
-    from bushel._pack.field_steps import FieldSteps  # packing without transforms imports none
     from bushel.transforms.by_field import transforms_by_field
+
+    from .field_steps import FieldSteps  # packing without transforms imports none
 
     by_field = transforms_by_field(transforms, format_spec(fields))
     return {name: FieldSteps.of(functions) for name, functions in by_field.items()}

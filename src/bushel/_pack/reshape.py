@@ -18,8 +18,6 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel._dataset.views.stream import StreamDataset
 from bushel._index.sidecar import find_manifest
-from bushel._pack.pack_job import PackResult
-from bushel._pack.packing import convert
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
@@ -27,6 +25,9 @@ from bushel.containers import container_by_suffix
 from bushel.errors import FormatError, UnsupportedError
 from bushel.storage import AnyLocation, AnySource, as_path
 from bushel.storage.names import below
+
+from .pack_job import PackResult
+from .packing import convert
 
 
 @public()

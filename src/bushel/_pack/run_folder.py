@@ -19,7 +19,6 @@ from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.open.folders import run_folder, shard_of_entry
 from bushel._index.sidecar import Manifest, PartOfRun, find_manifest
 from bushel._index.table import Shard
-from bushel._pack.run_plan import RunPlan, decode_plan
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.public import public
 from bushel.containers import container_by_suffix
@@ -34,6 +33,8 @@ from bushel.storage import (
     write_whole,
 )
 from bushel.storage.names import below
+
+from .run_plan import RunPlan, decode_plan
 
 
 def run_of(manifest: Manifest) -> str | None:

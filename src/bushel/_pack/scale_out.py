@@ -14,19 +14,6 @@ from bushel._dataset.open.folders import is_part
 from bushel._dataset.open.locking import lock_run
 from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest
-from bushel._pack.finish import (
-    PartReport,
-    PartTask,
-    WritePart,
-    check_errors,
-    finish_run,
-    publish_errors,
-)
-from bushel._pack.pack_options import Part
-from bushel._pack.part import ErrorLimit
-from bushel._pack.run_folder import RunFolder, Totals
-from bushel._pack.run_plan import RunPlan, refuse_difference
-from bushel._pack.side_files import error_log_path
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.tasks.drive import drive
 from bushel._writer.options import Mode
@@ -36,6 +23,20 @@ from bushel.errors import TooManyErrors, UnsupportedError
 from bushel.storage import is_object, remove, walk_names
 from bushel.storage.lock import Lock
 from bushel.storage.names import below, remove_tree
+
+from .finish import (
+    PartReport,
+    PartTask,
+    WritePart,
+    check_errors,
+    finish_run,
+    publish_errors,
+)
+from .pack_options import Part
+from .part import ErrorLimit
+from .run_folder import RunFolder, Totals
+from .run_plan import RunPlan, refuse_difference
+from .side_files import error_log_path
 
 
 class RunTotals(Struct, frozen=True):

@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 
 from bushel._index.sidecar import FOLDER
-from bushel._pack.encoder import BadItem
 from bushel._runtime.public import public
 from bushel.errors import FormatError, StateError, naming
 from bushel.storage import AnyPath, make_workplace, read_whole, remove, sync_folder, write_whole
 from bushel.storage.names import below
 from bushel.storage.whole import sync_whole
+
+from .encoder import BadItem
 
 
 @public("bushel.runs")

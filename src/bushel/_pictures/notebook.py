@@ -11,14 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._kinds import kind_of
-from bushel._pictures.pixels import array_pixels
-from bushel._pictures.thumbnail import encoded, shrunk
-from bushel._pictures.values import value_pixels
 from bushel.codecs import holds_clip, holds_image, holds_sound
 from bushel.codecs.base import describe
 from bushel.codecs.registry import NUMBERS
 from bushel.errors import BushelError
 from bushel.spec import KEY
+
+from .pixels import array_pixels
+from .thumbnail import encoded, shrunk
+from .values import value_pixels
 
 _SIDE = 128
 _LINE = 120

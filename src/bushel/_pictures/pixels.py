@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._pictures.palette import is_index_mask, mask_pixels
+from .palette import is_index_mask, mask_pixels
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -121,7 +121,7 @@ def _install_in_ipython(formatters: Any) -> None:
             print_other(value, printer, cycle)
 
     def html(value: Any) -> str | None:
-        from bushel._pictures.notebook import batch_html, sample_html
+        from .notebook import batch_html, sample_html
 
         if not _is_shown(value):
             return None

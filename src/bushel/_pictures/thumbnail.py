@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel._kinds import JPEG_START
-from bushel._pictures.pixels import displayable, encode_png
 from bushel.codecs.base import Buffer
 from bushel.codecs.image import ImageReading, decode_image
 from bushel.transforms.fused import decode_into, image_size, plan_decode
 from bushel.transforms.spatial import Crop, Geometry, ScaleTo
+
+from .pixels import displayable, encode_png
 
 _QUALITY = 82
 _SMALL = 64  # pictures with both sides up to this many pixels are stored without loss

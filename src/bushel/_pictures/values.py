@@ -10,12 +10,13 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._kinds import IMAGES, WEAK, kind_of
-from bushel._pictures.pixels import array_pixels, displayable
-from bushel._pictures.thumbnail import Picture, encoded, image_thumbnail, shrunk, thumbnail_pixels
 from bushel.codecs import get_codec, holds_image, holds_sound
 from bushel.codecs.base import Buffer, describe
 from bushel.codecs.image import image_reading
 from bushel.errors import CodecError
+
+from .pixels import array_pixels, displayable
+from .thumbnail import Picture, encoded, image_thumbnail, shrunk, thumbnail_pixels
 
 _FRAMES = 3_000_000  # number of frames of a sound that are drawn at most: a minute at 48 kHz
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
-from bushel._recognise.layout import MANY, MIXED, SEVERAL, codec_of_files, media_of
+from .layout import MANY, MIXED, SEVERAL, codec_of_files, media_of
 
 
 def labelled_media(counts: Mapping[str, int], samples: int) -> set[str]:

@@ -13,9 +13,10 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from bushel._recognise.splits import ROLES, role_of, split_in, splits_in
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.errors import FormatError
+
+from .splits import ROLES, role_of, split_in, splits_in
 
 T = TypeVar("T")
 OUTSIDE = "outside class folders"

@@ -15,9 +15,10 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from bushel import kernels
-from bushel._runtime.arrays import F64, I64, U32, Array
-from bushel._runtime.permutation import LIMIT, Permutation, derive, fold_hash
-from bushel._runtime.public import public
+
+from .arrays import F64, I64, U32, Array
+from .permutation import LIMIT, Permutation, derive, fold_hash
+from .public import public
 
 ORDER_VERSION = 1
 

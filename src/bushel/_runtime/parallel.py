@@ -14,8 +14,8 @@ from math import inf
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from bushel._runtime.public import public
-from bushel._runtime.threads import Result, SpareThreads, Threads
+from .public import public
+from .threads import Result, SpareThreads, Threads
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import Struct
 
 from bushel import kernels
-from bushel._runtime.arrays import I64, U32, U64
+
+from .arrays import I64, U32, U64
 
 LIMIT = 1 << 48
 """The largest number of samples in an order."""

@@ -12,8 +12,8 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from msgspec import Struct
 
-from bushel._runtime.amounts import count, size
-from bushel._runtime.public import public
+from .amounts import count, size
+from .public import public
 
 P = ParamSpec("P")
 R = TypeVar("R")

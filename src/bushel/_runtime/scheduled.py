@@ -18,8 +18,9 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from bushel import kernels
-from bushel._runtime.arrays import I64, U32
-from bushel._runtime.order import (
+
+from .arrays import I64, U32
+from .order import (
     ORDER_VERSION,
     PART,
     Blocks,
@@ -29,7 +30,7 @@ from bushel._runtime.order import (
     check_order,
     check_positions,
 )
-from bushel._runtime.permutation import LIMIT, derive
+from .permutation import LIMIT, derive
 
 ONE = 1 << 52
 """A draw, in the units of shares."""

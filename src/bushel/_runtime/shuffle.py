@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol, TypeVar
 
-from bushel._runtime.order import Blocks, Exact, Mixed, Order, Sequential
+from .order import Blocks, Exact, Mixed, Order, Sequential
 
 Shuffle = bool | Literal["exact", "blocks"] | Sequential | Exact | Blocks | None
 """The values of `shuffle=`, which mean the same in `Loader`, `pack` and `split`:

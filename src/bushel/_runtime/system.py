@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bushel._runtime.arrays import U8
+from .arrays import U8
 
 _HUGE_PAGE = 1 << 21
 _LARGE = 1 << 22  # smaller memory comes from the C library, which does not return it to the system

@@ -17,7 +17,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from bushel._runtime.public import public
+from .public import public
 
 U = TypeVar("U")
 

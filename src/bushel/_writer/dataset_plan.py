@@ -12,16 +12,17 @@ from bushel._index.class_names import Labels, numbered, with_numbers
 from bushel._index.column_scan import ColumnRequest
 from bushel._index.contents import Contents
 from bushel._index.table import Shard
-from bushel._writer.keys import KeyCheck, checked_key
-from bushel._writer.options import ShardLimits, WriterOptions
-from bushel._writer.sample_values import SampleEncoder, UsualFields
-from bushel._writer.shard_writer import ShardInProgress, ShardPlan
-from bushel._writer.target import Target, check_same_fields, names_to_write
 from bushel.containers.base import Layout, Stored, WriteOptions
 from bushel.errors import CodecError, SpecError
 from bushel.kernels import KeySet
 from bushel.spec import KEY, Spec, format_spec
 from bushel.storage import AnyPath
+
+from .keys import KeyCheck, checked_key
+from .options import ShardLimits, WriterOptions
+from .sample_values import SampleEncoder, UsualFields
+from .shard_writer import ShardInProgress, ShardPlan
+from .target import Target, check_same_fields, names_to_write
 
 
 class DatasetPlan:

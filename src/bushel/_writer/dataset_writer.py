@@ -8,17 +8,18 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from bushel._index.sidecar import PartOfRun
-from bushel._writer.dataset_plan import DatasetPlan
-from bushel._writer.options import WriterOptions
-from bushel._writer.overwrite import lock_for_writing
-from bushel._writer.shard_writer import ShardInProgress
-from bushel._writer.target import Target, choose_container
-from bushel._writer.written_shards import WrittenShards
 from bushel.codecs import get_codec
 from bushel.errors import CodecError, is_out_of_room, noted_in
 from bushel.spec import KEY, parse_spec
 from bushel.storage import absolute, as_path
 from bushel.storage.lock import Lock
+
+from .dataset_plan import DatasetPlan
+from .options import WriterOptions
+from .overwrite import lock_for_writing
+from .shard_writer import ShardInProgress
+from .target import Target, choose_container
+from .written_shards import WrittenShards
 
 _DEFAULTS = WriterOptions()
 _FREE_SPACE = "free some disk space, and continue with mode='resume': complete shards are kept"

@@ -16,14 +16,15 @@ from bushel._dataset.open.locking import lock_of, lock_target
 from bushel._dataset.open.removal_lists import keep_beside, own_list
 from bushel._index.removal_list import RemovalList, encode_removal_list
 from bushel._index.sidecar import FOLDER
-from bushel._writer.options import WriterOptions
-from bushel._writer.target import Target
 from bushel.containers import container_by_suffix, get_writable, writable_containers
 from bushel.errors import FormatError, StateError
 from bushel.storage import AnyPath, below, make_folder, write_whole
 from bushel.storage.lock import Lock
 from bushel.storage.names import COMMIT_LIST
 from bushel.storage.publish import Publication, recover
+
+from .options import WriterOptions
+from .target import Target
 
 
 def lock_for_writing(path: AnyPath, options: WriterOptions) -> Lock:

@@ -19,10 +19,11 @@ from bushel._index.removal_list import NameLookup, Names, RemovalList
 from bushel._index.table import Shard
 from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_warning
-from bushel._writer.overwrite import Overwrite
 from bushel.containers.base import ReadOptions
 from bushel.errors import BushelError
 from bushel.storage import AnyPath
+
+from .overwrite import Overwrite
 
 
 def keep_removed(

@@ -19,9 +19,6 @@ from bushel._index.contents import Contents
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
-from bushel._writer.options import ShardLimits
-from bushel._writer.publishing import FinishedShard, sidecar_name
-from bushel._writer.recorder import Recorder
 from bushel.codecs.extensions import storing_codec
 from bushel.containers.base import ColumnLimits, Container, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import StoredColumn
@@ -29,6 +26,10 @@ from bushel.kernels import KeySet, SampleBuffer
 from bushel.spec import KEY
 from bushel.storage import Staging, open_file
 from bushel.storage.names import below
+
+from .options import ShardLimits
+from .publishing import FinishedShard, sidecar_name
+from .recorder import Recorder
 
 _FOREVER = 1e6  # seconds
 _LARGE = 1 << 15  # bytes of a sample above which `SampleBuffer` does not take it

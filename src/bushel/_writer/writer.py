@@ -10,14 +10,15 @@ from typing import Any
 
 from bushel._index.column_names import names_of
 from bushel._runtime.public import names_near, public
-from bushel._writer.dataset_writer import CurrentShard, DatasetWriter
-from bushel._writer.keys import NumberedKeys, key_column
-from bushel._writer.options import Mode, WriterOptions
-from bushel._writer.sample_values import StoredBatch, encode_columns, length_of, list_of_keys
-from bushel._writer.shard_writer import ShardInProgress
 from bushel.codecs.columns import without_arrow
 from bushel.containers.stored_column import StoredColumn
 from bushel.spec import KEY
+
+from .dataset_writer import CurrentShard, DatasetWriter
+from .keys import NumberedKeys, key_column
+from .options import Mode, WriterOptions
+from .sample_values import StoredBatch, encode_columns, length_of, list_of_keys
+from .shard_writer import ShardInProgress
 
 _log = logging.getLogger("bushel")
 

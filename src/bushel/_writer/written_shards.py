@@ -17,11 +17,6 @@ from bushel._index.removal_list import RemovalList
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import FOLDER, Manifest, PartOfRun, find_manifest
 from bushel._index.table import Shard, may_lack_samples
-from bushel._writer.options import Mode, WriterOptions
-from bushel._writer.overwrite import Overwrite
-from bushel._writer.publishing import FinishedShard, Uploads, upload_again
-from bushel._writer.sample_values import UsualFields
-from bushel._writer.target import Target, check_alone, write_file_of_names
 from bushel.containers.base import Layout
 from bushel.errors import UnsupportedError
 from bushel.storage import (
@@ -35,6 +30,12 @@ from bushel.storage import (
 )
 from bushel.storage.lock import Lock
 from bushel.storage.names import try_remove_tree
+
+from .options import Mode, WriterOptions
+from .overwrite import Overwrite
+from .publishing import FinishedShard, Uploads, upload_again
+from .sample_values import UsualFields
+from .target import Target, check_alone, write_file_of_names
 
 
 class Marker:
@@ -290,7 +291,7 @@ class WrittenShards:
         final = [replace(opened.shard, root=root) for opened in self.shards]
         if not may_lack_samples(final):
             return {}
-        from bushel._writer.removed_again import keep_removed
+        from .removed_again import keep_removed
 
         before = self._marker.before or 0
         return keep_removed(self._final_path, final, self.shards, before, self.replaced)

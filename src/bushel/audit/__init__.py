@@ -11,7 +11,7 @@ It needs nothing of Bushel's datasets: a `torch.utils.data.DataLoader`, Grain, M
 Energon, `datasets` and a generator of one's own are recorded alike.
 """
 
-from bushel.audit.examining import Finding, Report, examine
-from bushel.audit.recording import record
+from .examining import Finding, Report, examine
+from .recording import record
 
 __all__ = ["Finding", "Report", "examine", "record"]

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bushel.audit.identify import digest
-from bushel.audit.recordings import U64, Stretch, load_run
+from .identify import digest
+from .recordings import U64, Stretch, load_run
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from bushel.audit.identify import Key, digests
 from bushel.loader.base import detect_rank
 from bushel.storage.names import inside
+
+from .identify import Key, digests
 
 Batch = TypeVar("Batch")
 

@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bushel.audit.recording import COUNT, END, HEADER, MAGIC, SUFFIX
 from bushel.errors import FormatError
+
+from .recording import COUNT, END, HEADER, MAGIC, SUFFIX
 
 U64 = npt.NDArray[np.uint64]
 

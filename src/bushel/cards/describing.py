@@ -8,10 +8,11 @@ from typing import Any
 
 from bushel._dataset.open.source_paths import expand_paths
 from bushel._runtime.public import public
-from bushel.cards.facts import About, facts_of, open_splits
-from bushel.cards.front_matter import front_matter
-from bushel.cards.markdown import body
 from bushel.storage import AnyLocation, AnySource, as_path, write_whole
+
+from .facts import About, facts_of, open_splits
+from .front_matter import front_matter
+from .markdown import body
 
 
 @public()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bushel.cards.facts import About, Facts
+from .facts import About, Facts
 
 _READ_BY_THE_HUB = ("tar", "parquet", "jsonl", "csv", "arrow", "zip")
 """Containers whose files the Hub reads. The front matter lists no files of others."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from bushel._runtime.amounts import count, size
 from bushel._runtime.public import command
-from bushel.cards.facts import About, Counted, Facts
+
+from .facts import About, Counted, Facts
 
 _CLASSES = 100  # classes that are listed; the others are counted
 _ESCAPED = str.maketrans(

@@ -21,7 +21,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _collect_later()
     try:
-        from bushel.cli.app import app
+        from .app import app
 
         app(prog_name="bushel")
     except KeyboardInterrupt:  # before a command runs

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from bushel import __version__
-from bushel.cli.command import command_from, complete_files
-from bushel.cli.messages import WRONG_USE, guarded, say_json, stopped
+
+from .command import command_from, complete_files
+from .messages import WRONG_USE, guarded, say_json, stopped
 
 _BY_MODULE = {
     "gulpio2.commands": {

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import click
 
-from bushel.cli.command import Argument, Option
-from bushel.cli.options import Json
+from .command import Argument, Option
+from .options import Json
 
 
 def command(
@@ -36,7 +36,8 @@ def command(
     """
     import bushel
     from bushel.audit import examine
-    from bushel.cli.output import print_json, print_text
+
+    from .output import print_json, print_text
 
     if of is None:
         report = examine(run, against=against, samples=samples)

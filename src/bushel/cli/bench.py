@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from bushel.cli.command import Option
-from bushel.cli.options import Allow, DatasetOptions, Json, Path, Workers
+from .command import Option
+from .options import Allow, DatasetOptions, Json, Path, Workers
 
 if TYPE_CHECKING:
     from bushel import Loader, StreamLoader
@@ -51,7 +51,8 @@ def command(
     """
     import bushel
     from bushel._dataset.open.open import open_any
-    from bushel.cli.output import print_json, print_text
+
+    from .output import print_json, print_text
 
     dataset = open_any(
         chosen.files(path),

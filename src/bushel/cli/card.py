@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from bushel.cli.command import Option
-from bushel.cli.options import IndexPlace, OnePath, Quiet
+from .command import Option
+from .options import IndexPlace, OnePath, Quiet
 
 
 class AboutOptions(Struct, frozen=True):
@@ -59,7 +59,8 @@ def command(
       bushel card train/ --license-column meta.license --source-column meta.url
     """
     import bushel
-    from bushel.cli.output import print_text
+
+    from .output import print_text
 
     text = bushel.card(path, output, **about.arguments(), index="auto" if index is None else index)
     if output is None:

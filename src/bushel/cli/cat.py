@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from bushel.cli.command import Option
-from bushel.cli.options import Allow, DatasetOptions, Path, Pickle
+from .command import Option
+from .options import Allow, DatasetOptions, Path, Pickle
 
 
 def command(
@@ -30,8 +30,9 @@ def command(
       bushel cat train/ --fields label | jq .label | sort | uniq -c
     """
     from bushel._dataset.open.open import open_any
-    from bushel.cli.describe import lines
-    from bushel.cli.output import print_json
+
+    from .describe import lines
+    from .output import print_json
 
     files = chosen.files(path)
     try:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import click
 
-from bushel.cli.command import Argument
+from .command import Argument
 
 
 def command(shell: Annotated[Literal["bash", "zsh", "fish"], Argument("The shell.")]) -> None:
@@ -19,7 +19,7 @@ def command(shell: Annotated[Literal["bash", "zsh", "fish"], Argument("The shell
     """
     from click.shell_completion import get_completion_class
 
-    from bushel.cli.output import print_text
+    from .output import print_text
 
     kind = get_completion_class(shell)
     if kind is None:

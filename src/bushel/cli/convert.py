@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from bushel.cli.command import Option
-from bushel.cli.options import (
+from .command import Option
+from .options import (
     ModeOptions,
     OutputOptions,
     Path,
@@ -18,8 +18,8 @@ from bushel.cli.options import (
     View,
     pairs,
 )
-from bushel.cli.packoptions import functions
-from bushel.cli.runs import RunOptions, tell_of_run
+from .packoptions import functions
+from .runs import RunOptions, tell_of_run
 
 
 class ChangeOptions(Struct, frozen=True):
@@ -86,7 +86,8 @@ def command(
     run.parts.check()
     import bushel
     from bushel._dataset.open.open import open_any
-    from bushel.cli.output import resumable
+
+    from .output import resumable
 
     opened = open_any(
         chosen.files(source, ask=True), verify=True, **asdict(trust), view=changes.view

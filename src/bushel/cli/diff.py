@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from bushel.cli.command import Argument, Option
-from bushel.cli.options import OutputOptions
+from .command import Argument, Option
+from .options import OutputOptions
 
 if TYPE_CHECKING:
     from bushel import Dataset
@@ -43,7 +43,8 @@ def command(
       bushel diff before/ after/ --all --json
     """
     import bushel
-    from bushel.cli.output import count, print_json, print_text
+
+    from .output import count, print_json, print_text
 
     with bushel.open(left) as before, bushel.open(right) as after:
         differences = bushel.diff(before, after, values=values, progress=not shown.quiet)
@@ -108,7 +109,7 @@ def _rows(
 
 
 def _print_rows(rows: Iterable[tuple[str, int, list[str]]], found: Diff) -> None:
-    from bushel.cli.output import count, print_text
+    from .output import count, print_text
 
     for what, number, keys in rows:
         more = ", …" if number > len(keys) else ""

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec.structs import asdict
 
-from bushel.cli.command import Argument, Option
-from bushel.cli.options import OutputOptions
+from .command import Argument, Option
+from .options import OutputOptions
 
 
 def command(
@@ -29,9 +29,10 @@ def command(
     """
     from bushel._pack.finish import finish_run
     from bushel._pack.run_folder import find_run
-    from bushel.cli.output import count, size
-    from bushel.cli.packoptions import allowed_errors
     from bushel.loader.values.bad_samples import error_limit
+
+    from .output import count, size
+    from .packoptions import allowed_errors
 
     run, plan = find_run(target)
     allowed = error_limit(allowed_errors(max_errors), plan.samples)

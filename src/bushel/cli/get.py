@@ -8,8 +8,8 @@ from typing import Annotated
 
 import click
 
-from bushel.cli.command import Argument, Option
-from bushel.cli.options import DatasetOptions, OnePath, Pickle
+from .command import Argument, Option
+from .options import DatasetOptions, OnePath, Pickle
 
 
 def command(
@@ -38,9 +38,10 @@ def command(
       bushel get train/ 0
     """
     import bushel
-    from bushel.cli.describe import find_sample, is_readable, lines, stored_value
-    from bushel.cli.output import harmless, print_bytes, print_json
     from bushel.errors import naming
+
+    from .describe import find_sample, is_readable, lines, stored_value
+    from .output import harmless, print_bytes, print_json
 
     dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
     at = find_sample(dataset, sample, by_position=position)

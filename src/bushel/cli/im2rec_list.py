@@ -7,8 +7,8 @@ from typing import Annotated
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from bushel.cli.command import Argument, Option
-from bushel.cli.options import OutputOptions
+from .command import Argument, Option
+from .options import OutputOptions
 
 
 class DivideOptions(Struct, frozen=True):
@@ -57,7 +57,6 @@ def command(
     Example:
       bushel im2rec-list lists/train photos/ --recursive --train-ratio 0.9
     """
-    from bushel.cli.output import count, say
     from bushel.compat.mxnet.lists import (
         IM2REC_SUFFIXES,
         ListPlan,
@@ -67,6 +66,8 @@ def command(
         number_as_pack,
         write_lists,
     )
+
+    from .output import count, say
 
     plan = ListPlan(**asdict(dividing))
     images = find_images(root, suffixes=exts or IM2REC_SUFFIXES, recursive=recursive)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from bushel.cli.command import Option
-from bushel.cli.options import DatasetOptions, OutputOptions, Path, Pickle, ShardRunOptions, pairs
+from .command import Option
+from .options import DatasetOptions, OutputOptions, Path, Pickle, ShardRunOptions, pairs
 
 if TYPE_CHECKING:
     from bushel.datasets import Info
@@ -130,7 +130,7 @@ def command(
 
 
 def _lines(path: str, info: Info, read: int, seconds: float) -> Iterator[str]:
-    from bushel.cli.output import count, size
+    from .output import count, size
 
     what = "with" if info.checksums else "without"
     yield (

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bushel.cli.command import Option
-from bushel.cli.options import DatasetOptions, Json, Path, Pickle
+from .command import Option
+from .options import DatasetOptions, Json, Path, Pickle
 
 if TYPE_CHECKING:
     from bushel import Dataset
@@ -38,7 +38,8 @@ def command(
     import bushel
     from bushel._dataset.read.field_summary import summarise
     from bushel._dataset.views.info import unlisted_shards
-    from bushel.cli.output import print_json, print_text
+
+    from .output import print_json, print_text
 
     dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
     fields = summarise(dataset.shards, dataset.spec)
@@ -75,7 +76,7 @@ def _facts_for_programs(dataset: Dataset) -> dict[str, Any]:
 
 def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each line about the whole dataset."""
-    from bushel.cli.output import count, size
+    from .output import count, size
 
     info = dataset.info
     keys = ", ".join(map(repr, dataset.keys[:3])) + (", …" if len(dataset) > 3 else "")
@@ -119,7 +120,7 @@ def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _table_of_fields(fields: Sequence[FieldSummary]) -> list[str]:
-    from bushel.cli.output import columns
+    from .output import columns
 
     header = ("field", "type", "stored as", "samples", "values", "mean", "min", "max", "bytes")
     rows = []
@@ -137,7 +138,7 @@ def _table_of_fields(fields: Sequence[FieldSummary]) -> list[str]:
 
 
 def _table_of_columns(summaries: Sequence[ColumnSummary]) -> list[str]:
-    from bushel.cli.output import columns
+    from .output import columns
 
     table = [_COLUMN_HEADER, *map(_row, summaries)]
     wide = max(len(row[-1]) for row in table)

@@ -8,8 +8,8 @@ import click
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from bushel.cli.command import Argument, Option, Several
-from bushel.cli.options import OutputOptions, new_containers, pairs
+from .command import Argument, Option, Several
+from .options import OutputOptions, new_containers, pairs
 
 if TYPE_CHECKING:
     from bushel import Dataset
@@ -86,7 +86,8 @@ def command(
     result.check(how)
     import bushel
     from bushel._dataset.views.join import samples_in
-    from bushel.cli.output import print_json, print_text, say
+
+    from .output import print_json, print_text, say
 
     field, equals, partner_field = on.partition("=")
     others = list(others) if isinstance(others, Several) else [cast("str", others)]
@@ -118,7 +119,7 @@ def command(
 
 
 def _tell(first: str, others: list[str], joined: Dataset) -> None:
-    from bushel.cli.output import count, print_text
+    from .output import count, print_text
 
     print_text(f"{count(len(joined), 'sample')} with {', '.join(joined.spec)}")
     for path, join in zip(others, joined.info.joins, strict=True):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from bushel.cli.command import Option
-from bushel.cli.options import DatasetOptions, Json, Path, TrustOptions
+from .command import Option
+from .options import DatasetOptions, Json, Path, TrustOptions
 
 if TYPE_CHECKING:
     from bushel._dataset.views.dataset import Dataset
@@ -60,8 +60,9 @@ def command(
     """
     from bushel._dataset.open.open import open_any
     from bushel._dataset.views.dataset import Dataset
-    from bushel.cli.describe import listing
-    from bushel.cli.output import print_csv, print_json, print_text
+
+    from .describe import listing
+    from .output import print_csv, print_json, print_text
 
     dataset = open_any(
         chosen.files(path), container=chosen.container, **asdict(trust), on_damage="warn"

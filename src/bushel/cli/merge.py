@@ -7,8 +7,8 @@ from typing import Annotated
 
 from msgspec import structs
 
-from bushel.cli.command import Argument, Option
-from bushel.cli.options import ModeOptions, OutputOptions, SameKind, SizeOptions, Target
+from .command import Argument, Option
+from .options import ModeOptions, OutputOptions, SameKind, SizeOptions, Target
 
 
 def command(
@@ -28,7 +28,8 @@ def command(
     """
     mode = modes.mode()
     from bushel._pack import merge
-    from bushel.cli.output import count, resumable
+
+    from .output import count, resumable
 
     with resumable(target):
         options = {"mode": mode, "keys": None if keys else False, **structs.asdict(sizes)}

@@ -13,8 +13,6 @@ from typing import Any
 
 import click
 
-from bushel.cli.command import DEBUG, QUIET
-from bushel.cli.output import STDOUT, print_json
 from bushel.errors import (
     BushelError,
     CodecError,
@@ -25,6 +23,9 @@ from bushel.errors import (
     UntrustedWarning,
     naming,
 )
+
+from .command import DEBUG, QUIET
+from .output import STDOUT, print_json
 
 _ARGUMENT = re.compile(
     r"(?<![^\s(])(?P<name>mode|kind|container|engine|parts?|resize|images|to|(?<!, )split)="

@@ -11,7 +11,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from bushel._writer.options import Mode
 
-from bushel.cli.command import Argument, Option
+from .command import Argument, Option
 
 
 def _containers() -> Iterable[str]:
@@ -193,7 +193,7 @@ class OutputOptions(Struct, frozen=True):
 
     def show(self, facts: Any, *lines: str) -> None:
         """Print a result: its facts as JSON, or as lines of text, or nothing."""
-        from bushel.cli.output import print_json, print_text
+        from .output import print_json, print_text
 
         if self.as_json:
             print_json(facts)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel.cli.command import Argument, Option
-from bushel.cli.options import ModeOptions, OutputOptions, Target, pairs
-from bushel.cli.packoptions import (
+from .command import Argument, Option
+from .options import ModeOptions, OutputOptions, Target, pairs
+from .packoptions import (
     ImageOptions,
     SourceOptions,
     VideoOptions,
@@ -17,7 +17,7 @@ from bushel.cli.packoptions import (
     given_options,
     image_types,
 )
-from bushel.cli.runs import RunOptions, tell_of_run
+from .runs import RunOptions, tell_of_run
 
 if TYPE_CHECKING:
     pass
@@ -74,8 +74,9 @@ def command(
     from bushel._dataset.open.open import files_asked
     from bushel._pack import pack
     from bushel._pack.run_folder import planned_listing
-    from bushel.cli.output import resumable
     from bushel.sources.opening import KINDS, kind_of, open_source
+
+    from .output import resumable
 
     options = reading.arguments()
     files = files_asked(source, reading.split)

@@ -12,8 +12,8 @@ import click
 from msgspec import Struct
 from msgspec.structs import fields
 
-from bushel.cli.command import Option
-from bushel.cli.options import pairs
+from .command import Option
+from .options import pairs
 
 if TYPE_CHECKING:
     from bushel.sources import Clip, Frames, Source, Stream

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from bushel.cli.command import Argument, Option
-from bushel.cli.options import Json, OutputOptions
+from .command import Argument, Option
+from .options import Json, OutputOptions
 
 
 def command(
@@ -28,7 +28,8 @@ def command(
     """
     from bushel._pack.run_folder import find_run
     from bushel._runtime.tasks.engine import format_numbers
-    from bushel.cli.output import count, print_text
+
+    from .output import count, print_text
 
     run, plan = find_run(target)
     written, result = run.written(plan), run.load_result()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 from msgspec import Struct
 
-from bushel.cli.command import Option
-from bushel.cli.options import IndexPlace, OnePath, OutputOptions
+from .command import Option
+from .options import IndexPlace, OnePath, OutputOptions
 
 if TYPE_CHECKING:
     from bushel.integrity.erasing import Erasure
@@ -90,7 +90,8 @@ def command(
     _check_choice(chosen, call, erase=erase)
     removes = chosen in (["--keys"], ["--where"], ["--position"])
     import bushel
-    from bushel.cli.output import count, print_json, print_text
+
+    from .output import count, print_json, print_text
 
     place: Any = "auto" if index is None else index
     if calls.listed:
@@ -156,7 +157,7 @@ def _removed(
 
 
 def _said(erased: Erasure) -> list[str]:
-    from bushel.cli.output import count, size
+    from .output import count, size
 
     said = [
         f"{count(erased.samples, 'sample')} erased: {count(erased.shards, 'shard')} written again"

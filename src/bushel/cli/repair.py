@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import click
 from msgspec import Struct, structs
 
-from bushel.cli.command import Option
-from bushel.cli.options import (
+from .command import Option
+from .options import (
     IndexPlace,
     Kind,
     MaxProblems,
@@ -78,7 +78,8 @@ def command(
       bushel repair s3://bucket/train/ s3://bucket/fixed/ --engine ray
     """
     import bushel
-    from bushel.cli.output import print_json, print_text, resumable
+
+    from .output import print_json, print_text, resumable
 
     with resumable(target):
         result = bushel.repair(
@@ -102,7 +103,7 @@ def command(
 
 
 def _tell(target: str, done: RepairResult) -> None:
-    from bushel.cli.output import count, print_text
+    from .output import count, print_text
 
     more = ""
     if done.more:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 from msgspec import Struct
 
-from bushel.cli.command import Option
-from bushel.cli.options import (
+from .command import Option
+from .options import (
     NewKind,
     OutputOptions,
     Parts,
@@ -18,7 +18,7 @@ from bushel.cli.options import (
     Workers,
     engines,
 )
-from bushel.cli.packoptions import allowed_errors
+from .packoptions import allowed_errors
 
 if TYPE_CHECKING:
     from bushel._pack import PackResult
@@ -186,7 +186,8 @@ class PartOptions(Struct, frozen=True):
         """Print the missing parts of a run whose plan was written, or submit them to Slurm."""
         from bushel._pack.run_folder import find_run
         from bushel._runtime.tasks.engine import format_numbers
-        from bushel.cli.output import print_text
+
+        from .output import print_text
 
         run, plan = find_run(target)
         missing = run.missing(plan)
@@ -213,7 +214,7 @@ class RunOptions(Struct, frozen=True):
         Raises:
             BadParameter: As for `WriteOptions.arguments`; or the kind of progress is unknown.
         """
-        from bushel.cli.output import progress_of
+        from .output import progress_of
 
         progress = progress_of(self.writing.progress, quiet=shown.quiet or shown.as_json)
         return {**self.writing.arguments(), **self.parts.arguments(), "progress": progress}
@@ -223,7 +224,7 @@ def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: Output
     """Print the result of a run: its plan, if nothing else was written; else a summary, as text or JSON."""
     from dataclasses import asdict
 
-    from bushel.cli.output import count, print_json, print_text, say, size
+    from .output import count, print_json, print_text, say, size
 
     if parts.only_planned:
         parts.tell_of_plan(target)

@@ -8,8 +8,8 @@ from typing import Annotated
 import click
 from msgspec import Struct, structs
 
-from bushel.cli.command import Argument, Option
-from bushel.cli.options import (
+from .command import Argument, Option
+from .options import (
     ModeOptions,
     OnePath,
     OutputOptions,
@@ -66,7 +66,8 @@ def command(
     """
     mode = modes.mode()
     from bushel._pack import split
-    from bushel.cli.output import count, resumable
+
+    from .output import count, resumable
 
     parts = _parse_shares(shares)
     with resumable(target):

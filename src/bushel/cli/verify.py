@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import click
 from msgspec import Struct, structs
 
-from bushel.cli.command import Option
-from bushel.cli.options import (
+from .command import Option
+from .options import (
     DatasetOptions,
     IndexPlace,
     MaxProblems,
@@ -60,8 +60,9 @@ def command(
       bushel verify train/ --decode
     """
     import bushel
-    from bushel.cli.messages import with_options
-    from bushel.cli.output import print_json, print_text
+
+    from .messages import with_options
+    from .output import print_json, print_text
 
     result = bushel.verify(
         chosen.files(path),
@@ -92,7 +93,7 @@ def command(
 
 
 def _summary(found: VerifyResult) -> str:
-    from bushel.cli.output import count, size
+    from .output import count, size
 
     unlisted = f" ({found.more:,} of them not listed)" if found.more else ""
     return (

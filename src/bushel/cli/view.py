@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct
 
-from bushel.cli.command import Argument, Option
-from bushel.cli.options import Kind, Pickle, View, pairs
+from .command import Argument, Option
+from .options import Kind, Pickle, View, pairs
 
 if TYPE_CHECKING:
     from bushel.viewer.shelf import Shelf
@@ -142,9 +142,10 @@ def command(
       bushel view train/ --port 8600 --token-file ~/.bushel-token
       bushel view 's3://bucket/train-{000..146}.tar' --port 8600 --no-browser
     """
-    from bushel.cli.output import say
     from bushel.viewer.guard import kept_token
     from bushel.viewer.serve import Viewer, make_shelf, require_extra
+
+    from .output import say
 
     require_extra()
     sources = list(paths) if isinstance(paths, list) else [paths]
@@ -171,7 +172,7 @@ def command(
 
 
 def _say_where(shelf: Shelf, url: str, address: AddressOptions) -> None:
-    from bushel.cli.output import print_text, say
+    from .output import print_text, say
 
     for shown in shelf.datasets:
         say(f"{shown.name}: {shown.dataset!r}"[:500])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-from bushel.cli.command import Option
-from bushel.cli.options import Json, OnePath
+from .command import Option
+from .options import Json, OnePath
 
 
 def command(
@@ -26,7 +26,8 @@ def command(
     """
     from bushel._dataset.views.views import delete as delete_view
     from bushel._dataset.views.views import list_views
-    from bushel.cli.output import columns, print_json, print_text
+
+    from .output import columns, print_json, print_text
 
     if delete is not None:
         delete_view(path, delete)

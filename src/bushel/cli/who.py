@@ -11,8 +11,8 @@ from typing import Annotated, Any, NamedTuple
 import click
 from msgspec import Struct
 
-from bushel.cli.command import Option
-from bushel.cli.options import Json, Kind, OutputOptions, Path
+from .command import Option
+from .options import Json, Kind, OutputOptions, Path
 
 
 class OrderOptions(Struct, frozen=True):

@@ -20,7 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.arrays import I64
-from bushel.codecs.base import (
+from bushel.errors import CodecError, SpecError
+
+from .base import (
     MAX_EXPANDED,
     ArrayLayout,
     Buffer,
@@ -34,7 +36,6 @@ from bushel.codecs.base import (
     plain,
     rows_after_header,
 )
-from bushel.errors import CodecError, SpecError
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -63,7 +64,7 @@ def as_array(codec: str, value: Any) -> Array:
 
 
 def _array_of(value: Any) -> npt.NDArray[Any]:
-    from bushel.codecs.exact_lists import exact_array  # which reading does not need
+    from .exact_lists import exact_array  # which reading does not need
 
     return np.asarray(exact_array(value))
 

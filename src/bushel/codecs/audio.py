@@ -21,7 +21,9 @@ import numpy as np
 
 from bushel._kinds import SOUNDS, kind_of
 from bushel._runtime.arrays import F32, I64
-from bushel.codecs.base import (
+from bushel.errors import SpecError, needed_by
+
+from .base import (
     Buffer,
     Codec,
     Factory,
@@ -31,11 +33,10 @@ from bushel.codecs.base import (
     describe,
     found_bytes,
 )
-from bushel.codecs.libsndfile import flac_frames, flac_frames_of
-from bushel.codecs.mp3_parts import Mp3Outline
-from bushel.codecs.video import MAX_DECODED, explained
-from bushel.codecs.wav_parts import WavOutline
-from bushel.errors import SpecError, needed_by
+from .libsndfile import flac_frames, flac_frames_of
+from .mp3_parts import Mp3Outline
+from .video import MAX_DECODED, explained
+from .wav_parts import WavOutline
 
 Sound = F32
 

@@ -15,10 +15,11 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8, Array
-from bushel.codecs.base import choose
-from bushel.codecs.frames import FrameTable
-from bushel.codecs.parts import Part
 from bushel.errors import CodecError
+
+from .base import choose
+from .frames import FrameTable
+from .parts import Part
 
 KEYFRAME, SHOWN = 1, 2
 """Flags of a packet: decoding can start at it; its frame is displayed."""
@@ -101,7 +102,7 @@ class ClipPart(Part, Struct, frozen=True, eq=False):
             SpecError: PyAV is not installed.
             CodecError: There are more decoded bytes than allowed.
         """
-        from bushel.codecs.video import decode_runs, new_frames, pyav
+        from .video import decode_runs, new_frames, pyav
 
         av, config = pyav(codec), clip_config(self.config)
         if config is None or config.codec not in DECODERS:

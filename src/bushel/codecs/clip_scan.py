@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bushel.codecs.base import Buffer
-from bushel.codecs.clip_parts import DECODERS, KEYFRAME, SHOWN, ClipConfig, ClipPackets
-from bushel.codecs.video import open_clip, pyav, read_packets
+from .base import Buffer
+from .clip_parts import DECODERS, KEYFRAME, SHOWN, ClipConfig, ClipPackets
+from .video import open_clip, pyav, read_packets
 
 _HEADER = 64
 """Bytes before a packet's data that belong to it: of WebM's blocks, whose position is the position of their header."""

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.arrays import Array
-from bushel.codecs.arrays import as_array, dtype_named
-from bushel.codecs.base import Buffer, Codec, codec_error, describe
-from bushel.codecs.scalars import FACTORIES as SCALARS
-from bushel.codecs.structured import FACTORIES as STRUCTURED
-from bushel.codecs.times import exact_time, time_dtype
 from bushel.errors import CodecError, SpecError
+
+from .arrays import as_array, dtype_named
+from .base import Buffer, Codec, codec_error, describe
+from .scalars import FACTORIES as SCALARS
+from .structured import FACTORIES as STRUCTURED
+from .times import exact_time, time_dtype
 
 WHOLE = ("int", "uint", "i64", "u64", "cls", "varint")
 REAL = ("float", "f32", "float-text")

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bushel.codecs.base import Codec
-from bushel.codecs.registry import get_codec, is_registered
+from .base import Codec
+from .registry import get_codec, is_registered
 
 _EXTENSIONS: Mapping[str, str] = {
     extension: codec

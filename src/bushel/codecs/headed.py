@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bushel._runtime.arrays import Array
-from bushel.codecs.arrays import array_from, as_array, layout_of, rows_of
-from bushel.codecs.base import (
+from bushel.errors import SpecError
+
+from .arrays import array_from, as_array, layout_of, rows_of
+from .base import (
     ArrayLayout,
     Buffer,
     Codec,
@@ -28,7 +30,6 @@ from bushel.codecs.base import (
     describe,
     found_bytes,
 )
-from bushel.errors import SpecError
 
 _MDS_DTYPES = {
     8: "uint8",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bushel.codecs.base import Buffer
-from bushel.codecs.image import open_image
-from bushel.codecs.video import open_clip, read_packets
 from bushel.errors import MissingPackageError
+
+from .base import Buffer
+from .image import open_image
+from .video import open_clip, read_packets
 
 _ORIENTATION = 0x0112
 _CHANNELS = {"1": 1, "L": 1, "LA": 2, "La": 2, "RGB": 3, "RGBA": 4, "RGBa": 4, "I": 1, "F": 1}
@@ -66,7 +67,7 @@ def clip_header(codec: str, data: Buffer) -> ClipHeader | None:
     Raises:
         SpecError: PyAV is not installed.
     """
-    from bushel.codecs.video import pyav
+    from .video import pyav
 
     pyav(codec)
     try:

@@ -19,10 +19,11 @@ import numpy as np
 from msgspec import Struct, field
 
 from bushel._kinds import JPEG_START, PNG
-from bushel.codecs.arrays import Array
-from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
 from bushel.errors import CodecError, MissingPackageError, SpecError
 from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
+
+from .arrays import Array
+from .base import Buffer, Codec, Factory, codec_error, describe, found_bytes
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -126,7 +127,7 @@ def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
 
 def _decode_png(codec: str, data: Buffer, rows: int | None = None) -> Array | None:
     """Decode a PNG, or as many of its rows from the top; None if Pillow has to do it."""
-    from bushel.codecs.png import decode_png, png_header
+    from .png import decode_png, png_header
 
     if (header := png_header(data)) is None:
         return None
@@ -212,7 +213,7 @@ def open_image(data: Buffer) -> Image.Image:
     """
     from PIL import Image
 
-    from bushel.codecs.newer_images import add_format, newer_format
+    from .newer_images import add_format, newer_format
 
     newer = newer_format(data)
     if newer is not None:
@@ -278,7 +279,7 @@ def _encode(codec: str, target: _Format, value: Any) -> bytes:
             raise codec_error(codec, "pixels of 0 and 255 only", describe(value))
         image = image.convert("1", dither=Image.Dither.NONE)
     if target.newer:
-        from bushel.codecs.newer_images import add_format
+        from .newer_images import add_format
 
         add_format(target.pillow)
     stream = io.BytesIO()

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.arrays import F32, I64
-from bushel.codecs.base import Buffer, choose, codec_error
-from bushel.codecs.video import MAX_DECODED
+
+from .base import Buffer, choose, codec_error
+from .video import MAX_DECODED
 
 _FLAC_BITS = ("PCM_S8", "PCM_16", "PCM_24")
 """Types of the numbers of FLAC that libsndfile decodes."""

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from bushel.codecs.base import Buffer, Factory, codec_error, found_bytes, plain
-from bushel.codecs.structured import FACTORIES as STRUCTURED
 from bushel.errors import CodecError
+
+from .base import Buffer, Factory, codec_error, found_bytes, plain
+from .structured import FACTORIES as STRUCTURED
 
 _NAME = "litdata-json"
 _PLAIN = STRUCTURED["json"]("json", "")

@@ -14,8 +14,10 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import F32, I64
-from bushel.codecs.base import Buffer
-from bushel.codecs.libsndfile import (
+from bushel.kernels import mp3_frames
+
+from .base import Buffer
+from .libsndfile import (
     DecodingError,
     decode_frames,
     has_libsndfile,
@@ -23,9 +25,8 @@ from bushel.codecs.libsndfile import (
     take_frames,
     wanted_frames,
 )
-from bushel.codecs.parts import OutlinedPart
-from bushel.codecs.video import MAX_DECODED
-from bushel.kernels import mp3_frames
+from .parts import OutlinedPart
+from .video import MAX_DECODED
 
 _HEAD = 6  # bytes of the header and its checksum
 _DECODER_DELAY = 529  # samples by which a decoder is late, which encoders do not count (528 and 1)

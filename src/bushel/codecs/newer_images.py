@@ -6,8 +6,9 @@ Each parser is called only for files that begin like its format.
 from __future__ import annotations
 
 from bushel._kinds import JXL_CODESTREAM, kind_of
-from bushel.codecs.base import Buffer
 from bushel.errors import MissingPackageError, needed_by
+
+from .base import Buffer
 
 NEWER_FORMATS = {"AVIF": "avif", "HEIF": "heic", "JXL": "jxl"}
 """Pillow's name of each format, and the codec."""

@@ -18,8 +18,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64, Array
-from bushel.codecs.base import ArrayLayout, Buffer, Ranged, choose
 from bushel.errors import CodecError
+
+from .base import ArrayLayout, Buffer, Ranged, choose
 
 
 class Part:

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from bushel._kinds import PNG
 from bushel._runtime.arrays import U8
-from bushel.codecs.base import Buffer
 from bushel.kernels import colour_png, unfilter_png
+
+from .base import Buffer
 
 try:
     from isal.isal_zlib import IsalError, decompressobj  # the extra `isal`

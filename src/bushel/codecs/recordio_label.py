@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.arrays import Array
-from bushel.codecs.arrays import as_array
-from bushel.codecs.base import (
+
+from .arrays import as_array
+from .base import (
     Buffer,
     Factory,
     NumberLayout,

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
 from bushel._runtime.public import public
-from bushel.codecs.base import (
+from bushel.errors import CodecError, SpecError, UnsupportedError
+
+from .base import (
     ArrayLayout,
     Buffer,
     Codec,
@@ -23,7 +25,6 @@ from bushel.codecs.base import (
     describe,
     found_bytes,
 )
-from bushel.errors import CodecError, SpecError, UnsupportedError
 
 _NAME = r"[a-z0-9_-]+"
 _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
@@ -116,11 +117,11 @@ def get_codec(name: str) -> Codec:
         ).FACTORIES
         return factories[base](name, arguments)
     if base == "as":
-        from bushel.codecs.conversions import converting
+        from .conversions import converting
 
         return converting(name, *map(get_codec, _two_codecs(name, arguments)))
     if base == "transposed":
-        from bushel.codecs.conversions import transposed
+        from .conversions import transposed
 
         axes, inner = _two_codecs(name, arguments)
         return transposed(name, axes, get_codec(inner))
@@ -130,7 +131,7 @@ def get_codec(name: str) -> Codec:
             raise SpecError(
                 f"codec {base!r} wraps another one: write '{base}({example})' or '{base}(bytes)'"
             )
-        from bushel.codecs.wrapped import WRAPPERS
+        from .wrapped import WRAPPERS
 
         return WRAPPERS[base](name, get_codec(arguments))
     if has_plugin(_GROUP, base):

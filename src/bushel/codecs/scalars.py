@@ -17,7 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bushel._runtime.arrays import I64, U8, Array, offsets_of
-from bushel.codecs.base import (
+from bushel.errors import SpecError
+
+from .base import (
     Buffer,
     Codec,
     Factory,
@@ -28,7 +30,6 @@ from bushel.codecs.base import (
     found_bytes,
     plain,
 )
-from bushel.errors import SpecError
 
 Encoded: TypeAlias = tuple[U8, I64]
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.arrays import Array
-from bushel.codecs.arrays import FACTORIES as ARRAYS
-from bushel.codecs.arrays import array_from, as_array, dtype_from
-from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
+
+from .arrays import FACTORIES as ARRAYS
+from .arrays import array_from, as_array, dtype_from
+from .base import Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
 
 _ARRAY_MARK = "_"
 

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.arrays import I64, U8, Array
-from bushel.codecs.base import (
+from bushel.errors import SpecError
+
+from .base import (
     Buffer,
     Codec,
     Factory,
@@ -24,7 +26,6 @@ from bushel.codecs.base import (
     fixed_rows,
     found_bytes,
 )
-from bushel.errors import SpecError
 
 _SCALARS: Mapping[str, type[Any]] = {"M": np.datetime64, "m": np.timedelta64}
 _VALUES: Mapping[str, tuple[type, ...]] = {

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.arrays import I64
-from bushel.codecs.arrays import as_array
-from bushel.codecs.base import Buffer, Factory, codec_error, describe, found_bytes, plain
 from bushel.kernels import decode_varints
+
+from .arrays import as_array
+from .base import Buffer, Factory, codec_error, describe, found_bytes, plain
 
 
 def _encode(value: Any) -> bytes:

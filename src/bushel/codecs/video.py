@@ -16,7 +16,10 @@ from bushel._kinds import kind_of
 from bushel._runtime.arrays import I64, Array
 from bushel._runtime.log import log_warning
 from bushel._runtime.system import room_for
-from bushel.codecs.base import (
+from bushel.errors import CodecError, SpecError, needed_by
+from bushel.kernels import yuv420_to_rgb
+
+from .base import (
     Buffer,
     Codec,
     Factory,
@@ -26,10 +29,8 @@ from bushel.codecs.base import (
     describe,
     found_bytes,
 )
-from bushel.codecs.depth import FORMAT, metres_of_codes
-from bushel.codecs.frames import FrameTable
-from bushel.errors import CodecError, SpecError, needed_by
-from bushel.kernels import yuv420_to_rgb
+from .depth import FORMAT, metres_of_codes
+from .frames import FrameTable
 
 MAX_DECODED = 4 << 30
 """Limit in bytes of the decoded frames of one clip. A larger clip is rejected as a decompression bomb."""

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.arrays import I64
-from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
-from bushel.codecs.clip_parts import DECODERS, SHOWN, ClipPackets, clip_config, new_decoder
-from bushel.codecs.depth import metres_of_codes
-from bushel.codecs.video import Pixels, decode_last, pyav, reason
 from bushel.errors import CodecError, SpecError
+
+from .base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
+from .clip_parts import DECODERS, SHOWN, ClipPackets, clip_config, new_decoder
+from .depth import metres_of_codes
+from .video import Pixels, decode_last, pyav, reason
 
 PACKET = np.dtype([("length", "<u4"), ("flags", "<u4"), ("time", "<i8")])
 """The entry of a packet in the table."""

@@ -14,8 +14,9 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import F32, I32, I64, Array
-from bushel.codecs.base import Buffer
-from bushel.codecs.parts import OutlinedPart, RowForm, row_runs
+
+from .base import Buffer
+from .parts import OutlinedPart, RowForm, row_runs
 
 _HEAD = 4096  # bytes in which the next chunks are looked for
 _MOST_LOOKS = 16

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from bushel.codecs.base import (
+from .base import (
     MAX_EXPANDED,
     Buffer,
     Codec,
     codec_error,
     found_bytes,
 )
-from bushel.codecs.scalars import encode_bytes
+from .scalars import encode_bytes
 
 _STEP = 1 << 20
 

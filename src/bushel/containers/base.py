@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from bushel._index.builders import IndexBuilder
-    from bushel.containers.recovery import Fault, Recovered
-    from bushel.containers.sections import Outline, Section
-    from bushel.containers.stored_column import StoredColumn
     from bushel.storage import File, Staging
+
+    from .recovery import Fault, Recovered
+    from .sections import Outline, Section
+    from .stored_column import StoredColumn
 
 Stored: TypeAlias = "Buffer | Iterable[Buffer]"
 """Stored bytes of a field; for a sequence field, the stored bytes of each element."""

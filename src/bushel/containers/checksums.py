@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U32
-from bushel.containers.base import Report
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile
 from bushel.storage import IN_TABLE, BlockFile, Extents, File, checksums_of
+
+from .base import Report
 
 # bytes between two progress reports, and limit of bytes in memory for files that are not local
 _BATCH = 64 << 20
@@ -135,7 +136,7 @@ def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
 def _row_by_row(columns: Sequence[FieldExtents], reading: _Reading, at_once: int) -> dict[str, U32]:
     """Return the checksums of fields whose samples follow each other. Memory does not grow with their number."""
     # with temporary files, which reading does not need
-    from bushel.containers.growing import GrowingArrays
+    from .growing import GrowingArrays
 
     sums, computed, total = GrowingArrays(), 0, sum(column.rows for column in columns)
     plain = all(column.starts is None for column in columns)

@@ -6,8 +6,12 @@ docs/format-csv.md has the rules.
 from __future__ import annotations
 
 from bushel._index.table import Shard
-from bushel.containers.base import ReadOptions
-from bushel.containers.jsonl import (
+from bushel.errors import FormatError, SpecError
+from bushel.kernels import csv_record
+from bushel.spec import Spec
+
+from .base import ReadOptions
+from .jsonl import (
     COMPRESSED,
     LineContainer,
     LineFile,
@@ -15,11 +19,8 @@ from bushel.containers.jsonl import (
     open_lines,
     scanner_of,
 )
-from bushel.containers.line_values import Kind
-from bushel.containers.recovery import Fault
-from bushel.errors import FormatError, SpecError
-from bushel.kernels import csv_record
-from bushel.spec import Spec
+from .line_values import Kind
+from .recovery import Fault
 
 _MOST_COLUMNS = 10_000
 _LARGEST_HEADER = 4 << 20

@@ -30,8 +30,13 @@ from bushel._recognise.layout import (
 )
 from bushel._recognise.splits import split_in
 from bushel._runtime.log import log_info, log_warning
-from bushel.containers.base import Container, ReadOptions
-from bushel.containers.folder_metadata import (
+from bushel.errors import FormatError
+from bushel.spec import Field
+from bushel.storage import AnyPath, Blocks, absolute, leads_out
+from bushel.storage.names import leads_to_folder
+
+from .base import Container, ReadOptions
+from .folder_metadata import (
     Row,
     is_metadata,
     keys_of_rows,
@@ -40,11 +45,7 @@ from bushel.containers.folder_metadata import (
     tables_above,
     with_columns,
 )
-from bushel.containers.kept_folder import FolderNames, blocks_of, keep_folder, names_below, watched
-from bushel.errors import FormatError
-from bushel.spec import Field
-from bushel.storage import AnyPath, Blocks, absolute, leads_out
-from bushel.storage.names import leads_to_folder
+from .kept_folder import FolderNames, blocks_of, keep_folder, names_below, watched
 
 
 class _Folder(Container):

@@ -15,18 +15,19 @@ from bushel._index.columns import Column
 from bushel._index.line_arrays import Lines
 from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
 from bushel._runtime.system import keep_freed_memory
-from bushel.containers.array_lines import ARRAYS, ArrayLines, holds_lines, start_of_array
-from bushel.containers.base import Container, ReadOptions, Report
-from bushel.containers.growing import GrowingArrays
-from bushel.containers.line_values import LineField
-from bushel.containers.plain_table import file_shards
-from bushel.containers.read_forward import forward_reader
-from bushel.containers.recovery import Fault, Recovered
-from bushel.containers.references import as_texts, with_keys, with_references
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import LineScanner
 from bushel.spec import KEY, parse_spec
 from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
+
+from .array_lines import ARRAYS, ArrayLines, holds_lines, start_of_array
+from .base import Container, ReadOptions, Report
+from .growing import GrowingArrays
+from .line_values import LineField
+from .plain_table import file_shards
+from .read_forward import forward_reader
+from .recovery import Fault, Recovered
+from .references import as_texts, with_keys, with_references
 
 COMPRESSED = (".gz", ".zst")
 """Ends of the names of compressed files, which follow the usual suffix."""

@@ -13,11 +13,12 @@ import numpy as np
 
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64, offsets_of
-from bushel.containers.base import Container, ReadOptions
-from bushel.containers.plain_table import PlainField, table_of
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
 from bushel.storage import AnyPath, File, below, open_file
+
+from .base import Container, ReadOptions
+from .plain_table import PlainField, table_of
 
 _MAGIC = b"MMIDIDX\0\0"
 _HEADER = struct.Struct("<9sQBQQ")

@@ -23,9 +23,10 @@ from bushel import kernels
 from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.public import command
-from bushel.containers.base import Stored
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
+
+from .base import Stored
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bushel._index.table import Shard
-from bushel.containers.base import ReadOptions
-from bushel.containers.recovery import Fault, Recovered
-from bushel.containers.registry import get_container
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
+
+from .base import ReadOptions
+from .recovery import Fault, Recovered
+from .registry import get_container
 
 
 def recover_shard(

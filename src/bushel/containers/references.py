@@ -27,7 +27,7 @@ from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath, Blocks, Extents, as_path, below, is_object, leads_out, read_many
 
 if TYPE_CHECKING:
-    from bushel.containers.base import ReadOptions
+    from .base import ReadOptions
 
 
 _URL = "(url)"

@@ -18,9 +18,10 @@ from msgspec import Struct
 
 from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
 from bushel._runtime.public import public
-from bushel.containers.base import Container
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, below
+
+from .base import Container
 
 _GROUP = "bushel.containers"
 _NAME = r"[a-z][a-z0-9_-]*"

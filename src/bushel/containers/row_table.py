@@ -24,10 +24,11 @@ from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, Bools, joined, offsets_of
 from bushel._runtime.log import log_warning
 from bushel.codecs.times import time_dtype
-from bushel.containers.growing import GrowingArrays
 from bushel.errors import FormatError, needed_by
 from bushel.spec import Field, Spec
 from bushel.storage import Blocks, File
+
+from .growing import GrowingArrays
 
 _JSON_TYPE = "extension<arrow.json"
 _LARGEST = 256 << 20  # limit in bytes of the values of one column that a table keeps

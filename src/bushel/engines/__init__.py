@@ -6,6 +6,7 @@ an engine, see `bushel.engines.Engine`, and test it with `bushel.testing.check_e
 """
 
 from bushel._runtime.tasks.engine import AnyEngine, Engine, Finished, LostWorkerError, Task
-from bushel.engines.named import connect
+
+from .named import connect
 
 __all__ = ["AnyEngine", "Engine", "Finished", "LostWorkerError", "Task", "connect"]

@@ -8,8 +8,9 @@ from typing import Any
 
 from bushel._runtime.tasks.engine import Finished, LostWorkerError, Task
 from bushel._runtime.threads import cpu_count
-from bushel.engines.local import call_pickled
 from bushel.errors import UnsupportedError, needed_by
+
+from .local import call_pickled
 
 with needed_by("engine='dask'", "bushel[dask]"):
     import distributed

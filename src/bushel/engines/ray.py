@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from bushel._runtime.tasks.engine import Finished, LostWorkerError, Task
-from bushel.engines.local import call
 from bushel.errors import needed_by
+
+from .local import call
 
 with needed_by("engine='ray'", "bushel[ray]"):
     import ray

@@ -4,8 +4,8 @@
 of a package.
 """
 
-from bushel.filters.base import MAX_BLOCK, Expander, Filter, FilterError
-from bushel.filters.registry import expand, filter_names, get_filter, register
+from .base import MAX_BLOCK, Expander, Filter, FilterError
+from .registry import expand, filter_names, get_filter, register
 
 __all__ = [
     "MAX_BLOCK",

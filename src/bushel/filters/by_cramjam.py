@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from cramjam import brotli, bzip2, lz4, snappy, zstd
 
-from bushel.filters.base import Expander, Filter
+from .base import Expander, Filter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

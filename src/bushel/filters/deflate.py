@@ -6,7 +6,7 @@ import zlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bushel.filters.base import Filter
+from .base import Filter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

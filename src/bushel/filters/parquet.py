@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bushel._runtime.arrays import I64, U8
-from bushel.filters.base import MAX_BLOCK, Filter
-from bushel.filters.parquet_pages import (
+from bushel.kernels import decode_deltas, join_prefixed
+
+from .base import MAX_BLOCK, Filter
+from .parquet_pages import (
     DICTIONARY,
     Leaf,
     expanded,
@@ -28,7 +30,6 @@ from bushel.filters.parquet_pages import (
     payload_of,
     present,
 )
-from bushel.kernels import decode_deltas, join_prefixed
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from bushel._runtime.arrays import U32, Bools
-from bushel.filters import by_cramjam, deflate
-from bushel.filters.base import MAX_BLOCK, Filter
-from bushel.filters.thrift import Struct, ThriftError, read_struct
 from bushel.kernels import present_values, read_hybrid
+
+from . import by_cramjam, deflate
+from .base import MAX_BLOCK, Filter
+from .thrift import Struct, ThriftError, read_struct
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
 from bushel.errors import SpecError
-from bushel.filters.base import Expander, Filter
+
+from .base import Expander, Filter
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bushel.filters import by_cramjam
-from bushel.filters.base import Filter
+from . import by_cramjam
+from .base import Filter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from bushel._dataset.views.dataset import Dataset
 from bushel.codecs.registry import NUMBERS
-from bushel.integrations.arrow import ArrowStream
 from bushel.spec import parse_spec
+
+from .arrow import ArrowStream
 
 if TYPE_CHECKING:
     import duckdb

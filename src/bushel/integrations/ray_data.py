@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from bushel._dataset.views.dataset import Dataset
 from bushel.errors import needed_by
-from bushel.integrations.arrow import ArrowStream
+
+from .arrow import ArrowStream
 
 with needed_by("bushel.integrations.ray_data", "ray[data]"):
     import pyarrow as pa

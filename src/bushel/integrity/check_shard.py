@@ -20,26 +20,27 @@ from bushel.codecs import get_codec
 from bushel.containers import Container
 from bushel.containers.base import ReadOptions
 from bushel.errors import CodecError, FormatError, MissingPackageError, SpecError
-from bushel.integrity.check_sums import (
-    Damaged,
-    check_changed,
-    check_crcs,
-    within_files,
-)
-from bushel.integrity.compare import (
-    Difference,
-    content_differences,
-    differences,
-    name_differences,
-)
-from bushel.integrity.discover import Place
-from bushel.integrity.problems import Findings, Problem
-from bushel.integrity.shard_tables import recorded_table, table_of_files, with_checked_keys
 from bushel.kernels import ExtentError
 from bushel.spec import KEY
 from bushel.storage import File, open_file
 from bushel.storage.expansion_cache import expansion_cache
 from bushel.storage.files import mapped_once
+
+from .check_sums import (
+    Damaged,
+    check_changed,
+    check_crcs,
+    within_files,
+)
+from .compare import (
+    Difference,
+    content_differences,
+    differences,
+    name_differences,
+)
+from .discover import Place
+from .problems import Findings, Problem
+from .shard_tables import recorded_table, table_of_files, with_checked_keys
 
 _CHUNK = 64  # number of samples that are read at once and then decoded
 

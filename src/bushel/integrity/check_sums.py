@@ -13,9 +13,10 @@ from bushel._index.matching import Comparison, compare_values
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex
 from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError
-from bushel.integrity.compare import same_arrays
-from bushel.integrity.problems import Findings
 from bushel.storage import File
+
+from .compare import same_arrays
+from .problems import Findings
 
 Damaged: TypeAlias = set[tuple[str, int]]
 """Fields and samples of values whose damage was reported."""

@@ -18,9 +18,10 @@ from bushel._index.table import Shard
 from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container
 from bushel.errors import FormatError
-from bushel.integrity.problems import Findings
 from bushel.storage import AnyPath, below
 from bushel.storage.publish import is_half_made
+
+from .problems import Findings
 
 
 @dataclass(frozen=True, slots=True)

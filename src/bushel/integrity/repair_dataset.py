@@ -33,10 +33,11 @@ from bushel.containers import (
 )
 from bushel.engines import connect
 from bushel.errors import FormatError
-from bushel.integrity.discover import Place, discover
-from bushel.integrity.problems import Findings, Problem
-from bushel.integrity.whole_samples import Inspected, InspectPlace
 from bushel.storage import AnyLocation, AnySource, as_path
+
+from .discover import Place, discover
+from .problems import Findings, Problem
+from .whole_samples import Inspected, InspectPlace
 
 
 @public("bushel.integrity")

@@ -14,9 +14,10 @@ from bushel.containers import Container
 from bushel.containers.base import ReadOptions
 from bushel.containers.recover_shard import recover_shard
 from bushel.errors import FormatError, SpecError
-from bushel.integrity.compare import same_arrays
-from bushel.integrity.problems import Findings
 from bushel.spec import Field, Spec
+
+from .compare import same_arrays
+from .problems import Findings
 
 
 def recorded_table(shard: Shard, found: Findings) -> tuple[ShardIndex | None, bool]:

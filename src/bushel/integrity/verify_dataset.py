@@ -31,11 +31,12 @@ from bushel._runtime.threads import cpu_count
 from bushel.containers import container_names
 from bushel.engines import connect
 from bushel.errors import FormatError, SpecError
-from bushel.integrity.check_shard import Checked, Checks, check_shard
-from bushel.integrity.discover import Place, discover
-from bushel.integrity.problems import Findings, VerifyResult
 from bushel.spec import Field, parse_spec
 from bushel.storage import AnyLocation, AnySource, below
+
+from .check_shard import Checked, Checks, check_shard
+from .discover import Place, discover
+from .problems import Findings, VerifyResult
 
 
 class _Stopped(BaseException):

@@ -26,12 +26,13 @@ from bushel.codecs.registry import keeps_bytes
 from bushel.containers.checksums import with_checksums
 from bushel.containers.recover_shard import recover_shard
 from bushel.errors import BushelError, CorruptError, FormatError
-from bushel.integrity.compare import differences
-from bushel.integrity.discover import Place
-from bushel.integrity.problems import Findings, Problem
-from bushel.integrity.shard_tables import recorded_table, spec_of, table_of_files, with_checked_keys
 from bushel.spec import KEY, parse_spec
 from bushel.storage import open_file
+
+from .compare import differences
+from .discover import Place
+from .problems import Findings, Problem
+from .shard_tables import recorded_table, spec_of, table_of_files, with_checked_keys
 
 _CHUNK = 64  # number of samples that are checked in one read
 

@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any, Generic
 from bushel._runtime.arrays import check_count, python_numbers
 from bushel._runtime.threads import Clock, cpu_count
 from bushel.errors import TooManyErrors, UnsupportedError
-from bushel.loader.options import BatchOptions, check_shared
 from bushel.loader.read.batch_arrays import BufferPool
 from bushel.loader.run.pipeline import Finished
 from bushel.loader.run.run import PrefetchWindow
 from bushel.loader.run.stats import LoaderStats
-from bushel.loader.state import Progress
 from bushel.loader.values.bad_samples import BadSample, ErrorReport, error_limit
 from bushel.loader.values.collate import Batch
 from bushel.loader.values.outputs import Output
+
+from .options import BatchOptions, check_shared
+from .state import Progress
 
 
 def loader_html(loader: Any, sizes: str, order: str, consumed: str) -> str:

@@ -12,8 +12,6 @@ from msgspec.structs import replace
 from bushel._runtime.arrays import check_count
 from bushel._runtime.public import public
 from bushel._runtime.threads import Clock
-from bushel.loader.base import Item, LoaderBase
-from bushel.loader.options import LoaderOptions, check_dataset, check_rules, check_whole_batches
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.plan.planning import plan_of
@@ -28,14 +26,17 @@ from bushel.loader.plan.who import (
 )
 from bushel.loader.read.costs import warn_if_costly
 from bushel.loader.read.loadable import Loadable
-from bushel.loader.resume import place_after, restored, resume
 from bushel.loader.run.make_pipeline import pipeline_of
 from bushel.loader.run.pipeline import Finished
 from bushel.loader.run.processes import run_processes
 from bushel.loader.run.run import Iteration, PrefetchWindow
 from bushel.loader.run.runners import run_batches, run_one
-from bushel.loader.state import LoaderState, Progress
 from bushel.loader.values.bad_samples import ErrorReport, write_errors
+
+from .base import Item, LoaderBase
+from .options import LoaderOptions, check_dataset, check_rules, check_whole_batches
+from .resume import place_after, restored, resume
+from .state import LoaderState, Progress
 
 
 @public()
@@ -268,7 +269,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         )
 
     def _repr_html_(self) -> str:
-        from bushel.loader.base import loader_html
+        from .base import loader_html
 
         units = self._plan.at(self.epoch).units
         samples = f"{self._progress.samples:,} of {units.positions:,} {units.unit}"

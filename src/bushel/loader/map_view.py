@@ -11,7 +11,6 @@ from bushel._runtime.order import Sequential
 from bushel._runtime.threads import Clock
 from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms
-from bushel.loader.options import MapOptions, check_dataset, check_fields
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
 from bushel.loader.run.make_pipeline import random_windows
@@ -19,6 +18,8 @@ from bushel.loader.run.pipeline import Pipeline, raise_first
 from bushel.loader.run.processes import SharedCounts
 from bushel.loader.values.bad_samples import Failure
 from bushel.loader.values.collate import Sample
+
+from .options import MapOptions, check_dataset, check_fields
 
 _MOST_EPOCHS = (1 << 63) - 2
 

@@ -19,8 +19,9 @@ from bushel.errors import StateError
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.order.packed import Packed
 from bushel.loader.read.costs import blocks_of_state
-from bushel.loader.state import LoaderState, Progress
 from bushel.loader.values.bad_samples import read_errors
+
+from .state import LoaderState, Progress
 
 
 def loader_before_append(

@@ -19,18 +19,19 @@ from bushel._runtime.permutation import LIMIT, derive
 from bushel._runtime.public import public
 from bushel._runtime.threads import Clock
 from bushel.errors import UnsupportedError
-from bushel.loader.base import Item, LoaderBase
 from bushel.loader.decode.sample_transforms import SampleTransforms
-from bushel.loader.options import StreamOptions, check_rules
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
 from bushel.loader.run.pipeline import Finished, Pipeline
 from bushel.loader.run.run import Iteration, run_inline, run_threads
-from bushel.loader.state import LoaderState, Progress
 from bushel.loader.values.bad_samples import ErrorReport, Failure
 from bushel.loader.values.collate import Sample
 from bushel.loader.values.generator import generator
 from bushel.transforms.values import Call
+
+from .base import Item, LoaderBase
+from .options import StreamOptions, check_rules
+from .state import LoaderState, Progress
 
 if TYPE_CHECKING:
     from bushel._dataset.read.decoding import Room

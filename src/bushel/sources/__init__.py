@@ -4,15 +4,15 @@
 the few methods of a source of your own, and `bushel.testing.check_source` checks one.
 """
 
-from bushel.sources.arrays import Arrays
-from bushel.sources.base import Sample, Source, extend_labels
-from bushel.sources.files import Files, LabelledFolder, walk
-from bushel.sources.foreign import Adapter
-from bushel.sources.lists import ListFile, ListLine, format_line, parse_line
-from bushel.sources.media import VIDEOS, Audio, Clip, Frames, Image, Media, Pick, decode_video
-from bushel.sources.opening import AnyData, open_source
-from bushel.sources.samples import Samples, Stream
-from bushel.sources.tables import Row, Table, parse_json, read_list, read_rows
+from .arrays import Arrays
+from .base import Sample, Source, extend_labels
+from .files import Files, LabelledFolder, walk
+from .foreign import Adapter
+from .lists import ListFile, ListLine, format_line, parse_line
+from .media import VIDEOS, Audio, Clip, Frames, Image, Media, Pick, decode_video
+from .opening import AnyData, open_source
+from .samples import Samples, Stream
+from .tables import Row, Table, parse_json, read_list, read_rows
 
 __all__ = [
     "VIDEOS",

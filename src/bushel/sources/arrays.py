@@ -13,10 +13,11 @@ import numpy.typing as npt
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
 from bushel.codecs.exact_lists import InexactError, exact_array
 from bushel.errors import FormatError, SpecError
-from bushel.sources.base import Sample
-from bushel.sources.samples import fingerprint_of, image_codec
 from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, as_path, read_whole
+
+from .base import Sample
+from .samples import fingerprint_of, image_codec
 
 _WIDEST = 64  # bits of the largest whole numbers that arrays hold
 _ZIP = b"PK"

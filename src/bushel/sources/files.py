@@ -18,11 +18,12 @@ from bushel._runtime.system import room_for
 from bushel.containers.folder import classes_beside, junk_of, layout_report
 from bushel.containers.kept_folder import names_below
 from bushel.containers.stored_column import StoredColumn
-from bushel.sources.base import FileSource, Sample, read_file
-from bushel.sources.media import UNCHANGED, Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, as_path, list_names
 from bushel.storage.names import below, leads_to_folder
+
+from .base import FileSource, Sample, read_file
+from .media import UNCHANGED, Image, Media
 
 _ROOM = 4 << 20  # bytes of a buffer; files of a batch that need more are read into another one
 

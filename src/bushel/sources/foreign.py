@@ -12,9 +12,10 @@ import numpy as np
 
 from bushel._dataset.views.stream import StreamDataset
 from bushel.errors import FormatError, SpecError
-from bushel.sources.base import Sample
-from bushel.sources.samples import Samples, Stream, infer_spec
 from bushel.spec import KEY
+
+from .base import Sample
+from .samples import Samples, Stream, infer_spec
 
 _ROWS_AT_ONCE = 1000
 # samples, or bytes, of a stream that are read to find its fields

@@ -10,10 +10,11 @@ import numpy as np
 
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
-from bushel.sources.base import FileSource, Sample, listed, read_file, relative_to
-from bushel.sources.media import Image
 from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, as_path, read_text
+
+from .base import FileSource, Sample, listed, read_file, relative_to
+from .media import Image
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image
 from bushel.codecs.extensions import extensions_of
 from bushel.codecs.video import reason, say_narrowed
 from bushel.errors import FormatError, SpecError, needed_by
-from bushel.sources.base import Fetched, read_file
 from bushel.storage import AnyPath, read_all
+
+from .base import Fetched, read_file
 
 IMAGES = tuple(f".{suffix}" for suffix in extensions_of(holds_image))
 """Suffixes of the images that the image codecs read."""

@@ -22,15 +22,16 @@ from bushel.containers.folder import classes_beside
 from bushel.containers.folder_metadata import is_metadata, tables_above
 from bushel.containers.kept_folder import names_below
 from bushel.errors import FormatError
-from bushel.sources.arrays import Arrays
-from bushel.sources.base import Source
-from bushel.sources.files import Files, LabelledFolder
-from bushel.sources.foreign import Adapter, AdapterLike, StoredStream, samples_of
-from bushel.sources.lists import ListFile
-from bushel.sources.media import IMAGES, SOUNDS, UNCHANGED, VIDEOS
-from bushel.sources.samples import Samples, Stream, holds_paths, rows_of
-from bushel.sources.tables import Table, first_row
 from bushel.storage import AnyPath, AnySource, absolute, as_path, is_object
+
+from .arrays import Arrays
+from .base import Source
+from .files import Files, LabelledFolder
+from .foreign import Adapter, AdapterLike, StoredStream, samples_of
+from .lists import ListFile
+from .media import IMAGES, SOUNDS, UNCHANGED, VIDEOS
+from .samples import Samples, Stream, holds_paths, rows_of
+from .tables import Table, first_row
 
 KINDS: Mapping[str, Any] = {
     "images": LabelledFolder,

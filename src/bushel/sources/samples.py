@@ -15,9 +15,10 @@ from bushel._kinds import WEAK, kind_of
 from bushel.codecs import codec_of_extension
 from bushel.errors import SpecError
 from bushel.kernels import crc32
-from bushel.sources.base import Sample
 from bushel.spec import KEY
 from bushel.storage import as_path, read_whole
+
+from .base import Sample
 
 
 class Samples:

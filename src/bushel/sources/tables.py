@@ -19,10 +19,11 @@ from typing import Any, cast
 
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
-from bushel.sources.base import FileSource, Sample, caller_path, extend_labels, listed, relative_to
-from bushel.sources.media import Media, media_of_names
 from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, as_path, is_local, read_whole
+
+from .base import FileSource, Sample, caller_path, extend_labels, listed, relative_to
+from .media import Media, media_of_names
 
 Row = Mapping[str, Any]
 """Column names to values; from a CSV file, text."""

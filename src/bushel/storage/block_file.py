@@ -11,9 +11,10 @@ import numpy as np
 from bushel._runtime.arrays import I64, U8
 from bushel.filters import FilterError
 from bushel.filters import expand as expand_block
-from bushel.storage.base import ExtentError, File, extent_error, filter_error
-from bushel.storage.blocks import EXPANDED, IN_TABLE, Blocks, plan_blocks
-from bushel.storage.expansion_cache import expansion_cache
+
+from .base import ExtentError, File, extent_error, filter_error
+from .blocks import EXPANDED, IN_TABLE, Blocks, plan_blocks
+from .expansion_cache import expansion_cache
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

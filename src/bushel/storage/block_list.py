@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bushel._runtime.arrays import joined
-from bushel.storage.blocks import Blocks, Side
+
+from .blocks import Blocks, Side
 
 
 @dataclass(slots=True)

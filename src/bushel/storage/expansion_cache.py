@@ -15,7 +15,8 @@ from msgspec import Struct, field
 from bushel._runtime.arrays import U8
 from bushel._runtime.threads import Result
 from bushel.filters import FilterError
-from bushel.storage.notation import parse_bytes
+
+from .notation import parse_bytes
 
 _DEFAULT = "256MB"
 _VARIABLE = "BUSHEL_BLOCK_CACHE"

@@ -16,12 +16,13 @@ from bushel._runtime.system import keep_freed_memory, room_for
 from bushel._runtime.threads import cpu_count
 from bushel.filters import FilterError
 from bushel.kernels import MappedFile
-from bushel.storage.base import ExtentError, Extents, File, StoredObject
-from bushel.storage.blocks import IN_TABLE
-from bushel.storage.coalesce import coalesce
-from bushel.storage.expansion_cache import Claim, expansion_cache
-from bushel.storage.pieces import PackedBlock, Pieces, pieces_of
-from bushel.storage.small_file import SmallFile
+
+from .base import ExtentError, Extents, File, StoredObject
+from .blocks import IN_TABLE
+from .coalesce import coalesce
+from .expansion_cache import Claim, expansion_cache
+from .pieces import PackedBlock, Pieces, pieces_of
+from .small_file import SmallFile
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

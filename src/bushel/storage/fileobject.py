@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import IO, Any
 
-from bushel.storage.base import AnyPath, extent_error
+from .base import AnyPath, extent_error
 
 
 class FileObject:

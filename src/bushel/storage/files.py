@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from bushel import kernels
 from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import MappedFile
-from bushel.storage.base import AnyPath, Extents, File, StorePath
+
+from .base import AnyPath, Extents, File, StorePath
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -141,7 +142,7 @@ def open_file(path: AnyPath) -> File:
         from bushel.storage.objects.remotefile import RemoteFile
 
         return RemoteFile.open(path)
-    from bushel.storage.fileobject import FileObject
+    from .fileobject import FileObject
 
     return FileObject(path)
 
@@ -204,7 +205,7 @@ def prefetch(files: Sequence[File], extents: Extents) -> None:
             cast("list[MappedFile]", list(files)), extents.file, extents.offset, extents.length
         )
         return
-    from bushel.storage.fetch import mapped_extents
+    from .fetch import mapped_extents
 
     near = mapped_extents(files, extents)
     kernels.prefetch(

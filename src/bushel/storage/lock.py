@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from bushel.errors import InUseError, naming
-from bushel.storage.base import AnyPath
-from bushel.storage.files import is_object
-from bushel.storage.holder import LEASE_SECONDS, Holder, describe, is_gone, parse, this_process
-from bushel.storage.names import refuse_link
-from bushel.storage.whole import make_folder, sync_folder, write_all
+
+from .base import AnyPath
+from .files import is_object
+from .holder import LEASE_SECONDS, Holder, describe, is_gone, parse, this_process
+from .names import refuse_link
+from .whole import make_folder, sync_folder, write_all
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 # seconds to wait for processes that take or release the same lock at the same time

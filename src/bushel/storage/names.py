@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from bushel.errors import FormatError
-from bushel.storage.base import AnyPath
+
+from .base import AnyPath
 
 COMMIT_LIST = "commit.json"
 """Name of the file in a staging folder that commits it: `storage.publish` moves what it lists."""

@@ -6,8 +6,9 @@ import numpy as np
 
 from bushel.errors import FormatError
 from bushel.kernels import scan_snappy
-from bushel.storage.base import File
-from bushel.storage.blocks import Blocks
+
+from .base import File
+from .blocks import Blocks
 
 COMPRESSIONS = ("gz", "zstd", "br", "bz2", "snappy")
 _ONE_BLOCK = {"br": "brotli", "bz2": "bzip2"}
@@ -28,8 +29,8 @@ def packed_blocks(file: File, kind: str, size: int | None) -> Blocks:
         UnsupportedError: A block expands to more than 1 GiB.
     """
     if kind in ("gz", "zstd"):
-        from bushel.storage.restart import compressed_blocks
-        from bushel.storage.zstd_frames import is_zstd
+        from .restart import compressed_blocks
+        from .zstd_frames import is_zstd
 
         head = file.read(0, min(file.size, 4))
         if not (is_zstd(head) if kind == "zstd" else head[:2] == b"\x1f\x8b"):

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bushel._runtime.arrays import I32, I64, U8
-from bushel.storage.base import Extents, File, extent_error
-from bushel.storage.block_file import BlockFile
-from bushel.storage.blocks import EXPANDED, IN_TABLE, plan_blocks
+
+from .base import Extents, File, extent_error
+from .block_file import BlockFile
+from .blocks import EXPANDED, IN_TABLE, plan_blocks
 
 
 @dataclass(frozen=True, slots=True)

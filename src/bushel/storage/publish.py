@@ -22,10 +22,11 @@ import msgspec
 
 from bushel._runtime.system import exchange_names
 from bushel.errors import FormatError, naming
-from bushel.storage.base import AnyPath
-from bushel.storage.files import is_object
-from bushel.storage.names import COMMIT_LIST, inside, refuse_link, remove_tree, try_remove_tree
-from bushel.storage.whole import (
+
+from .base import AnyPath
+from .files import is_object
+from .names import COMMIT_LIST, inside, refuse_link, remove_tree, try_remove_tree
+from .whole import (
     make_folder,
     open_alone,
     read_whole,

@@ -11,11 +11,12 @@ from msgspec import Struct
 from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U8, U32
 from bushel.kernels import MappedFile
-from bushel.storage.base import ExtentError, Extents, File, extent_error
+
+from .base import ExtentError, Extents, File, extent_error
 
 if TYPE_CHECKING:
-    from bushel.storage.fetch import Held
-    from bushel.storage.pieces import Pieces
+    from .fetch import Held
+    from .pieces import Pieces
 
 T = TypeVar("T")
 
@@ -69,7 +70,7 @@ def read_many(
 
 def _read_closed(file: File, extents: Extents) -> list[bytes | None] | None:
     """Read extents of very many files that are not kept open; None if they are not of that kind, or not all there."""
-    from bushel.storage.block_file import BlockFile
+    from .block_file import BlockFile
 
     if not isinstance(file, BlockFile) or _numbers(extents).any():
         return None
@@ -159,8 +160,8 @@ class _Batch(Struct, frozen=True):
     @classmethod
     def of(cls, files: Sequence[File], extents: Extents, held: Held | None) -> _Batch:
         """Plan a batch, and fetch the pieces that are not in mapped files."""
-        from bushel.storage.fetch import fetch
-        from bushel.storage.pieces import pieces_of
+        from .fetch import fetch
+        from .pieces import pieces_of
 
         pieces = pieces_of(files, extents)
         return cls(pieces, extents, *fetch(pieces, held))

@@ -11,10 +11,11 @@ from zlib import adler32
 from bushel.errors import FormatError, UnsupportedError
 from bushel.filters.deflate import deflate_side
 from bushel.kernels import Inflater, crc32
-from bushel.storage.base import File
-from bushel.storage.block_list import BlockList
-from bushel.storage.blocks import Blocks
-from bushel.storage.zstd_frames import is_zstd, zstd_blocks
+
+from .base import File
+from .block_list import BlockList
+from .blocks import Blocks
+from .zstd_frames import is_zstd, zstd_blocks
 
 SPACING = 1 << 20
 """Expanded bytes between restart points: reading one value then expands 1 MiB at most, in a millisecond or two."""

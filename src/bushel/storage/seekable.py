@@ -8,7 +8,8 @@ import os
 from typing_extensions import Buffer
 
 from bushel.kernels import ExtentError
-from bushel.storage.base import File
+
+from .base import File
 
 
 class Seekable(io.RawIOBase):

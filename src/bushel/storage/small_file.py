@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 
 from bushel.errors import FormatError
-from bushel.storage.base import extent_error
+
+from .base import extent_error
 
 
 class SmallFile:

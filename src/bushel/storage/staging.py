@@ -9,13 +9,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bushel.errors import noted_in
-from bushel.storage.base import AnyPath
-from bushel.storage.lock import Lock
-from bushel.storage.names import COMMIT_LIST, below, inside, try_remove_tree
-from bushel.storage.publish import Publication
-from bushel.storage.sink import Sink
-from bushel.storage.whole import place_file, remove
-from bushel.storage.workplaces import make_staging_folder, make_workplace, remove_empty, workplace
+
+from .base import AnyPath
+from .lock import Lock
+from .names import COMMIT_LIST, below, inside, try_remove_tree
+from .publish import Publication
+from .sink import Sink
+from .whole import place_file, remove
+from .workplaces import make_staging_folder, make_workplace, remove_empty, workplace
 
 
 class Staging:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bushel._runtime.system import clone_file
 from bushel.errors import UnsupportedError, naming
-from bushel.storage.base import AnyPath
-from bushel.storage.files import is_object
-from bushel.storage.names import refuse_link
+
+from .base import AnyPath
+from .files import is_object
+from .names import refuse_link
 
 if TYPE_CHECKING:
     import threading

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 from bushel.errors import UnsupportedError
-from bushel.storage.base import AnyPath
-from bushel.storage.files import is_object
-from bushel.storage.names import refuse_link, try_remove_tree
+
+from .base import AnyPath
+from .files import is_object
+from .names import refuse_link, try_remove_tree
 
 
 def workplace(root: AnyPath) -> Path | None:

@@ -10,8 +10,9 @@ from bushel._runtime.arrays import I64
 from bushel.errors import FormatError, UnsupportedError
 from bushel.filters import MAX_BLOCK
 from bushel.kernels import MappedFile
-from bushel.storage.base import File
-from bushel.storage.blocks import Blocks
+
+from .base import File
+from .blocks import Blocks
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"  # after a byte of 0x50 to 0x5f

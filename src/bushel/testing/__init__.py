@@ -14,13 +14,13 @@ To run every check as a test of its own:
         READABLE_CHECKS[name](Readable("shelf", golden, tmp_path))
 """
 
-from bushel.testing.codecs import check_codec
-from bushel.testing.devices import CpuDeviceDecoder, check_device_decoder
-from bushel.testing.engines import check_engine
-from bushel.testing.expect import ConformanceError, InapplicableError
-from bushel.testing.readable import READABLE_CHECKS, Golden, Readable, check_readable
-from bushel.testing.sources import check_source
-from bushel.testing.storage import check_storage
+from .codecs import check_codec
+from .devices import CpuDeviceDecoder, check_device_decoder
+from .engines import check_engine
+from .expect import ConformanceError, InapplicableError
+from .readable import READABLE_CHECKS, Golden, Readable, check_readable
+from .sources import check_source
+from .storage import check_storage
 
 __all__ = [
     "READABLE_CHECKS",

@@ -12,7 +12,8 @@ import numpy as np
 
 from bushel.codecs import ArrayLayout, Codec, Ranged, get_codec
 from bushel.errors import CodecError
-from bushel.testing.expect import expect, expect_equal, same
+
+from .expect import expect, expect_equal, same
 
 _MUTATIONS = 200
 

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from bushel.loader.device.device import DeviceDecoder, EncodedImages
 from bushel.loader.values.outputs import AnyDevice
-from bushel.testing.expect import expect
 from bushel.transforms.fused import DecodePlan, decode_into
 from bushel.transforms.spatial import Geometry
+
+from .expect import expect
 
 _PLAN = DecodePlan((), None, "HWC", ())
 _LEVELS = 1.0  # mean difference of pixels from the CPU's, in levels of 255, that a decoder may have

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bushel.engines import Engine, Finished, LostWorkerError, Task
-from bushel.testing.expect import expect, expect_equal
+
+from .expect import expect, expect_equal
 
 _TASKS = 7
 _PATIENCE_SECONDS = 120.0

@@ -17,7 +17,8 @@ from typing import Any
 from bushel._dataset.views.dataset import Dataset
 from bushel.containers import Container, ReadOptions, get_container
 from bushel.errors import BushelError, DamagedWarning, SpecError
-from bushel.testing.expect import InapplicableError, expect, expect_equal, expect_raises, same
+
+from .expect import InapplicableError, expect, expect_equal, expect_raises, same
 
 _DAMAGES = 300  # damaged copies of all files together; each file has 12 to 60
 

@@ -10,7 +10,8 @@ from typing import Any
 from bushel.codecs import get_codec
 from bushel.sources.base import Source
 from bushel.spec import KEY, Field, parse_spec
-from bushel.testing.expect import expect, expect_equal, expect_raises
+
+from .expect import expect, expect_equal, expect_raises
 
 _THREADS = 4
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from bushel.kernels import crc32
 from bushel.storage import AnyPath, ExtentError, Extents, File, gather, open_file, read_many
-from bushel.testing.expect import expect, expect_equal, expect_raises
+
+from .expect import expect, expect_equal, expect_raises
 
 _SPECS = {
     "bag": {"label": "int", "txt": "utf8", "words": "utf8[]"},

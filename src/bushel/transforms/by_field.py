@@ -8,8 +8,9 @@ from typing import Any
 from bushel._runtime.public import did_you_mean
 from bushel.codecs import holds_image
 from bushel.errors import SpecError
-from bushel.transforms.moves import Follower, names_of
-from bushel.transforms.values import Transform, check_instances
+
+from .moves import Follower, names_of
+from .values import Transform, check_instances
 
 Together = tuple[str | Follower, ...]
 Transforms = Transform | Sequence[Transform] | Mapping[Any, Transform | Sequence[Transform]]

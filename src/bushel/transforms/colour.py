@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bushel._runtime.arrays import Array
-from bushel.transforms.spatial import Image, check_area, check_image
+
+from .spatial import Image, check_area, check_image
 
 if TYPE_CHECKING:
     import PIL.Image

@@ -24,7 +24,8 @@ from bushel._runtime.arrays import I32, Array
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, Seekable, decode_top, open_image
 from bushel.errors import CodecError, MissingPackageError
-from bushel.transforms.spatial import (
+
+from .spatial import (
     CenterCrop,
     Drawn,
     Flip,
@@ -36,7 +37,7 @@ from bushel.transforms.spatial import (
     Spatial,
     Steps,
 )
-from bushel.transforms.values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
+from .values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
 
 Program: TypeAlias = tuple[tuple[str | float, ...], ...]
 """The kind and the numbers of each transform."""

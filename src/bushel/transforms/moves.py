@@ -17,9 +17,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import F32, I64, Array, Bools
-from bushel.transforms.spatial import Crop, Flip, Geometry, Spatial, resample
-from bushel.transforms.values import Transform
-from bushel.transforms.warp import Padding, Warp, Warping
+
+from .spatial import Crop, Flip, Geometry, Spatial, resample
+from .values import Transform
+from .warp import Padding, Warp, Warping
 
 Stage: TypeAlias = Geometry | Warp | Padding
 """A geometric step: the source of each pixel of the result."""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel.transforms.colour import check_grey_or_rgb
-from bushel.transforms.spatial import Image
-from bushel.transforms.values import Compose, Transform, call
-from bushel.transforms.warp import Fill, affine, check_fill
+from .colour import check_grey_or_rgb
+from .spatial import Image
+from .values import Compose, Transform, call
+from .warp import Fill, affine, check_fill
 
 if TYPE_CHECKING:
     import PIL.Image

@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from bushel._runtime.arrays import Array
-from bushel.transforms.spatial import Image, check_image
+
+from .spatial import Image, check_image
 
 Transform = Callable[..., Any]
 """`transform(value)`, or `transform(value, rng=...)` with a parameter named `rng`."""

@@ -15,7 +15,8 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import F64, Array
-from bushel.transforms.spatial import Image, check_image
+
+from .spatial import Image, check_image
 
 Fill = int | tuple[int, ...]
 """Level of the pixels that have no source: one for all channels, or one for each."""

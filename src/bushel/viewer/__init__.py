@@ -5,6 +5,6 @@ styles and scripts in `static/`; nothing is built, and nothing is loaded from el
 datasets that were named at the start are read, and nothing is written.
 """
 
-from bushel.viewer.serve import Viewer, view
+from .serve import Viewer, view
 
 __all__ = ["Viewer", "view"]

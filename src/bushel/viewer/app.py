@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from bushel.viewer.batch_pages import BatchPages
-from bushel.viewer.compare import ComparePages
-from bushel.viewer.confusion import ConfusionPages
-from bushel.viewer.duplicates import DuplicatePages
-from bushel.viewer.guard import App, Door, Guard
-from bushel.viewer.histograms import ColumnPages
-from bushel.viewer.overlay_pages import OverlayPages
-from bushel.viewer.quality_pages import QualityPages
-from bushel.viewer.samples import SamplePages
-from bushel.viewer.shards import ShardPages
-from bushel.viewer.shelf import Shelf
-from bushel.viewer.site import Site, redirect
-from bushel.viewer.tag_pages import TagPages
-from bushel.viewer.tracks import PlayPages
+from .batch_pages import BatchPages
+from .compare import ComparePages
+from .confusion import ConfusionPages
+from .duplicates import DuplicatePages
+from .guard import App, Door, Guard
+from .histograms import ColumnPages
+from .overlay_pages import OverlayPages
+from .quality_pages import QualityPages
+from .samples import SamplePages
+from .shards import ShardPages
+from .shelf import Shelf
+from .site import Site, redirect
+from .tag_pages import TagPages
+from .tracks import PlayPages
 
 _PAGES = (
     SamplePages,

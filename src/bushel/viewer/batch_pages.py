@@ -24,10 +24,11 @@ from bushel.transforms import (
     RandomResizedCrop,
     Resize,
 )
-from bushel.viewer.named import Tokenizer
-from bushel.viewer.rows import shortened
-from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.site import Pages, Site, at, bytes_answer, number_in
+
+from .named import Tokenizer
+from .rows import shortened
+from .shelf import Shown, plain_text
+from .site import Pages, Site, at, bytes_answer, number_in
 
 # the entries of batches apart from fields
 _OWN = ("positions", "documents", "cu_seqlens", KEY, SOURCE)

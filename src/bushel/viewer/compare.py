@@ -17,12 +17,13 @@ from bushel._pictures.thumbnail import Picture, encoded
 from bushel._runtime.arrays import I64
 from bushel.errors import BushelError
 from bushel.spec import KEY
-from bushel.viewer.differences import Difference, difference_of, difference_pixels
-from bushel.viewer.extents import Stored, stored_values
-from bushel.viewer.pictures import side_for
-from bushel.viewer.rows import keys_of, line_of
-from bushel.viewer.shelf import Shelf, Shown, plain_text
-from bushel.viewer.site import Pages, Site, at, bytes_answer, number_in
+
+from .differences import Difference, difference_of, difference_pixels
+from .extents import Stored, stored_values
+from .pictures import side_for
+from .rows import keys_of, line_of
+from .shelf import Shelf, Shown, plain_text
+from .site import Pages, Site, at, bytes_answer, number_in
 
 if TYPE_CHECKING:
     from bushel.integrity import Diff

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.viewer.histograms import condition_name
-from bushel.viewer.kinds import label_name, predicted_name
-from bushel.viewer.rows import line_of
-from bushel.viewer.shelf import Shown
-from bushel.viewer.site import Pages, at
+from .histograms import condition_name
+from .kinds import label_name, predicted_name
+from .rows import line_of
+from .shelf import Shown
+from .site import Pages, at
 
 # largest number of classes of a matrix; of more, the classes with the most disagreements
 _CLASSES = 60

@@ -16,7 +16,8 @@ from bushel._pictures.pixels import array_pixels, colours, is_picture
 from bushel._pictures.thumbnail import shrunk
 from bushel.codecs.base import describe
 from bushel.errors import CodecError
-from bushel.viewer.shelf import plain_text
+
+from .shelf import plain_text
 
 _TEXT = 4000  # number of characters of a text that are compared
 _CONTEXT = 40  # number of characters that are shown on each side of a change

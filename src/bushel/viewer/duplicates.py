@@ -9,10 +9,11 @@ import numpy as np
 
 from bushel._dataset.views.inside import reader_of, whole_positions
 from bushel._runtime.arrays import I64, U32, offsets_of
-from bushel.viewer.extents import stored_values
-from bushel.viewer.rows import rows_of
-from bushel.viewer.shelf import Shown
-from bushel.viewer.site import Pages, Site, at, number_in
+
+from .extents import stored_values
+from .rows import rows_of
+from .shelf import Shown
+from .site import Pages, Site, at, number_in
 
 _PAGE = 20
 _TILES = 12

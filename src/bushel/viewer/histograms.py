@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from bushel._index.columns import drawable
 from bushel._runtime.arrays import I64, Bools
-from bushel.viewer.selection import Query, select
-from bushel.viewer.shelf import plain_text
-from bushel.viewer.site import Pages, as_json_answer, at
+
+from .selection import Query, select
+from .shelf import plain_text
+from .site import Pages, as_json_answer, at
 
 # largest number of different whole numbers that count as classes without names and with gaps
 _CLASSES = 100

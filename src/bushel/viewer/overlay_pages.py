@@ -12,13 +12,14 @@ from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
 from bushel._pictures.pixels import displayable, encode_png
 from bushel._pictures.thumbnail import Picture
 from bushel.errors import BushelError, CodecError
-from bushel.viewer.annotations import Form, Shape, shapes_of
-from bushel.viewer.extents import stored_values
-from bushel.viewer.overlays import Overlay, Overlays, find_overlays, picture_size, settled
-from bushel.viewer.pictures import side_for
-from bushel.viewer.rows import line_of
-from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.site import Pages, Site, as_json_answer, at, bytes_answer, number_in
+
+from .annotations import Form, Shape, shapes_of
+from .extents import stored_values
+from .overlays import Overlay, Overlays, find_overlays, picture_size, settled
+from .pictures import side_for
+from .rows import line_of
+from .shelf import Shown, plain_text
+from .site import Pages, Site, as_json_answer, at, bytes_answer, number_in
 
 _MOST = 120  # samples of one request
 _OPAQUE = 150

@@ -11,10 +11,11 @@ import numpy as np
 
 from bushel.errors import BushelError
 from bushel.transforms.fused import image_size
-from bushel.viewer.annotations import FORMS, Form, box_numbers, guessed_form
-from bushel.viewer.extents import stored_values
-from bushel.viewer.kinds import ShownField
-from bushel.viewer.shelf import Shown
+
+from .annotations import FORMS, Form, box_numbers, guessed_form
+from .extents import stored_values
+from .kinds import ShownField
+from .shelf import Shown
 
 _KINDS = ("boxes", "mask", "keypoints", "caption")
 _WORDS: Mapping[str, frozenset[str]] = {

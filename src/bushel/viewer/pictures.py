@@ -10,8 +10,9 @@ from bushel._pictures.pixels import array_pixels, displayable
 from bushel._pictures.thumbnail import Picture, encoded, mosaic, shrunk
 from bushel._pictures.values import arrays_in, value_picture, value_pixels
 from bushel.errors import CodecError
-from bushel.viewer.extents import stored_values
-from bushel.viewer.shelf import Shelf, Shown
+
+from .extents import stored_values
+from .shelf import Shelf, Shown
 
 SIDES = (96, 160, 256, 384, 512)
 """Sides of thumbnails in pixels. Few different sizes make the cache useful."""

@@ -11,9 +11,10 @@ import numpy as np
 from bushel._pictures.values import value_pixels
 from bushel.codecs import get_codec
 from bushel.errors import BushelError
-from bushel.viewer.extents import stored_values
-from bushel.viewer.histograms import condition_name
-from bushel.viewer.quality import (
+
+from .extents import stored_values
+from .histograms import condition_name
+from .quality import (
     HASH,
     MEASURES,
     Measures,
@@ -25,9 +26,9 @@ from bushel.viewer.quality import (
     text_hash,
     text_measures,
 )
-from bushel.viewer.rows import line_of, rows_of
-from bushel.viewer.shelf import QUALITY, Shown
-from bushel.viewer.site import Pages, as_json_answer, at
+from .rows import line_of, rows_of
+from .shelf import QUALITY, Shown
+from .site import Pages, as_json_answer, at
 
 _SIDE = 96
 _FRAMES = 3_000_000  # number of frames of a sound that are measured at most: a minute at 48 kHz

@@ -13,9 +13,10 @@ from bushel._dataset.views.inside import elements_of_window, keys_at, windows_of
 from bushel.codecs.base import describe
 from bushel.errors import BushelError
 from bushel.spec import KEY
-from bushel.viewer.kinds import ShownField
-from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.trees import chat_of
+
+from .kinds import ShownField
+from .shelf import Shown, plain_text
+from .trees import chat_of
 
 MOST_ROWS = 500
 """Largest number of rows of one request."""

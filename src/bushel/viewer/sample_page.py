@@ -21,12 +21,13 @@ from bushel.codecs.headers import clip_header
 from bushel.codecs.image import ImageReading, decode_image
 from bushel.errors import BushelError
 from bushel.transforms.fused import image_size
-from bushel.viewer.byte_ranges import media_type
-from bushel.viewer.extents import Stored, stored_values
-from bushel.viewer.kinds import ShownField
-from bushel.viewer.rows import line_of
-from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.trees import Table, chat_of, table_of, tree_of
+
+from .byte_ranges import media_type
+from .extents import Stored, stored_values
+from .kinds import ShownField
+from .rows import line_of
+from .shelf import Shown, plain_text
+from .trees import Table, chat_of, table_of, tree_of
 
 _TEXT = 100_000  # number of characters of a text on the page
 _HEX = 2048

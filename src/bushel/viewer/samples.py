@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
-from bushel.viewer.byte_ranges import media_type, requested_range
-from bushel.viewer.extents import Stored, stored_values
-from bushel.viewer.overlay_pages import overlays_of
-from bushel.viewer.pictures import picture_of, side_for
-from bushel.viewer.rows import MOST_ROWS, add_columns, rows_of, window_text
-from bushel.viewer.sample_page import sample_fields
-from bushel.viewer.selection import Query, select
-from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.site import Pages, Site, as_json_answer, at, bytes_answer, number_in, redirect
-from bushel.viewer.tracks import is_played
+from .byte_ranges import media_type, requested_range
+from .extents import Stored, stored_values
+from .overlay_pages import overlays_of
+from .pictures import picture_of, side_for
+from .rows import MOST_ROWS, add_columns, rows_of, window_text
+from .sample_page import sample_fields
+from .selection import Query, select
+from .shelf import Shown, plain_text
+from .site import Pages, Site, as_json_answer, at, bytes_answer, number_in, redirect
+from .tracks import is_played
 
 _BLOCK = 1 << 18
 _TABLE = 4  # fields of a line from which samples without pictures are shown as a table

@@ -15,7 +15,8 @@ from bushel._dataset.views.inside import column_of_view, is_whole, reader_of
 from bushel._index.columns import sorted_rows
 from bushel._index.table import Keys
 from bushel._runtime.arrays import I64, U8
-from bushel.viewer.shelf import Shelf, Shown
+
+from .shelf import Shelf, Shown
 
 _KEY_BYTES = 1 << 20  # bytes of keys that are searched at a time
 _LOWER = np.arange(256, dtype=np.uint8)

@@ -21,12 +21,13 @@ from bushel.errors import needed_by
 from bushel.loader import Loader
 from bushel.storage import AnySource
 from bushel.transforms.values import Transform
-from bushel.viewer.guard import Door, kept_token, new_token
-from bushel.viewer.named import Tokenizer, tokenizer_named
-from bushel.viewer.overlays import checked_overlay
-from bushel.viewer.shelf import Shelf, Shown, plain_text
-from bushel.viewer.tags import TagFile, Tags
-from bushel.viewer.vectors import vectors_of_file
+
+from .guard import Door, kept_token, new_token
+from .named import Tokenizer, tokenizer_named
+from .overlays import checked_overlay
+from .shelf import Shelf, Shown, plain_text
+from .tags import TagFile, Tags
+from .vectors import vectors_of_file
 
 _LOOPBACK = "127.0.0.1"
 _FIXED = frozenset(("__key__", "data", "index", "train", "test", "images"))
@@ -214,7 +215,7 @@ class Viewer:
         token: str | None = None,
     ) -> None:
         uvicorn = require_extra()
-        from bushel.viewer.app import make_app
+        from .app import make_app
 
         self._socket = _listen(host, port)
         self.port = int(self._socket.getsockname()[1])

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.views.inside import is_whole, reader_of
 from bushel._runtime.progress import Progress
-from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.site import Pages, Site, as_json_answer, at
+
+from .shelf import Shown, plain_text
+from .site import Pages, Site, as_json_answer, at
 
 if TYPE_CHECKING:
     from bushel.integrity import Problem, VerifyResult

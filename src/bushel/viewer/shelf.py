@@ -22,10 +22,11 @@ from bushel._index.columns import Part
 from bushel._pictures.thumbnail import Picture
 from bushel._runtime.arrays import F32
 from bushel.errors import BushelError
-from bushel.viewer.kinds import ShownField, compared_fields, shown_fields
-from bushel.viewer.quality import MEASURES, Measures
-from bushel.viewer.tags import TagFile, Tags
-from bushel.viewer.vectors import similarities, vectors_of_field
+
+from .kinds import ShownField, compared_fields, shown_fields
+from .quality import MEASURES, Measures
+from .tags import TagFile, Tags
+from .vectors import similarities, vectors_of_field
 
 if TYPE_CHECKING:
     from bushel.loader import Loader

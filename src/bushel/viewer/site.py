@@ -16,10 +16,11 @@ from bushel._pictures.palette import class_colours
 from bushel._runtime.amounts import size
 from bushel._runtime.threads import cpu_count
 from bushel.errors import BushelError
-from bushel.viewer.byte_ranges import UnsatisfiableRange
-from bushel.viewer.kinds import predicted_name
-from bushel.viewer.overlays import Overlays
-from bushel.viewer.shelf import Shelf, Shown, plain_text
+
+from .byte_ranges import UnsatisfiableRange
+from .kinds import predicted_name
+from .overlays import Overlays
+from .shelf import Shelf, Shown, plain_text
 
 _HERE = Path(__file__).parent
 _TYPES = {

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from bushel.viewer.rows import keys_of
-from bushel.viewer.selection import Query, Selection, select
-from bushel.viewer.shelf import LIKE, QUALITY, Shown, plain_text
-from bushel.viewer.site import Pages, Site, as_json_answer, at, number_in
-from bushel.viewer.tags import checked_name
+from .rows import keys_of
+from .selection import Query, Selection, select
+from .shelf import LIKE, QUALITY, Shown, plain_text
+from .site import Pages, Site, as_json_answer, at, number_in
+from .tags import checked_name
 
 _CHUNK = 1 << 14
 _SPELLED = 20  # largest number of samples that the line of Python names one by one

@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from bushel._dataset.views.inside import column_of_view
 from bushel.errors import BushelError
-from bushel.viewer.extents import stored_values
-from bushel.viewer.kinds import ShownField
-from bushel.viewer.rows import keys_of
-from bushel.viewer.shelf import Shown, plain_text
-from bushel.viewer.site import Pages, as_json_answer, at
+
+from .extents import stored_values
+from .kinds import ShownField
+from .rows import keys_of
+from .shelf import Shown, plain_text
+from .site import Pages, as_json_answer, at
 
 _EPISODE, _TIME = "episode_index", "timestamp"
 """The columns of LeRobot that say to which episode a frame belongs, and when it was taken."""

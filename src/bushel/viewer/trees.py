@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bushel.codecs.base import describe
-from bushel.viewer.shelf import plain_text
+
+from .shelf import plain_text
 
 _NODES, _DEPTH = 2000, 12
 _TURNS, _ROWS = 200, 200  # turns of a chat and rows of a table on the page

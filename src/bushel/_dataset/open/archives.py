@@ -15,15 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._dataset.open.discovery import find
-from bushel._dataset.open.kept_labels import (
-    KeptLabels,
-    load_labels,
-    place_of_labels,
-    save_labels,
-)
-from bushel._dataset.open.local_splits import splits_at
-from bushel._dataset.open.tables import table_to_read
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.columns import numbers
@@ -46,6 +37,16 @@ from bushel.containers.folder_metadata import (
 from bushel.errors import FormatError
 from bushel.kernels import number_texts
 from bushel.spec import Field
+
+from .discovery import find
+from .kept_labels import (
+    KeptLabels,
+    load_labels,
+    place_of_labels,
+    save_labels,
+)
+from .local_splits import splits_at
+from .tables import table_to_read
 
 _TABLES = {name.partition(".")[2] for name in METADATA}
 

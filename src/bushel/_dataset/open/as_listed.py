@@ -12,23 +12,25 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from bushel._dataset.open.completeness import (
-    Incomplete,
-    are_parts,
-    listed_names,
-    manifest_and_names,
-    manifest_path,
-)
-from bushel._dataset.open.folders import few
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest, readable_manifest
 from bushel._index.table import Shard
 from bushel.containers import candidates
 from bushel.errors import FormatError, IncompleteWarning
 from bushel.storage import AnyPath
 
+from .completeness import (
+    Incomplete,
+    are_parts,
+    listed_names,
+    manifest_and_names,
+    manifest_path,
+)
+from .folders import few
+
 if TYPE_CHECKING:
-    from bushel._dataset.open.remote_discovery import ListedFiles
     from bushel._index.shard_list import FolderState
+
+    from .remote_discovery import ListedFiles
 
 _AT_ONCE = 32  # number of files on a server that are looked for at the same time
 _PUT_BACK = (

@@ -17,7 +17,6 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from bushel._dataset.open.completeness import manifest_path
 from bushel._index.sidecar import Manifest, find_manifest, spec_from_file, without_code
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._runtime.log import log_info
@@ -26,6 +25,8 @@ from bushel.containers import get_container, writable_containers
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.errors import FormatError, SpecError, UntrustedWarning
 from bushel.spec import Field, Spec, parse_spec, wider
+
+from .completeness import manifest_path
 
 if TYPE_CHECKING:
     from bushel._index.columns import Column, Kind

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bushel._dataset.open.folders import above_parts, is_half_replaced, is_part, run_folder
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
 from bushel._index.table import Shard
 from bushel._runtime.public import command
 from bushel.errors import CorruptError, FormatError, IncompleteWarning
 from bushel.storage import AnyPath, below
+
+from .folders import above_parts, is_half_replaced, is_part, run_folder
 
 HOW_TO_COMPLETE = (
     "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"

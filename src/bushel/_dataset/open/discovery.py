@@ -9,26 +9,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bushel._dataset.open.as_listed import Found, compared, still_there
-from bushel._dataset.open.completeness import (
-    Incomplete,
-    LoadManifest,
-    are_parts,
-    find_incomplete,
-    lists_all,
-    manifest_of,
-    marker_path,
-    unfinished_at,
-)
-from bushel._dataset.open.folders import (
-    datasets_in,
-    few,
-    is_part,
-    nested_datasets,
-    of_several_kinds,
-    shard_of_entry,
-)
-from bushel._dataset.open.source_paths import missing
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest, readable_manifest
 from bushel._index.table import Shard
 from bushel.containers import (
@@ -45,8 +25,29 @@ from bushel.errors import FormatError
 from bushel.storage import AnyPath, is_object
 from bushel.storage.names import below
 
+from .as_listed import Found, compared, still_there
+from .completeness import (
+    Incomplete,
+    LoadManifest,
+    are_parts,
+    find_incomplete,
+    lists_all,
+    manifest_of,
+    marker_path,
+    unfinished_at,
+)
+from .folders import (
+    datasets_in,
+    few,
+    is_part,
+    nested_datasets,
+    of_several_kinds,
+    shard_of_entry,
+)
+from .source_paths import missing
+
 if TYPE_CHECKING:
-    from bushel._dataset.open.remote_discovery import ListedFiles
+    from .remote_discovery import ListedFiles
 
 _LISTINGS = 32  # number of paths in object stores that are listed at the same time
 _MANY, _MANY_OBJECTS = 1000, 32
@@ -79,7 +80,7 @@ def discover(
     if isinstance(paths[0], Path) or not is_object(paths[0]):
         discovered = find(paths, container)
         return _as_found(paths, discovered, readable_manifest, allow_incomplete=allow_incomplete)
-    from bushel._dataset.open.remote_discovery import manifest_loader
+    from .remote_discovery import manifest_loader
 
     with manifest_loader(paths) as load:
         discovered = find(paths, container, whole=whole)
@@ -262,7 +263,7 @@ def _find_at(
     """
     if isinstance(path, Path) or not is_object(path):
         return Found(*_sniff(path, container))
-    from bushel._dataset.open.remote_discovery import ListedPath, listed_in_manifest
+    from .remote_discovery import ListedPath, listed_in_manifest
 
     if not path.listable and not is_data_file(path.name):
         return Found(*listed_in_manifest(path))
@@ -270,7 +271,7 @@ def _find_at(
     if alone and path.listable and not folder.exists():
         raise missing(path)
     if whole:
-        from bushel._dataset.open.local_splits import (
+        from .local_splits import (
             several_splits,
             splits_below_fields_in_store,
             splits_in_store,
@@ -297,7 +298,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
         datasets = _ask(path, lambda _: [get_container(container)], names)
     datasets = datasets or _ask(path, candidates, names) or _parts(path, container)
     if not datasets:
-        from bushel._dataset.open.by_content import by_content, container_hint, lance_hint
+        from .by_content import by_content, container_hint, lance_hint
     if not datasets and container is not None:
         datasets = by_content(path, names, container)
         if not datasets:
@@ -331,7 +332,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     ):
         raise error
     if not datasets:
-        from bushel._dataset.open.repository import splits_hint
+        from .repository import splits_hint
 
         raise FormatError(
             f"this {'file' if file else 'folder'} does not belong to any container that"

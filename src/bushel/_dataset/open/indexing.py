@@ -11,32 +11,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from bushel._dataset.open.archives import as_folders
-from bushel._dataset.open.as_listed import Found
-from bushel._dataset.open.binding import stamped, stamps_of
-from bushel._dataset.open.caller_fields import checked_spec
-from bushel._dataset.open.completeness import (
-    find_incomplete,
-    listed_names,
-    lists_all,
-    manifest_path,
-    marker_path,
-)
-from bushel._dataset.open.discovery import find
-from bushel._dataset.open.folders import above_parts
-from bushel._dataset.open.locking import locked_sources
-from bushel._dataset.open.open import files_named, remaining_of
-from bushel._dataset.open.source_paths import expand_paths
-from bushel._dataset.open.tables import (
-    accepted,
-    build_table,
-    cached_table,
-    index_is_in_cache,
-    index_place,
-    indexed_in,
-    lacks_checksums,
-    stored_table,
-)
 from bushel._dataset.read.key_file import has_old_key_file, write_key_file
 from bushel._dataset.read.listed import each_shard, write_manifest
 from bushel._dataset.read.reader import Reader
@@ -62,6 +36,33 @@ from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Spec
 from bushel.storage import AnyLocation, AnyPath, AnySource, is_object, make_folder, sync_whole
+
+from .archives import as_folders
+from .as_listed import Found
+from .binding import stamped, stamps_of
+from .caller_fields import checked_spec
+from .completeness import (
+    find_incomplete,
+    listed_names,
+    lists_all,
+    manifest_path,
+    marker_path,
+)
+from .discovery import find
+from .folders import above_parts
+from .locking import locked_sources
+from .open import files_named, remaining_of
+from .source_paths import expand_paths
+from .tables import (
+    accepted,
+    build_table,
+    cached_table,
+    index_is_in_cache,
+    index_place,
+    indexed_in,
+    lacks_checksums,
+    stored_table,
+)
 
 if TYPE_CHECKING:
     from bushel._index.scans import Scanned

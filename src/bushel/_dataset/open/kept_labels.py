@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS
-from bushel._dataset.open.tables import index_is_in_cache
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.named_arrays import encode, parse, whole_crc32
 from bushel._index.sidecar import DAMAGES
@@ -24,6 +22,9 @@ from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_info
 from bushel.kernels import map_array
 from bushel.storage import make_folder, write_whole
+
+from .caller_fields import NO_CALLER_FIELDS
+from .tables import index_is_in_cache
 
 _ARRAYS = {"labels": "I64"}
 _MOST = 8  # files of labels that a folder keeps: of all its archives, and of some of them

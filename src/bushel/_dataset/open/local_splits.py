@@ -16,7 +16,7 @@ from bushel.storage import AnyPath, as_path, is_object, read_whole
 from bushel.storage.names import leads_to_folder
 
 if TYPE_CHECKING:
-    from bushel._dataset.open.remote_discovery import ListedPath
+    from .remote_discovery import ListedPath
 
 _CARD = 1 << 20  # bytes of README.md that are read
 _SHOWN = 10  # names of splits in an error
@@ -56,7 +56,7 @@ def _listed_folder(source: object) -> ListedPath | None:
     path = as_path(source) if isinstance(source, str | os.PathLike) else source
     if not is_object(path) or not path.listable or str(path).startswith("hf://"):
         return None
-    from bushel._dataset.open.remote_discovery import ListedPath
+    from .remote_discovery import ListedPath
 
     return ListedPath(path)
 
@@ -160,7 +160,7 @@ def _has_configurations(root: str) -> bool:
 
 
 def _lists_configurations(card: bytes) -> bool:
-    from bushel._dataset.open.data_files import front_matter
+    from .data_files import front_matter
 
     text = front_matter(bytes(card[:_CARD]).decode("utf-8", "replace"))
     return text is not None and "configs" in text

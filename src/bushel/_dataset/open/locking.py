@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bushel._dataset.open.folders import is_part, recover_files, run_folder
 from bushel._index.sidecar import FOLDER
 from bushel.storage import AnyPath, below, is_object
 from bushel.storage.lock import Lock
 from bushel.storage.names import PathT
+
+from .folders import is_part, recover_files, run_folder
 
 _PATIENCE = 120.0  # seconds to wait for others who join the same run
 _WHOLE = "dataset"

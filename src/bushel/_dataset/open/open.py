@@ -11,26 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, Never, cast
 
 from msgspec.structs import replace
 
-from bushel._dataset.open.as_listed import Found, as_written, folder_state, manifest_stat
-from bushel._dataset.open.caller_fields import (
-    POLICIES,
-    IndexPolicy,
-    checked_spec,
-    warn_withheld,
-)
-from bushel._dataset.open.completeness import warn_incomplete, with_advice
-from bushel._dataset.open.discovery import discover
-from bushel._dataset.open.folders import pinned
-from bushel._dataset.open.local_splits import (
-    ALL,
-    chosen_split,
-    files_of_split,
-    refuse_splits,
-    splits_below_fields,
-    splits_of,
-)
-from bushel._dataset.open.shards import open_shards
-from bushel._dataset.open.source_paths import expand_paths, forward_only, is_stream, lacks_index
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
@@ -42,6 +22,27 @@ from bushel.containers import get_container, with_episodes
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.storage import AnyLocation, AnyPath, AnySource, absolute, as_path
+
+from .as_listed import Found, as_written, folder_state, manifest_stat
+from .caller_fields import (
+    POLICIES,
+    IndexPolicy,
+    checked_spec,
+    warn_withheld,
+)
+from .completeness import warn_incomplete, with_advice
+from .discovery import discover
+from .folders import pinned
+from .local_splits import (
+    ALL,
+    chosen_split,
+    files_of_split,
+    refuse_splits,
+    splits_below_fields,
+    splits_of,
+)
+from .shards import open_shards
+from .source_paths import expand_paths, forward_only, is_stream, lacks_index
 
 if TYPE_CHECKING:
     from bushel._dataset.read.listed import RequestedLists
@@ -153,7 +154,7 @@ def open(
     paths = _paths_of(source, spec, index)
     fields, place = None if spec is None else checked_spec(spec), None
     if index not in POLICIES:
-        from bushel._dataset.open.tables import index_place
+        from .tables import index_place
 
         index, place = "auto", index_place(index)
     if episodes or delta_timestamps is not None:
@@ -204,8 +205,9 @@ def open(
     )
     if discovered.incomplete is None:
         if state is not None and index == "auto":
-            from bushel._dataset.open.tables import index_is_in_cache
             from bushel._dataset.read.listed import keep_list
+
+            from .tables import index_is_in_cache
 
             if not index_is_in_cache():
                 keep_list(paths[0], shards, state)
@@ -241,7 +243,7 @@ def _opened(
 ) -> tuple[list[OpenShard], Remaining | None]:
     """Read the tables of the shards of a dataset, and note which samples are not removed."""
     if place is not None:
-        from bushel._dataset.open.tables import indexed_in
+        from .tables import indexed_in
 
         found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
     lacks_some, lists = may_lack_samples(found.shards), _requested_lists(found)
@@ -293,7 +295,7 @@ def _checked_shards(
     listings = found.manifest, found.listed
     shards = open_shards(found.container, found.shards, options, policy, *listings, recover=recover)
     if options.spec is not None:
-        from bushel._dataset.open.caller_fields import check_declared
+        from .caller_fields import check_declared
 
         check_declared(options.spec, [shard.index for shard in shards], str(path))
     if features:
@@ -316,11 +318,11 @@ def _checked_shards(
     if any(map(is_withheld, map(_CODEC, fields))):
         warn_withheld(fields, str(path))
     if found.unlisted:
-        from bushel._dataset.open.as_listed import warn_unlisted
+        from .as_listed import warn_unlisted
 
         warn_unlisted(path, found.unlisted)
     if damages := list(filter(None, map(_DAMAGE, shards))):
-        from bushel._dataset.open.damaged import warn_damaged
+        from .damaged import warn_damaged
 
         warn_damaged(damages)
     return shards
@@ -374,7 +376,7 @@ def _understood_shards(
 
     if not has_media(frozenset(field.name for shard in shards for field in shard.fields)):
         return shards
-    from bushel._dataset.open.archives import as_folders
+    from .archives import as_folders
 
     return as_folders(shards, declared, keep=keep)
 
@@ -431,7 +433,7 @@ def _named(source: Any, config: str | None, split: str | None) -> tuple[Any, Map
         return source, {}
     if config is None and split is not None and (splits := splits_of(source)):
         return files_of_split(source, splits, split), {}
-    from bushel._dataset.open.repository import split_of
+    from .repository import split_of
 
     described = split_of(source, config, split)
     return described.source, described.features

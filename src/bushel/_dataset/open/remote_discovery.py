@@ -10,7 +10,6 @@ from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
 
-from bushel._dataset.open.completeness import LoadManifest, marker_path
 from bushel._index.sidecar import FOLDER, Manifest, load_manifest, readable_manifest
 from bushel._index.table import FileStamp, Shard
 from bushel._runtime.parallel import map_all
@@ -20,6 +19,8 @@ from bushel.storage import AnyPath, as_path, expand_braces, is_object
 from bushel.storage.base import FROM_TAG
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.remotefile import ObjectStat, stat_of
+
+from .completeness import LoadManifest, marker_path
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

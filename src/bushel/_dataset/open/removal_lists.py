@@ -16,13 +16,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from bushel._dataset.open.folders import above_parts
-from bushel._dataset.open.source_paths import expand_paths
 from bushel._index.removal_list import RemovalList, encode_removal_list, load_removal_list
 from bushel._index.table import FOLDER, LISTS_OF_FILES, REMOVED, Shard
 from bushel._runtime.parallel import map_all
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, absolute, below, is_object, make_folder, read_whole, write_whole
+
+from .folders import above_parts
+from .source_paths import expand_paths
 
 
 class PlacedList(Struct, frozen=True):

@@ -14,15 +14,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.open.data_files import (
-    Configuration,
-    configurations,
-    features_of_card,
-    features_of_info,
-    front_matter,
-    splits_of,
-)
-from bushel._dataset.open.folders import few
 from bushel._index.sidecar import FOLDER
 from bushel._runtime.log import log_warning
 from bushel._runtime.public import did_you_mean
@@ -40,6 +31,16 @@ from bushel.errors import (
 )
 from bushel.storage import AnyPath, as_path, below, list_names, read_whole, walk_names
 from bushel.storage.objects.hub import HubPath
+
+from .data_files import (
+    Configuration,
+    configurations,
+    features_of_card,
+    features_of_info,
+    front_matter,
+    splits_of,
+)
+from .folders import few
 
 _INFO = "dataset_info.json"
 _MOST_NAMES = 100_000  # files of a folder that is looked through for a hint

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields, IndexPolicy
-from bushel._dataset.open.source_paths import forward_only
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import Manifest, load_index
@@ -23,8 +21,11 @@ from bushel.errors import FormatError
 from bushel.spec import format_spec
 from bushel.storage import is_local, is_object
 
+from .caller_fields import NO_CALLER_FIELDS, CallerFields, IndexPolicy
+from .source_paths import forward_only
+
 if TYPE_CHECKING:
-    from bushel._dataset.open.remote_discovery import ListedFiles
+    from .remote_discovery import ListedFiles
 
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
@@ -167,7 +168,7 @@ def _open_one(
         raise forward_only(
             str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True
         )
-    from bushel._dataset.open.tables import table_to_read
+    from .tables import table_to_read
 
     table = table_to_read(container, shard, options, listed, policy, recover)
     index, stored, damage = table.index, table.stored, table.damage
@@ -194,7 +195,7 @@ def _open_sections(container: str, shard: Shard, caller: CallerFields) -> list[O
         FormatError: The shard is damaged.
         OSError: The store refuses, or cannot be reached.
     """
-    from bushel._dataset.open.tables import stored_table
+    from .tables import stored_table
 
     table = stored_table(shard)
     if table is not None and table.fits:

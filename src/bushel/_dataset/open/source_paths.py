@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bushel._dataset.open.completeness import interrupted_write
 from bushel._index.table import Shard
 from bushel._runtime.public import did_you_mean
 from bushel.containers import is_forward_only, needs_index
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, as_path, is_object
+
+from .completeness import interrupted_write
 
 _PATTERN = frozenset("{*?[")
 
@@ -72,7 +73,7 @@ def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
         if isinstance(source, str) and not _PATTERN.isdisjoint(source):
             return list(_expand_local(os.path.expanduser(source)))
     elif is_object(path):
-        from bushel._dataset.open.remote_discovery import expand_url
+        from .remote_discovery import expand_url
 
         if not path.listable:  # an HTTP server answers any request for a folder, even with a page
             return list(expand_url(str(path)))

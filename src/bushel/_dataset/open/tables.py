@@ -20,9 +20,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.open.binding import bind, same_files, stamped, stamps_of
-from bushel._dataset.open.caller_fields import POLICIES, CallerFields, IndexPolicy
-from bushel._dataset.open.folders import overwrite_folder
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
@@ -33,9 +30,13 @@ from bushel.errors import CorruptError, FormatError, UnsupportedError
 from bushel.storage import AnyPath, absolute, as_path, below, is_local, is_object, open_file
 from bushel.storage.base import FROM_TAG
 
+from .binding import bind, same_files, stamped, stamps_of
+from .caller_fields import POLICIES, CallerFields, IndexPolicy
+from .folders import overwrite_folder
+
 if TYPE_CHECKING:
-    from bushel._dataset.open.damaged import Damage
-    from bushel._dataset.open.remote_discovery import ListedFiles
+    from .damaged import Damage
+    from .remote_discovery import ListedFiles
 
 
 def index_place(index: Any) -> AnyPath:
@@ -249,7 +250,7 @@ def table_to_read(
     except FormatError as error:
         if not recover:
             raise
-        from bushel._dataset.open.damaged import recovered_table
+        from .damaged import recovered_table
 
         if table is None:
             types = None
@@ -338,7 +339,7 @@ def build_table(
         FormatError: The shard is damaged.
         SpecError: `options.spec` does not fit the data.
     """
-    from bushel._dataset.open.caller_fields import listed_table, read_structure
+    from .caller_fields import listed_table, read_structure
 
     if table is None:
         stored, changed = listed_table(container, shard), False
@@ -360,7 +361,7 @@ def build_table(
 def _serves(index: ShardIndex, options: ReadOptions) -> bool:
     """Return whether a table has the declared fields, and the checksums that are asked for."""
     if options.spec is not None:
-        from bushel._dataset.open.caller_fields import has_declared
+        from .caller_fields import has_declared
 
         if not has_declared(index, options.spec):
             return False

@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.selection import Remaining
-from bushel._dataset.read.shards import Listing, OpenShard, kinds, union_of_fields
 from bushel._index.column_join import join_pieces
 from bushel._index.column_names import ColumnOf, column_of, possible_columns
 from bushel._index.columns import Part, Piece
@@ -26,6 +23,10 @@ from bushel.codecs.times import time_dtype
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.spec import KEY
 from bushel.storage import AnyPath
+
+from .reader import Reader
+from .selection import Remaining
+from .shards import Listing, OpenShard, kinds, union_of_fields
 
 _FLAT = re.compile(r"as\(array\([a-z0-9]+,-1\),(array\([a-z0-9]+,-1\))\)")
 """A conversion of arrays of one dimension, and the codec of their bytes."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.read.reader import Reader
 from bushel._index.seek_lookup import warn_of_refused
 from bushel._index.table import FieldExtents
 from bushel._runtime.arrays import I64, U64, Array
@@ -18,6 +17,8 @@ from bushel.jpeg import Box, Tiles, read_crop
 from bushel.kernels import ExtentError, JpegError, decode_jpeg_box, jpeg_header, jpeg_seek_ranges
 from bushel.spec import KEY
 from bushel.storage import Extents, File, read_many
+
+from .reader import Reader
 
 
 def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> Array:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from msgspec import Struct
 
-from bushel._dataset.read.selection import Sample
-from bushel._dataset.read.shards import OpenShard
 from bushel._index.elements import Elements, Group, Ranges, at_place
 from bushel._index.read_plan import FieldPlan, ReadPlan
 from bushel._runtime.arrays import I64, U8
@@ -19,6 +17,9 @@ from bushel.codecs.parts import HeadedRowsPart, OutlinedPart, Part, SharedPart, 
 from bushel.errors import CodecError
 from bushel.kernels import ExtentError, read_samples
 from bushel.spec import KEY, Field
+
+from .selection import Sample
+from .shards import OpenShard
 
 if TYPE_CHECKING:
     from bushel._index.part_plan import RowForms
@@ -221,7 +222,7 @@ def some_of(
         return elements_read
     inner = part.part if isinstance(part, SharedPart) else part
     if isinstance(inner, HeadedRowsPart):
-        from bushel._dataset.read.row_forms import look_again
+        from .row_forms import look_again
 
         look_again(reader, position, name)
     if isinstance(inner, HeadedRowsPart | OutlinedPart):
@@ -243,7 +244,7 @@ def _undecodable(
     reader: Source, error: CodecError, key: str, name: str, position: int
 ) -> CodecError:
     """Return the error of a codec, with the sample and the file that it belongs to."""
-    from bushel._dataset.read.read_errors import undecodable
+    from .read_errors import undecodable
 
     return undecodable(error, key, name, *reader.location(position, name), position)
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.read.clocks import Clock, Stamped, Steady
-from bushel._dataset.read.columns import check_has_elements, element_counts, index_command
-from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.windows import Source
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import F64, I64
 from bushel.codecs import holds_clip, holds_sound
 from bushel.errors import SpecError
+
+from .clocks import Clock, Stamped, Steady
+from .columns import check_has_elements, element_counts, index_command
+from .reader import Reader
+from .windows import Source
 
 _KEPT = 1 << 22
 """Time stamps that are kept in memory for the next time that they are needed."""

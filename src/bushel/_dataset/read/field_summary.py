@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
+
+from .shards import OpenShard
 
 
 @dataclass(frozen=True, slots=True)

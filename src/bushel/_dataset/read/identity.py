@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from bushel._dataset.read.selection import Positions, Remaining
-from bushel._dataset.read.shards import Listing, OpenShard
 from bushel._index.identity import facts_of_files, sample_digests
 from bushel._runtime.arrays import I64, U64
 from bushel.storage import is_object
 
+from .selection import Positions, Remaining
+from .shards import Listing, OpenShard
+
 if TYPE_CHECKING:
-    from bushel._dataset.read.reader import Reader
+    from .reader import Reader
 
 
 def fingerprint_of(reader: Reader, fields: Mapping[str, str], positions: Positions) -> str:
@@ -115,7 +116,7 @@ def _digests(shards: Sequence[OpenShard]) -> Iterator[bytes]:
     if all(shard.section is None for shard in shards):
         yield from map(_digest_of, shards)
         return
-    from bushel._dataset.read.shard_fields import whole_shards
+    from .shard_fields import whole_shards
 
     for parts in whole_shards(shards):
         if parts[0].section is None:

@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._dataset.read.join_names import Form, Names, hashes_of, in_form, text_of
-from bushel._dataset.read.shard_fields import labels_of
-from bushel._dataset.read.shards import OpenShard
 from bushel._index.elements import Group
 from bushel._index.identity import table_digest
 from bushel._index.joined_blocks import JoinedBlocks
@@ -23,6 +20,10 @@ from bushel.errors import SpecError, UnsupportedError
 from bushel.kernels import crc32, decode_keys
 from bushel.spec import KEY, Field
 from bushel.storage import AnyPath
+
+from .join_names import Form, Names, hashes_of, in_form, text_of
+from .shard_fields import labels_of
+from .shards import OpenShard
 
 _AT_ONCE = 1 << 16
 _FORMS: tuple[tuple[Form, Form], ...] = (

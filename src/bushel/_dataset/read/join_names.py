@@ -9,10 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bushel._dataset.read.columns import column_names, part_of
-from bushel._dataset.read.known_values import exact_kind
-from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.selection import Selection
 from bushel._index.column_names import known_column_of
 from bushel._index.columns import Column
 from bushel._index.elements import Group
@@ -22,6 +18,11 @@ from bushel.codecs import get_codec
 from bushel.codecs.extensions import FILE_SUFFIXES
 from bushel.kernels import decode_keys, hash_keys
 from bushel.spec import KEY
+
+from .columns import column_names, part_of
+from .known_values import exact_kind
+from .reader import Reader
+from .selection import Selection
 
 _TYPES = frozenset(("utf8", "int", "uint", "i64", "u64", "cls", "csv-text", "json"))
 _AT_ONCE = 1 << 16

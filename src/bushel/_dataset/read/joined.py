@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._dataset.read.reader import Reader, Sample
-from bushel._dataset.read.shard_fields import only, renamed_shard
-from bushel._dataset.read.shards import OpenShard, ShardRows, union_of_fields
-from bushel._dataset.read.sides import Joined, Rows, Side
 from bushel._index.elements import Elements, Group
 from bushel._runtime.arrays import I64
 from bushel.spec import KEY
+
+from .reader import Reader, Sample
+from .shard_fields import only, renamed_shard
+from .shards import OpenShard, ShardRows, union_of_fields
+from .sides import Joined, Rows, Side
 
 if TYPE_CHECKING:
     from bushel._dataset.open.completeness import Incomplete

@@ -17,7 +17,6 @@ import msgspec
 import numpy as np
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
-from bushel._dataset.read.shards import Listing, OpenShard, ShardRows, any_keyed, kinds
 from bushel._index.key_lookup import (
     IndexedShard,
     KeyLookup,
@@ -34,6 +33,8 @@ from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import crc32, map_array
 from bushel.storage import replacing
 from bushel.storage.whole import write_all
+
+from .shards import Listing, OpenShard, ShardRows, any_keyed, kinds
 
 if TYPE_CHECKING:
     from bushel._index.removal_list import Names

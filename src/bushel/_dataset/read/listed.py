@@ -20,8 +20,6 @@ from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.open.completeness import is_staged, listed_names, manifest_path
 from bushel._dataset.open.remote_discovery import ListedFiles
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
-from bushel._dataset.read.shard_fields import labels_in, labels_of
-from bushel._dataset.read.shards import Listing, OpenShard, samples_of
 from bushel._index.saving import save_manifest
 from bushel._index.shard_list import (
     KEYED,
@@ -41,6 +39,9 @@ from bushel._runtime.threads import Result, Threads
 from bushel.codecs.registry import asked_for
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath, is_local
+
+from .shard_fields import labels_in, labels_of
+from .shards import Listing, OpenShard, samples_of
 
 # number of remote shards that are indexed at once; each may have 64 MiB of requests in flight
 _REMOTE_WORKERS = 8

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from bushel import storage
-from bushel._dataset.read.selection import Sample
-from bushel._dataset.read.shards import Listing, OpenShard, ShardRows
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import I64, U8, joined
 from bushel.codecs import get_codec
@@ -28,19 +26,23 @@ from bushel.kernels import ExtentError, crc32
 from bushel.spec import KEY
 from bushel.storage import FilePool
 
+from .selection import Sample
+from .shards import Listing, OpenShard, ShardRows
+
 if TYPE_CHECKING:
     from bushel._dataset.open.completeness import Incomplete
-    from bushel._dataset.read.decoding import Room
-    from bushel._dataset.read.known_values import KnownFields
-    from bushel._dataset.read.selection import Remaining
-    from bushel._dataset.read.sides import Joined, Side
-    from bushel._dataset.read.windows import Windows
     from bushel._index.elements import Elements, Group
     from bushel._index.part_plan import RowForms
     from bushel._index.read_plan import Batch, ReadPlan
     from bushel.codecs.base import Outline
     from bushel.storage import Extents, File
     from bushel.storage.fetch import Held
+
+    from .decoding import Room
+    from .known_values import KnownFields
+    from .selection import Remaining
+    from .sides import Joined, Side
+    from .windows import Windows
 
 __all__ = ["Reader", "Sample"]
 
@@ -139,7 +141,7 @@ class Reader(ShardRows):
             return self
         only_these = frozenset(names)
         if (narrow := self._narrowed.get(only_these)) is None:
-            from bushel._dataset.read.shard_fields import narrowed
+            from .shard_fields import narrowed
 
             shards = [narrowed(shard, only_these) for shard in self.shards]
             narrow = Reader(
@@ -242,15 +244,16 @@ class Reader(ShardRows):
         Bytes of remote files that are `held` are not read again. With `room`, and without `decode`,
         stored values may be views of memory that is taken from there.
         """
-        from bushel._dataset.read.decoding import read_by_kernel, samples_of
         from bushel._index.read_plan import plan_kernel
+
+        from .decoding import read_by_kernel, samples_of
 
         groups = self.readable(positions, wanted)
         if parts is None:
             parts = decode
         columns, rest = dict[str, list[Any]](), wanted
         if parts and len(unknown := self.unknown(groups, wanted)) < len(wanted):
-            from bushel._dataset.read.known_values import known_values, merged
+            from .known_values import known_values, merged
 
             columns = known_values(
                 groups, len(positions), [name for name in wanted if name not in unknown]
@@ -301,7 +304,7 @@ class Reader(ShardRows):
 
     @cached_property
     def _known(self) -> KnownFields:
-        from bushel._dataset.read.known_values import KnownFields
+        from .known_values import KnownFields
 
         return KnownFields(self.checks.of)
 
@@ -313,7 +316,7 @@ class Reader(ShardRows):
 
         parts, forms = parts and not self.verify, None
         if parts and any(elements is not None for elements in wanted.values()):
-            from bushel._dataset.read.row_forms import forms_and_outlines
+            from .row_forms import forms_and_outlines
 
             forms = forms_and_outlines(self, groups, wanted, total)
         return plan_read(
@@ -393,7 +396,7 @@ class Reader(ShardRows):
                 return called()
             return self.pool.attempt(called)
         except ExtentError as error:
-            from bushel._dataset.read.read_errors import unreadable
+            from .read_errors import unreadable
 
             name, place = plan.owner(batch.row(error.row))
             shard, file = batch.files[batch.extents.file_of(error.row)]

@@ -9,14 +9,15 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
-from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.selection import Call, Remaining
-from bushel._dataset.read.shards import Listing, OpenShard, kinds, samples_of
 from bushel._index.identity import sample_digests
 from bushel._index.removal_list import Digests, NameLookup, Names, stored_sizes
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U64, offsets_of
 from bushel.kernels import crc32
+
+from .reader import Reader
+from .selection import Call, Remaining
+from .shards import Listing, OpenShard, kinds, samples_of
 
 
 def remaining_in(

@@ -12,7 +12,6 @@ from typing import Protocol
 
 import numpy as np
 
-from bushel._dataset.read.shards import OpenShard
 from bushel._index.elements import Elements, Group, Ranges, at_place
 from bushel._index.part_plan import Forms, RowForms
 from bushel._index.table import FieldExtents
@@ -23,6 +22,8 @@ from bushel.codecs.parts import FileOutline, RowForm
 from bushel.errors import BushelError, CodecError
 from bushel.kernels import ExtentError
 from bushel.storage import Extents, File, Seekable, read_many
+
+from .shards import OpenShard
 
 _HEAD = 1024  # bytes of a value in which its header is looked for
 _AT_A_TIME = 16  # values of a batch whose headers are read

@@ -190,7 +190,7 @@ class Selection(Struct, frozen=True):
             raise TypeError(f"expected a list of positions, not {given!r}: write [{given!r}]")
         array = np.asarray(given if hasattr(given, "__array__") else list(given))
         if array.dtype.kind == "U":
-            from bushel._dataset.read.read_errors import texts_as_positions
+            from .read_errors import texts_as_positions
 
             raise TypeError(texts_as_positions(array.reshape(-1).tolist(), self.fields))
         if array.dtype == np.bool_:

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import CallerFields, renamed
 from bushel._dataset.open.completeness import manifest_path
-from bushel._dataset.read.shards import OpenShard, union_of_fields
 from bushel._index.class_names import (
     Labels,
     can_be_named,
@@ -23,6 +22,8 @@ from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
+
+from .shards import OpenShard, union_of_fields
 
 if TYPE_CHECKING:
     from bushel.containers.features import Feature
@@ -238,7 +239,7 @@ def unread_bytes(shards: Sequence[OpenShard]) -> int:
     """Return how many bytes of sections have to be read before all of their samples can be read at random."""
     if not any(shard.section is not None and not shard.loaded for shard in shards):
         return 0
-    from bushel._dataset.read.sections import is_known
+    from .sections import is_known
 
     return sum(
         shard.section.size

@@ -23,9 +23,10 @@ from bushel.storage import AnyPath, File, is_object, open_known
 
 if TYPE_CHECKING:
     from bushel._dataset.open.damaged import Damage
-    from bushel._dataset.read.selection import Remaining
     from bushel._index.shard_list import ShardList
     from bushel.containers.sections import Section
+
+    from .selection import Remaining
 
 
 _MANY_FILES, _SMALL = 64, 1 << 20
@@ -103,7 +104,7 @@ class OpenShard(Struct):
         """
         if self._index is None:
             if self.section is not None:
-                from bushel._dataset.read.sections import table_of_section
+                from .sections import table_of_section
 
                 index = table_of_section(self.container, self.shard, self.section, self.stamps[0])
             else:
@@ -169,7 +170,7 @@ class OpenShard(Struct):
             )
         stamp, forget = self.stamps[number], getattr(self.stamps, "forget", None)
         if self.section is not None:
-            from bushel._dataset.read.sections import file_of_section
+            from .sections import file_of_section
 
             return file_of_section(self.shard, self.section, stamp)
         if (

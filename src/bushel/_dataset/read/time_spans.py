@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from msgspec import Struct
 
-from bushel._dataset.read.clocks import Clock, Steady
-from bushel._dataset.read.windows import WindowShape, elements_within, window_counts
 from bushel._runtime.arrays import I64, Array, Bools
+
+from .clocks import Clock, Steady
+from .windows import WindowShape, elements_within, window_counts
 
 
 class Room(Struct, frozen=True):

@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.read.exact_arithmetic import Binary, compare, compute, is_text
 from bushel._index.class_names import Labels
 from bushel._index.columns import Part
 from bushel._runtime.arrays import Bools
 from bushel._runtime.public import did_you_mean
+
+from .exact_arithmetic import Binary, compare, compute, is_text
 
 _LONGEST = 10_000  # characters of an expression
 _Value = tuple[Any, Bools | None]  # an array or a constant, and which of its elements are missing

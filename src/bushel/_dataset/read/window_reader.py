@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._dataset.read.columns import element_counts
-from bushel._dataset.read.field_clocks import FieldClocks
-from bushel._dataset.read.reader import Reader, Sample
-from bushel._dataset.read.time_spans import elements_in_time
-from bushel._dataset.read.windows import Windows, WindowShape
 from bushel._index.elements import Elements, Group, Ranges
 from bushel._runtime.arrays import I64, U8
 from bushel.spec import KEY, Field
 
+from .columns import element_counts
+from .field_clocks import FieldClocks
+from .reader import Reader, Sample
+from .time_spans import elements_in_time
+from .windows import Windows, WindowShape
+
 if TYPE_CHECKING:
-    from bushel._dataset.read.decoding import Room
-    from bushel._dataset.read.selection import Selection
-    from bushel._dataset.read.shards import OpenShard
     from bushel.storage.fetch import Held
+
+    from .decoding import Room
+    from .selection import Selection
+    from .shards import OpenShard
 
 
 class WindowReader(Reader):

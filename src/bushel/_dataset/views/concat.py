@@ -11,8 +11,9 @@ import numpy as np
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.selection import joined
 from bushel._dataset.read.shard_fields import only
-from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.public import public
+
+from .dataset import Dataset
 
 
 @public()
@@ -57,7 +58,7 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
                 " with bushel.open"
             )
     if any(dataset._reader.windows is not None for dataset in datasets):
-        from bushel._dataset.views.make_windows import concat_windows
+        from .make_windows import concat_windows
 
         return concat_windows(datasets, one_after_another)
     shards = [

@@ -9,18 +9,20 @@ import numpy as np
 
 from bushel._dataset.read.selection import Mask
 from bushel._dataset.read.shards import OpenShard, kinds
-from bushel._dataset.views.samples import CHUNK, Sample
-from bushel._dataset.views.stored_values import StoredValues
 from bushel._runtime.public import public
 from bushel.containers import Shard, ShardIndex
+
+from .samples import CHUNK, Sample
+from .stored_values import StoredValues
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from bushel._dataset.views.info import Info
-    from bushel._dataset.views.mapped import Mapped
     from bushel._pictures.notebook import Gallery
     from bushel._runtime.shuffle import Shuffle
+
+    from .info import Info
+    from .mapped import Mapped
 
 __all__ = ["Dataset", "Sample"]
 
@@ -93,12 +95,12 @@ class Dataset(StoredValues):
     # Description
 
     def __repr__(self) -> str:
-        from bushel._dataset.views.info import described
+        from .info import described
 
         return described(self)
 
     def _repr_html_(self) -> str:
-        from bushel._dataset.views.in_notebook import dataset_html
+        from .in_notebook import dataset_html
 
         return dataset_html(self)
 
@@ -134,7 +136,7 @@ class Dataset(StoredValues):
             >>> ds.size == sum(path.stat().st_size for path in Path("train").glob("*.tar"))
             True
         """
-        from bushel._dataset.views.info import stored_info
+        from .info import stored_info
 
         return stored_info(self._reader.shards).bytes
 
@@ -151,7 +153,7 @@ class Dataset(StoredValues):
             >>> ds.info.container, ds.info.samples, ds.info.checksums
             ('tar', 12, True)
         """
-        from bushel._dataset.views.info import info_of
+        from .info import info_of
 
         return info_of(self._reader, self.spec)
 
@@ -268,7 +270,7 @@ class Dataset(StoredValues):
             >>> longer[11]
             {'__key__': 'dog/5', 'label': 1, 'twice': 2}
         """
-        from bushel._dataset.views.mapped import Mapped
+        from .mapped import Mapped
 
         if fields is not None and not isinstance(fields, Mapping):
             fields = list(self._selection.wanted(fields))
@@ -341,7 +343,7 @@ class Dataset(StoredValues):
             >>> len(bushel.open("train/", view="dogs"))
             6
         """
-        from bushel._dataset.views.saved_views import save_view
+        from .saved_views import save_view
 
         save_view(self, name, overwrite=overwrite)
 
@@ -374,7 +376,7 @@ class Dataset(StoredValues):
             >>> [sample["__key__"] for sample in best]
             ['dog/3', 'dog/4', 'dog/5']
         """
-        from bushel._dataset.views.given_values import with_values
+        from .given_values import with_values
 
         return with_values(self, name, values, kind)
 
@@ -455,12 +457,12 @@ class Dataset(StoredValues):
             >>> list(walks.windows("pose", seconds=2, hop=1, times=2.0).keys)
             ['walk5@0s', 'walk9@0s', 'walk9@1s', 'walk9@2s']
         """
-        from bushel._dataset.views.make_windows import shape_of, windows_of
+        from .make_windows import shape_of, windows_of
 
         if seconds is None and fps is None and times is None:
             shape = shape_of(field, length, hop=hop, step=step, also=also, pad=pad, delta=delta)
             return windows_of(self, shape)
-        from bushel._dataset.views.time_windows import Pick, TimeOptions, shape_in_time
+        from .time_windows import Pick, TimeOptions, shape_in_time
 
         pick = Pick(length, step, seconds, fps)
         options = TimeOptions(hop, also, times, take, pad, delta)

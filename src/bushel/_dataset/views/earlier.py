@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from bushel._dataset.read.identity import fingerprints_of_prefixes, first_of
 from bushel._dataset.read.selection import Positions, Remaining
-from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.mapped import Mapped
 from bushel._runtime.arrays import I64
+
+from .dataset import Dataset
+from .mapped import Mapped
 
 
 class BeforeAppend(Struct, frozen=True):

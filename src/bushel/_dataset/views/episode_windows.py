@@ -11,7 +11,7 @@ from bushel.containers import get_container
 from bushel.errors import SpecError
 
 if TYPE_CHECKING:
-    from bushel._dataset.views.dataset import Dataset
+    from .dataset import Dataset
 
 
 def episode_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dataset:

@@ -13,8 +13,6 @@ import numpy as np
 from bushel._dataset.read.joined import joined_readers
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.read.sides import Joined
-from bushel._dataset.views.inside import refuse_windows
-from bushel._dataset.views.samples import Samples
 from bushel._index.columns import LONGEST_TEXT, Column, Kind, numbers, of_texts
 from bushel._index.identity import table_digest
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
@@ -25,6 +23,9 @@ from bushel.codecs.exact_lists import InexactError, exact_array
 from bushel.errors import SpecError
 from bushel.spec import Field, parse_spec
 from bushel.storage.blocks import Blocks
+
+from .inside import refuse_windows
+from .samples import Samples
 
 S = TypeVar("S", bound=Samples)
 

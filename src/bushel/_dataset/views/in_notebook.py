@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel._dataset.read.shard_fields import labels_of
-from bushel._dataset.views.info import Info
 from bushel._pictures.notebook import Gallery, facts_html, sample_html
 from bushel._runtime.amounts import size
 from bushel.codecs import holds_sound
 from bushel.errors import BushelError
 from bushel.spec import format_spec
+
+from .info import Info
 
 if TYPE_CHECKING:
     from bushel._dataset.read.reader import Reader

@@ -11,10 +11,11 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.selection import Mask, Selection
 from bushel._dataset.read.window_reader import WindowReader
 from bushel._dataset.read.windows import Windows
-from bushel._dataset.views.samples import Samples
 from bushel._index.columns import Part
 from bushel._runtime.arrays import I64
 from bushel.errors import UnsupportedError
+
+from .samples import Samples
 
 SamplesT = TypeVar("SamplesT", bound=Samples)
 

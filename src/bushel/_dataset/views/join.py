@@ -11,15 +11,16 @@ from bushel._dataset.read.join_match import ListedNames, lists_of_values, match
 from bushel._dataset.read.join_names import Names, can_name
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.sides import Joined
-from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.given_values import with_partners
-from bushel._dataset.views.info import stored_info
-from bushel._dataset.views.inside import refuse_windows
-from bushel._dataset.views.samples import Samples
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.log import log_info, log_warning
 from bushel._runtime.public import command, did_you_mean, public
 from bushel.spec import KEY
+
+from .dataset import Dataset
+from .given_values import with_partners
+from .info import stored_info
+from .inside import refuse_windows
+from .samples import Samples
 
 On = str | tuple[str, str]
 

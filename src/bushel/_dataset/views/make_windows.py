@@ -14,9 +14,10 @@ from bushel._dataset.read.selection import Selection
 from bushel._dataset.read.time_spans import first_and_count
 from bushel._dataset.read.window_reader import WindowReader
 from bushel._dataset.read.windows import Windows, WindowShape, window_counts
-from bushel._dataset.views.samples import Samples
 from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import SpecError, UnsupportedError
+
+from .samples import Samples
 
 S = TypeVar("S", bound=Samples)
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64, Bools
+
+from .dataset import Dataset
 
 _AT_ONCE = 64  # pairs of values that are decoded together
 

@@ -12,13 +12,14 @@ import numpy as np
 
 from bushel._dataset.read.selection import Given, Mask
 from bushel._dataset.read.shards import kinds
-from bushel._dataset.views.samples import Sample, Samples
 from bushel._index.class_names import Labels
 from bushel._index.elements import Elements, Group, element_rows
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import offsets_of
 from bushel.codecs.registry import holds_array, holds_elements
 from bushel.errors import UnsupportedError
+
+from .samples import Sample, Samples
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from bushel._dataset.read.field_clocks import checked_source, is_clip, positive
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.windows import Source, TimeSpan, WindowShape
-from bushel._dataset.views.make_windows import count, shape_of, window_length
 from bushel._runtime.arrays import F64, I64
+
+from .make_windows import count, shape_of, window_length
 
 _TAKES = ("shown", "nearest", "all")
 _TOLERANCE = 1e-4  # seconds by which a time may differ from the time of a frame, as in LeRobot

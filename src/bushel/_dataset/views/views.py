@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bushel._dataset.open.open import open as open_dataset
-from bushel._dataset.views.saved_views import SavedView, delete_view, saved_views
 from bushel._runtime.public import public
 from bushel.storage import AnySource
+
+from .saved_views import SavedView, delete_view, saved_views
 
 
 @public()

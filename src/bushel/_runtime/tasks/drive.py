@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from bushel._runtime.tasks.engine import Engine, LostWorkerError, Task
+from .engine import Engine, LostWorkerError, Task
 
 RETRIES = 3
 """How often a task is usually tried again."""

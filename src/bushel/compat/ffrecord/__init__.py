@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import Any
 
 from bushel.compat.ffrecord import utils
-from bushel.compat.ffrecord.errors import (
+
+from .errors import (
     DamagedFileError,
     DamagedRecordError,
     MissingPathError,
@@ -15,8 +16,8 @@ from bushel.compat.ffrecord.errors import (
     NoFolderError,
     RecordIndexError,
 )
-from bushel.compat.ffrecord.fileio import FileReader, FileWriter, checkFsAlign
-from bushel.compat.ffrecord.package import PackedFolder, pack_folder
+from .fileio import FileReader, FileWriter, checkFsAlign
+from .package import PackedFolder, pack_folder
 
 __all__ = [
     "DamagedFileError",

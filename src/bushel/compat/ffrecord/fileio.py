@@ -18,16 +18,17 @@ from typing_extensions import Buffer
 
 from bushel import Dataset, Writer
 from bushel.compat.errors import WrongTypeError, WrongUseError
-from bushel.compat.ffrecord.errors import (
+from bushel.containers import Shard, ShardIndex
+from bushel.containers.ffrecord import index_all_records
+from bushel.errors import InUseError
+from bushel.integrity import removed_positions
+
+from .errors import (
     MissingPathError,
     NoPlaceError,
     RecordIndexError,
     as_runtime_errors,
 )
-from bushel.containers import Shard, ShardIndex
-from bushel.containers.ffrecord import index_all_records
-from bushel.errors import InUseError
-from bushel.integrity import removed_positions
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 Record = npt.NDArray[np.uint8]

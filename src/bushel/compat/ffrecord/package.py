@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import TypeAlias, cast, overload
 
 from bushel.compat.errors import WrongTypeError
-from bushel.compat.ffrecord.errors import (
+from bushel.containers.ffrecord import MAGIC, parse_folder
+from bushel.errors import FormatError
+from bushel.sources import Files
+
+from .errors import (
     MissingPathError,
     NoFileError,
     NoFolderError,
     as_runtime_errors,
 )
-from bushel.compat.ffrecord.fileio import (
+from .fileio import (
     FileReader,
     PathLike,
     Record,
@@ -23,9 +27,6 @@ from bushel.compat.ffrecord.fileio import (
     drop_index,
     new_writer,
 )
-from bushel.containers.ffrecord import MAGIC, parse_folder
-from bushel.errors import FormatError
-from bushel.sources import Files
 
 Tree: TypeAlias = "dict[str, int | Tree]"
 

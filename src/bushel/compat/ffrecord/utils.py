@@ -11,8 +11,9 @@ from typing import Protocol
 
 from typing_extensions import Buffer
 
-from bushel.compat.ffrecord.fileio import FileWriter, PathLike
 from bushel.loader import cpu_count
+
+from .fileio import FileWriter, PathLike
 
 _PROCESSES = 16
 

@@ -6,11 +6,12 @@ readers read the files of all three. See docs/compat-granular.md.
 """
 
 from bushel.compat.granular import bags, sources, v24
-from bushel.compat.granular.bag import BagReader, BagWriter
-from bushel.compat.granular.formats import decoders, encoders
-from bushel.compat.granular.loader import Loader
-from bushel.compat.granular.reader import DatasetReader, ShardedDatasetReader
-from bushel.compat.granular.writer import DatasetWriter, ShardedDatasetWriter
+
+from .bag import BagReader, BagWriter
+from .formats import decoders, encoders
+from .loader import Loader
+from .reader import DatasetReader, ShardedDatasetReader
+from .writer import DatasetWriter, ShardedDatasetWriter
 
 __version__ = "0.20.3"  # the release of Granular whose names these are
 __all__ = [

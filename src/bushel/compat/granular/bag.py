@@ -14,7 +14,11 @@ from msgspec.structs import replace
 
 import bushel
 from bushel.compat.errors import raised_as
-from bushel.compat.granular.base import (
+from bushel.containers import FieldExtents, ReadOptions, get_container
+from bushel.containers.bag import encode_table, read_refs, read_spec
+from bushel.storage import AnyPath, ExtentError, File, FilePool, Staging, open_file
+
+from .base import (
     Closing,
     DamagedError,
     ExistsError,
@@ -23,16 +27,13 @@ from bushel.compat.granular.base import (
     WrongTypeError,
     WrongUseError,
 )
-from bushel.compat.granular.paths import (
+from .paths import (
     MemoryPath,
     files_as_shard,
     folder_of,
     granular_path,
     with_suffix,
 )
-from bushel.containers import FieldExtents, ReadOptions, get_container
-from bushel.containers.bag import encode_table, read_refs, read_spec
-from bushel.storage import AnyPath, ExtentError, File, FilePool, Staging, open_file
 
 MOST_RECORDS = (1 << 32) - 1
 """A bag has fewer records than this."""

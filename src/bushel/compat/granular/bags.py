@@ -15,12 +15,13 @@ from typing import IO, Any, cast
 import numpy as np
 
 from bushel.codecs import get_codec
-from bushel.compat.granular import bag, reader, writer
-from bushel.compat.granular.base import Closing, WrongUseError
-from bushel.compat.granular.formats import AS_IN_THE_ORIGINAL, BAGS, Codecs, as_original, is_direct
 from bushel.containers.bag import encode_table
 from bushel.errors import CodecError, SpecError
 from bushel.storage import path_of_stream
+
+from . import bag, reader, writer
+from .base import Closing, WrongUseError
+from .formats import AS_IN_THE_ORIGINAL, BAGS, Codecs, as_original, is_direct
 
 __all__ = [
     "BagReader",

@@ -12,8 +12,9 @@ import numpy as np
 
 from bushel import jpeg
 from bushel.codecs import get_codec
-from bushel.compat.granular.base import WrongTypeError
 from bushel.errors import CodecError
+
+from .base import WrongTypeError
 
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
 """The encoder and the decoder."""

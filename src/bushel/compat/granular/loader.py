@@ -17,8 +17,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from bushel.compat.granular.base import Closing, WrongTypeError, WrongUseError
-from bushel.compat.granular.sources import permutation
+from .base import Closing, WrongTypeError, WrongUseError
+from .sources import permutation
 
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]

@@ -14,9 +14,10 @@ from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import IO, Any, cast
 
-from bushel.compat.granular.base import WrongTypeError
 from bushel.containers import Shard
 from bushel.storage import AnyPath, as_path, below, place_file
+
+from .base import WrongTypeError
 
 
 class ForeignPath:

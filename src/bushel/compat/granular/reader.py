@@ -15,8 +15,11 @@ from msgspec.structs import replace
 
 import bushel
 from bushel.compat.errors import raised_as
-from bushel.compat.granular.bag import Records, checked_index, checked_range, mapped
-from bushel.compat.granular.base import (
+from bushel.spec import KEY
+from bushel.storage import AnyPath, FilePool
+
+from .bag import Records, checked_index, checked_range, mapped
+from .base import (
     Closing,
     DamagedError,
     NoDatasetError,
@@ -26,10 +29,8 @@ from bushel.compat.granular.base import (
     WrongTypeError,
     WrongUseError,
 )
-from bushel.compat.granular.formats import Codecs, bind_codecs, of_generation
-from bushel.compat.granular.paths import granular_path
-from bushel.spec import KEY
-from bushel.storage import AnyPath, FilePool
+from .formats import Codecs, bind_codecs, of_generation
+from .paths import granular_path
 
 Datapoint = dict[str, Any]
 

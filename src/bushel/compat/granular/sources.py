@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.compat.granular.base import WrongTypeError, WrongUseError
+from .base import WrongTypeError, WrongUseError
 
 Source = Callable[[int], Any]
 

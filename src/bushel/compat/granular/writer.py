@@ -9,11 +9,6 @@ from typing import Any
 
 import msgpack
 
-from bushel.compat.granular.bag import MOST_RECORDS
-from bushel.compat.granular.base import Closing, ExistsError, WrongTypeError, WrongUseError
-from bushel.compat.granular.formats import Codecs, bind_codecs, stored_bytes
-from bushel.compat.granular.paths import granular_path, make_folder
-from bushel.compat.granular.reader import check_shards
 from bushel.containers import (
     FieldBuilder,
     IndexBuilder,
@@ -25,6 +20,12 @@ from bushel.containers import (
 from bushel.containers.bag import plan_layout
 from bushel.spec import KEY, Field
 from bushel.storage import Staging
+
+from .bag import MOST_RECORDS
+from .base import Closing, ExistsError, WrongTypeError, WrongUseError
+from .formats import Codecs, bind_codecs, stored_bytes
+from .paths import granular_path, make_folder
+from .reader import check_shards
 
 
 class DatasetWriter(Closing):

@@ -1,6 +1,6 @@
 """GulpIO2 and the first GulpIO's datasets on Bushel: `docs/compat-gulpio2.md`."""
 
-from bushel.compat.gulpio2.fileio import ChunkWriter, GulpChunk, GulpDirectory, GulpIngestor
+from .fileio import ChunkWriter, GulpChunk, GulpDirectory, GulpIngestor
 
 __all__ = ["ChunkWriter", "GulpChunk", "GulpDirectory", "GulpIngestor", "__version__"]
 

@@ -10,12 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bushel.compat.gulpio2.images import Image
-from bushel.compat.gulpio2.utils import resize_by_short_edge
-from bushel.compat.gulpio2.video import read_video
 from bushel.errors import FormatError
 from bushel.sources import extend_labels
 from bushel.storage import read_whole, write_whole
+
+from .images import Image
+from .utils import resize_by_short_edge
+from .video import read_video
 
 Item = dict[str, Any]
 

@@ -16,32 +16,33 @@ from collections.abc import Iterator
 from typing import Any
 
 from bushel.compat.errors import raised_as
-from bushel.compat.gulpio2.adapter_base import (
+from bushel.errors import FormatError
+from bushel.sources import Row, parse_json, read_list, read_rows
+from bushel.storage import AnyPath, as_path
+
+from .adapter_base import (
     AbstractDatasetAdapter,
     Item,
     number_labels,
     video_frames,
     write_labels,
 )
-from bushel.compat.gulpio2.errors import ListFileError, ListNameError, VideoNotFoundError
-from bushel.compat.gulpio2.file_adapters import (
+from .errors import ListFileError, ListNameError, VideoNotFoundError
+from .file_adapters import (
     ImageFolderAdapter,
     ImageListAdapter,
     VideoFolderAdapter,
 )
-from bushel.compat.gulpio2.utils import ImageNotFound as ImageNotFound
-from bushel.compat.gulpio2.utils import burst_video_into_frames as burst_video_into_frames
-from bushel.compat.gulpio2.utils import (
+from .utils import ImageNotFound as ImageNotFound
+from .utils import burst_video_into_frames as burst_video_into_frames
+from .utils import (
     find_images_in_folder,
     get_single_video_path,
     remove_entries_with_duplicate_ids,
     resize_images,
 )
-from bushel.compat.gulpio2.utils import resize_by_short_edge as resize_by_short_edge
-from bushel.compat.gulpio2.utils import temp_dir_for_bursting as temp_dir_for_bursting
-from bushel.errors import FormatError
-from bushel.sources import Row, parse_json, read_list, read_rows
-from bushel.storage import AnyPath, as_path
+from .utils import resize_by_short_edge as resize_by_short_edge
+from .utils import temp_dir_for_bursting as temp_dir_for_bursting
 
 __all__ = [
     "AbstractDatasetAdapter",

@@ -16,24 +16,25 @@ import numpy as np
 import numpy.typing as npt
 
 import bushel
-from bushel.compat.gulpio2.errors import (
+from bushel.containers.gulp import padding
+from bushel.storage import ExtentError, Extents, File, FilePool, Sink, open_file, read_many
+
+from .errors import (
     FrameChoiceError,
     MetaFileError,
     MissingItemError,
     NeverOpenError,
     UnreadableFrameError,
 )
-from bushel.compat.gulpio2.images import (
+from .images import (
     ColorSpace,
     decoder_of,
     is_own,
     jpeg_bytes_to_img,
     map_frames,
 )
-from bushel.compat.gulpio2.tables import AbstractSerializer, ImgInfo, json_serializer, load_table
-from bushel.compat.gulpio2.utils import img_to_jpeg_bytes
-from bushel.containers.gulp import padding
-from bushel.storage import ExtentError, Extents, File, FilePool, Sink, open_file, read_many
+from .tables import AbstractSerializer, ImgInfo, json_serializer, load_table
+from .utils import img_to_jpeg_bytes
 
 Element = int | str | tuple[Any, Any]
 """An id, or an id with a slice or a list of frame numbers."""

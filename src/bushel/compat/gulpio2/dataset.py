@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel.compat.gulpio2.fileio import GulpDirectory
+from .fileio import GulpDirectory
 
 
 class GulpIOEmptyFolder(Exception):  # GulpIO's name

@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bushel.compat.gulpio2.adapter_base import (
+from .adapter_base import (
     AbstractDatasetAdapter,
     Item,
     number_labels,
     video_frames,
     write_labels,
 )
-from bushel.compat.gulpio2.utils import resize_by_short_edge
+from .utils import resize_by_short_edge
 
 
 class _Files(AbstractDatasetAdapter):

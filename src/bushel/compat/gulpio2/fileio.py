@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bushel.compat.errors import WrongUseError
-from bushel.compat.gulpio2.chunk import Element, GulpChunk, Item, extract_input_for_getitem
-from bushel.compat.gulpio2.errors import GulpWarning, UnpairedChunkError
-from bushel.compat.gulpio2.images import ColorSpace, decoder_of, jpeg_bytes_to_img
-from bushel.compat.gulpio2.tables import (
+from bushel.containers.gulp import chunk_number
+from bushel.storage import FilePool
+
+from .chunk import Element, GulpChunk, Item, extract_input_for_getitem
+from .errors import GulpWarning, UnpairedChunkError
+from .images import ColorSpace, decoder_of, jpeg_bytes_to_img
+from .tables import (
     AbstractSerializer,
     ImgInfo,
     JSONSerializer,
@@ -26,9 +29,7 @@ from bushel.compat.gulpio2.tables import (
     json_serializer,
     pickle_serializer,
 )
-from bushel.compat.gulpio2.utils import img_to_jpeg_bytes
-from bushel.containers.gulp import chunk_number
-from bushel.storage import FilePool
+from .utils import img_to_jpeg_bytes
 
 __all__ = [
     "AbstractSerializer",

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from bushel import jpeg
 from bushel.codecs import Buffer
-from bushel.compat.gulpio2.errors import FrameError
 from bushel.errors import CodecError
 from bushel.loader import cpu_count, map_all
+
+from .errors import FrameError
 
 Image = npt.NDArray[np.uint8]
 ColorSpace = Literal["RGB", "GRAY"]

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from bushel.compat.gulpio2.chunk import GulpChunk
-from bushel.compat.gulpio2.tables import JSONSerializer
+from .chunk import GulpChunk
+from .tables import JSONSerializer
 
 
 class Chunked(Protocol):

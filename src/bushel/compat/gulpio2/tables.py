@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bushel.compat.errors import raised_as
-from bushel.compat.gulpio2.errors import (
+from bushel.containers.gulp import chunk_names, chunk_number, pair_chunks
+
+from .errors import (
     GulpWarning,
     MetaEncodingError,
     MetaFileError,
@@ -23,7 +25,6 @@ from bushel.compat.gulpio2.errors import (
     NoTableError,
     UnpairedChunkError,
 )
-from bushel.containers.gulp import chunk_names, chunk_number, pair_chunks
 
 
 class ImgInfo(NamedTuple):

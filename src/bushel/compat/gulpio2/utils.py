@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel import jpeg
-from bushel.compat.gulpio2.errors import DuplicateIdException as DuplicateIdException
-from bushel.compat.gulpio2.errors import FFMPEGNotFound as FFMPEGNotFound
-from bushel.compat.gulpio2.errors import GulpWarning, ImageShapeError, VideoNotFoundError
-from bushel.compat.gulpio2.errors import ImageNotFound as ImageNotFound
-from bushel.compat.gulpio2.images import Image
-from bushel.compat.gulpio2.images import jpeg_bytes_to_img as jpeg_bytes_to_img
-from bushel.compat.gulpio2.tables import ids_in
+
+from .errors import DuplicateIdException as DuplicateIdException
+from .errors import FFMPEGNotFound as FFMPEGNotFound
+from .errors import GulpWarning, ImageShapeError, VideoNotFoundError
+from .errors import ImageNotFound as ImageNotFound
+from .images import Image
+from .images import jpeg_bytes_to_img as jpeg_bytes_to_img
+from .tables import ids_in
 
 if TYPE_CHECKING:
     import PIL.Image

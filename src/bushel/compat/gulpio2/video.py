@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bushel.compat.gulpio2.images import Image
 from bushel.sources import Pick, decode_video
+
+from .images import Image
 
 # number of frames that ffmpeg lets a video be early or late before it drops or repeats one
 _LATE = 1.1

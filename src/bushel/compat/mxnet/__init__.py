@@ -7,7 +7,8 @@ the functions that data programs call: see docs/compat-mxnet.md.
 from bushel.compat.mxnet import gluon, image, io, ndarray, recordio
 from bushel.compat.mxnet import image as img
 from bushel.compat.mxnet import ndarray as nd
-from bushel.compat.mxnet.base import MXNetError, NDArray
+
+from .base import MXNetError, NDArray
 
 __version__ = "1.9.1"
 """The version of MXNet for which this stands."""

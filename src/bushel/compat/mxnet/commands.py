@@ -9,15 +9,16 @@ from pathlib import Path
 
 import bushel
 from bushel.compat.mxnet.io.im2rec import Im2recParams, convert
-from bushel.compat.mxnet.lists import (
+from bushel.containers.recordio import format_idx, scan_records
+from bushel.storage import as_path, open_file, write_whole
+
+from .lists import (
     IM2REC_SUFFIXES,
     ListPlan,
     find_images,
     list_parts,
     write_lists,
 )
-from bushel.containers.recordio import format_idx, scan_records
-from bushel.storage import as_path, open_file, write_whole
 
 _NATIVE: dict[str, int | None] = {
     "color": 1,

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from bushel.compat.mxnet.base import NDArray, array
+from .base import NDArray, array
 
 __all__ = [
     "NDArray",

@@ -10,8 +10,9 @@ import numpy as np
 
 from bushel import jpeg
 from bushel.codecs import Buffer, get_codec
-from bushel.compat.mxnet.base import Array, ImageError
 from bushel.errors import CodecError, SpecError
+
+from .base import Array, ImageError
 
 UNCHANGED, GREY, COLOUR = -1, 0, 1
 """OpenCV's flags: the pixels of the file; HxW; HxWx3. The last two are rotated upright."""

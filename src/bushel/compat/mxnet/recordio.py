@@ -18,7 +18,11 @@ import numpy as np
 
 import bushel
 from bushel.compat.errors import raised_as
-from bushel.compat.mxnet.base import (
+from bushel.containers.recordio import IMAGE_HEADER, RecordSink, check_key, parse_idx, read_record
+from bushel.errors import FormatError
+from bushel.storage import File, as_path, open_file
+
+from .base import (
     Array,
     ClosedError,
     DamagedError,
@@ -30,10 +34,7 @@ from bushel.compat.mxnet.base import (
     RecordTooLargeError,
     WrongModeError,
 )
-from bushel.compat.mxnet.pixels import UNCHANGED, decode, encode, swapped
-from bushel.containers.recordio import IMAGE_HEADER, RecordSink, check_key, parse_idx, read_record
-from bushel.errors import FormatError
-from bushel.storage import File, as_path, open_file
+from .pixels import UNCHANGED, decode, encode, swapped
 
 __all__ = [
     "IRHeader",

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from bushel.compat.mxnet.pixels import encode
-from bushel.compat.mxnet.resampling import AUTO, BILINEAR, LANCZOS, RANDOM, method_for
 from bushel.transforms import Crop, ScaleTo, apply_steps
+
+from .pixels import encode
+from .resampling import AUTO, BILINEAR, LANCZOS, RANDOM, method_for
 
 Transform = Callable[..., Any]
 Pixels = npt.NDArray[Any]

@@ -12,21 +12,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bushel.compat.webdataset.autodecode import *  # noqa: F403
-    from bushel.compat.webdataset.cache import *  # noqa: F403
-    from bushel.compat.webdataset.compat import *  # noqa: F403
-    from bushel.compat.webdataset.extradatasets import MockDataset as MockDataset
-    from bushel.compat.webdataset.extradatasets import with_epoch as with_epoch
-    from bushel.compat.webdataset.extradatasets import with_length as with_length
-    from bushel.compat.webdataset.filters import *  # noqa: F403
-    from bushel.compat.webdataset.gopen import *  # noqa: F403
-    from bushel.compat.webdataset.handlers import *  # noqa: F403
-    from bushel.compat.webdataset.mix import *  # noqa: F403
-    from bushel.compat.webdataset.pipeline import *  # noqa: F403
-    from bushel.compat.webdataset.shardlists import *  # noqa: F403
-    from bushel.compat.webdataset.tariterators import *  # noqa: F403
-    from bushel.compat.webdataset.utils import *  # noqa: F403
-    from bushel.compat.webdataset.writer import *  # noqa: F403
+    from .autodecode import *  # noqa: F403
+    from .cache import *  # noqa: F403
+    from .compat import *  # noqa: F403
+    from .extradatasets import MockDataset as MockDataset
+    from .extradatasets import with_epoch as with_epoch
+    from .extradatasets import with_length as with_length
+    from .filters import *  # noqa: F403
+    from .gopen import *  # noqa: F403
+    from .handlers import *  # noqa: F403
+    from .mix import *  # noqa: F403
+    from .pipeline import *  # noqa: F403
+    from .shardlists import *  # noqa: F403
+    from .tariterators import *  # noqa: F403
+    from .utils import *  # noqa: F403
+    from .writer import *  # noqa: F403
 
 __version__ = "1.0.2"  # the version of the original
 _EXPORTS = {

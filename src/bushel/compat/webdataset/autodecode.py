@@ -18,14 +18,15 @@ import msgpack
 
 from bushel.codecs import get_codec
 from bushel.compat.errors import WrongTypeError
-from bushel.compat.webdataset.handlers import Handler, reraise_exception
-from bushel.compat.webdataset.images import IMAGE_EXTENSIONS as IMAGE_EXTENSIONS
-from bushel.compat.webdataset.images import ImageHandler as ImageHandler
-from bushel.compat.webdataset.images import imagehandler as imagehandler
-from bushel.compat.webdataset.images import imagespecs as imagespecs
-from bushel.compat.webdataset.permission import NotAllowedError, check_pickle, refuse_if_secure
-from bushel.compat.webdataset.stages import map_ahead, pipelinefilter
 from bushel.errors import CodecError
+
+from .handlers import Handler, reraise_exception
+from .images import IMAGE_EXTENSIONS as IMAGE_EXTENSIONS
+from .images import ImageHandler as ImageHandler
+from .images import imagehandler as imagehandler
+from .images import imagespecs as imagespecs
+from .permission import NotAllowedError, check_pickle, refuse_if_secure
+from .stages import map_ahead, pipelinefilter
 
 FieldDecoder = Callable[[str, Any], Any]
 """A function of extension (with its dot) and data. Returns a value, None for other extensions, or a `Continue`."""

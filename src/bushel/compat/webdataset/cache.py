@@ -14,13 +14,14 @@ from typing import Any
 from urllib.parse import urlparse
 
 from bushel.compat.errors import WrongTypeError, WrongUseError
-from bushel.compat.webdataset.errors import MalformedError
-from bushel.compat.webdataset.gopen import gopen
-from bushel.compat.webdataset.handlers import Handler, reraise_exception
-from bushel.compat.webdataset.stages import handled
-from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.errors import FormatError
 from bushel.storage import inside, is_compressed
+
+from .errors import MalformedError
+from .gopen import gopen
+from .handlers import Handler, reraise_exception
+from .stages import handled
+from .tariterators import local_path_of
 
 _PATHS = frozenset(("", "file", "http", "https", "ftp", "ftps", "gs", "s3", "ais"))
 _LONGEST = 128

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, Self, TypeVar, cast
 from urllib.parse import urlparse
 
-from bushel.compat.webdataset import filters, shardlists
-from bushel.compat.webdataset.autodecode import Decoder, ImageHandler
-from bushel.compat.webdataset.cache import FileCache, pipe_cleaner, url_to_cache_name
-from bushel.compat.webdataset.errors import UrlsTypeError
-from bushel.compat.webdataset.handlers import Handler, reraise_exception
-from bushel.compat.webdataset.pipeline import DataPipeline
-from bushel.compat.webdataset.pytorch import DataLoader, IterableDataset
-from bushel.compat.webdataset.tariterators import tarfile_to_samples, with_local_paths
-from bushel.compat.webdataset.utils import is_iterable
+from . import filters, shardlists
+from .autodecode import Decoder, ImageHandler
+from .cache import FileCache, pipe_cleaner, url_to_cache_name
+from .errors import UrlsTypeError
+from .handlers import Handler, reraise_exception
+from .pipeline import DataPipeline
+from .pytorch import DataLoader, IterableDataset
+from .tariterators import tarfile_to_samples, with_local_paths
+from .utils import is_iterable
 
 _SHARDS_IN_BUFFER = 100
 _T = TypeVar("_T", bound="FluidInterface")

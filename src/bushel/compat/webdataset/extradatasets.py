@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from bushel.compat.webdataset import utils
-from bushel.compat.webdataset.pytorch import IterableDataset
-from bushel.compat.webdataset.utils import PipelineStage
+from . import utils
+from .pytorch import IterableDataset
+from .utils import PipelineStage
 
 
 class MockDataset(IterableDataset):

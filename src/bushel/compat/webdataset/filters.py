@@ -12,17 +12,18 @@ from io import BytesIO
 from typing import IO, Any, Literal
 
 from bushel.compat.errors import WrongTypeError, WrongUseError
-from bushel.compat.webdataset.autodecode import _decode as _decode
-from bushel.compat.webdataset.autodecode import decode as decode
-from bushel.compat.webdataset.flow import *  # noqa: F403
-from bushel.compat.webdataset.flow import _batched, _rsample, _select, _slice, _unbatched, _unlisted
-from bushel.compat.webdataset.flow import _shuffle as _shuffle
-from bushel.compat.webdataset.handlers import Handler, reraise_exception
-from bushel.compat.webdataset.permission import check_pickle
-from bushel.compat.webdataset.stages import *  # noqa: F403
-from bushel.compat.webdataset.stages import handled, map_ahead, pipelinefilter
-from bushel.compat.webdataset.utils import PipelineStage as PipelineStage
-from bushel.compat.webdataset.utils import identity as identity
+
+from .autodecode import _decode as _decode
+from .autodecode import decode as decode
+from .flow import *  # noqa: F403
+from .flow import _batched, _rsample, _select, _slice, _unbatched, _unlisted
+from .flow import _shuffle as _shuffle
+from .handlers import Handler, reraise_exception
+from .permission import check_pickle
+from .stages import *  # noqa: F403
+from .stages import handled, map_ahead, pipelinefilter
+from .utils import PipelineStage as PipelineStage
+from .utils import identity as identity
 
 Sample = dict[str, Any]
 Transform = Callable[[Any], Any]

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from bushel.compat.errors import WrongTypeError, WrongUseError
-from bushel.compat.webdataset.errors import UnevenBatchError
-from bushel.compat.webdataset.pytorch import is_tensor
-from bushel.compat.webdataset.tariterators import removed_keys
-from bushel.compat.webdataset.utils import PipelineStage
 from bushel.loader import in_batches, shuffle_buffer
+
+from .errors import UnevenBatchError
+from .pytorch import is_tensor
+from .tariterators import removed_keys
+from .utils import PipelineStage
 
 Collate = Callable[[list[Any]], Any]
 

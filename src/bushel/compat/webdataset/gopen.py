@@ -15,9 +15,10 @@ from urllib.parse import urlparse
 from urllib.request import url2pathname
 
 from bushel.compat.errors import WrongUseError
-from bushel.compat.webdataset.errors import MissingPackageError
-from bushel.compat.webdataset.permission import check_commands, refuse_if_secure
 from bushel.storage import end_process
+
+from .errors import MissingPackageError
+from .permission import check_commands, refuse_if_secure
 
 _CURL = ("curl", "--connect-timeout", "30", "--retry", "30", "--retry-delay", "2", "-f", "-s", "-L")
 _BROKEN_PIPE = 141

@@ -20,13 +20,14 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from bushel.codecs import get_codec
-from bushel.compat.webdataset.channel import Channel as Channel
-from bushel.compat.webdataset.gopen import Pipe
-from bushel.compat.webdataset.permission import check_commands
-from bushel.compat.webdataset.tariterators import base_plus_ext, member_contents
 from bushel.errors import FormatError, TooManyErrors
 from bushel.loader import in_batches, shuffle_buffer
 from bushel.storage import expand_braces
+
+from .channel import Channel as Channel
+from .gopen import Pipe
+from .permission import check_commands
+from .tariterators import base_plus_ext, member_contents
 
 Sample: TypeAlias = dict[str, Any]
 Source: TypeAlias = str | Sequence[str]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from bushel.compat.webdataset.pytorch import IterableDataset
+from .pytorch import IterableDataset
 
 
 def round_robin_shortest(*sources: Iterator[Any]) -> Iterator[Any]:

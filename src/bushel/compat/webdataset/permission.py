@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-from bushel.compat.webdataset import utils
 from bushel.errors import UnsupportedError
+
+from . import utils
 
 
 class NotAllowedError(UnsupportedError, ValueError):

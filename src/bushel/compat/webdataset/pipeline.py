@@ -10,8 +10,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Self, cast
 
-from bushel.compat.webdataset.pytorch import DataLoader, IterableDataset
-from bushel.compat.webdataset.utils import PipelineStage
+from .pytorch import DataLoader, IterableDataset
+from .utils import PipelineStage
 
 
 class DataPipeline(IterableDataset, PipelineStage):

@@ -17,16 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from bushel.compat.errors import NoFolderError, WrongTypeError, WrongUseError
-from bushel.compat.webdataset.errors import NoShardsError, UnsetVariableError
-from bushel.compat.webdataset.pytorch import IterableDataset
-from bushel.compat.webdataset.stages import pipelinefilter
-from bushel.compat.webdataset.utils import (
+from bushel.storage import expand_braces
+
+from .errors import NoShardsError, UnsetVariableError
+from .pytorch import IterableDataset
+from .stages import pipelinefilter
+from .utils import (
     is_iterable,
     make_seed,
     pytorch_worker_info,
     pytorch_worker_seed,
 )
-from bushel.storage import expand_braces
 
 Shard = dict[str, Any]
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
-from bushel.compat.webdataset.handlers import Handler, reraise_exception
-from bushel.compat.webdataset.utils import pytorch_worker_info
 from bushel.loader import cpu_count, parallel_map
+
+from .handlers import Handler, reraise_exception
+from .utils import pytorch_worker_info
 
 _PREFETCH = 4  # samples in work or waiting, for each thread
 _MOST_THREADS = 16

@@ -14,12 +14,13 @@ import numpy as np
 import bushel
 from bushel import Dataset
 from bushel.compat.errors import raised_as
-from bushel.compat.webdataset.errors import DamagedArchiveError
-from bushel.compat.webdataset.gopen import gopen
-from bushel.compat.webdataset.handlers import Handler, reraise_exception
-from bushel.compat.webdataset.stages import handled, pipelinefilter
 from bushel.containers import tar
 from bushel.containers.tar import Keep, is_meta, split_name
+
+from .errors import DamagedArchiveError
+from .gopen import gopen
+from .handlers import Handler, reraise_exception
+from .stages import handled, pipelinefilter
 
 _META = r"__[^/]*__($|/)"
 

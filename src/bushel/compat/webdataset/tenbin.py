@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from bushel.codecs import get_codec
-from bushel.compat.webdataset.autodecode import ArrayDataError, decoders
 from bushel.errors import CodecError
+
+from .autodecode import ArrayDataError, decoders
 
 _CHUNK = struct.Struct("<8sq")  # the header of a chunk: `~TenBin~`, and its length without padding
 _ALIGNMENT = 64

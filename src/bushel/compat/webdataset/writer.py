@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Literal, Self, cast
 
-from bushel.compat.webdataset.encoders import *  # noqa: F403
-from bushel.compat.webdataset.encoders import make_encoder
-from bushel.compat.webdataset.gopen import gopen, rewrite_url
-from bushel.compat.webdataset.permission import secure
-from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.containers.tar import end_of_archive, header_of
 from bushel.errors import name_file
+
+from .encoders import *  # noqa: F403
+from .encoders import make_encoder
+from .gopen import gopen, rewrite_url
+from .permission import secure
+from .tariterators import local_path_of
 
 _BLOCK = 512
 _READABLE = 0o444

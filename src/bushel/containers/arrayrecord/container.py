@@ -19,15 +19,6 @@ import numpy as np
 
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64, U8
-from bushel.containers.arrayrecord.chunks import (
-    HINT,
-    ROOM,
-    Chunks,
-    Reader,
-    chunks_of,
-    damaged,
-    place_of,
-)
 from bushel.containers.base import Container, ReadOptions, Report
 from bushel.containers.features import codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
@@ -38,6 +29,16 @@ from bushel.filters.riegeli import KINDS, SIDE, read_number, sides_of
 from bushel.kernels import decode_varints
 from bushel.spec import Field
 from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, Side, open_file
+
+from .chunks import (
+    HINT,
+    ROOM,
+    Chunks,
+    Reader,
+    chunks_of,
+    damaged,
+    place_of,
+)
 
 _NAME = re.compile(r".*\.array_?record(-[0-9]+-of-[0-9]+)?", re.DOTALL)
 _FIELD = "data"

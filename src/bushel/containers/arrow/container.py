@@ -11,14 +11,15 @@ import json
 from collections.abc import Collection
 
 from bushel._index.table import Shard, ShardIndex, stamps
-from bushel.containers.arrow.messages import batches_of, read_schema
-from bushel.containers.arrow.table import Table
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.features import features_in
 from bushel.containers.references import with_keys, with_references
 from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.storage import AnyPath, open_file, read_whole
+
+from .messages import batches_of, read_schema
+from .table import Table
 
 _STATE = "state.json"
 _LARGEST_STATE = 16 << 20

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.arrays import I64, Bools
-from bushel.containers.arrow.messages import Batch, Column, Type
 from bushel.containers.features import Tensor
 from bushel.filters import expand
 from bushel.storage import File
 from bushel.storage.block_list import BlockList
+
+from .messages import Batch, Column, Type
 
 _LARGE = (Type.LARGE_BINARY, Type.LARGE_UTF8, Type.LARGE_LIST)
 _SHORT = 12  # bytes of the longest value that is in its view

@@ -10,8 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.arrays import ranges
-from bushel.containers.arrow.messages import MAGIC, Batch, Column, Schema, Type
-from bushel.containers.arrow.parts import (
+from bushel.containers.features import Feature, codec_of_first_bytes
+from bushel.containers.growing import GrowingArrays
+from bushel.containers.row_table import RowTable
+from bushel.spec import Field, Spec
+from bushel.storage import BlockFile, File, Seekable
+from bushel.storage.block_list import BlockList
+
+from .messages import MAGIC, Batch, Column, Schema, Type
+from .parts import (
     Part,
     bytes_of,
     dtype_of,
@@ -22,12 +29,6 @@ from bushel.containers.arrow.parts import (
     tensor_of,
     time_codec,
 )
-from bushel.containers.features import Feature, codec_of_first_bytes
-from bushel.containers.growing import GrowingArrays
-from bushel.containers.row_table import RowTable
-from bushel.spec import Field, Spec
-from bushel.storage import BlockFile, File, Seekable
-from bushel.storage.block_list import BlockList
 
 _TEXTS = (Type.UTF8, Type.LARGE_UTF8, Type.UTF8_VIEW)
 _BYTES = (Type.BINARY, Type.LARGE_BINARY, Type.FIXED_BINARY, Type.BINARY_VIEW, *_TEXTS)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bushel.containers.bag.container import Bag, read_refs, read_spec
-from bushel.containers.bag.tables import encode_table
-from bushel.containers.bag.writer import plan_layout
+from .container import Bag, read_refs, read_spec
+from .tables import encode_table
+from .writer import plan_layout
 
 if TYPE_CHECKING:
     from bushel._index.table import Shard
@@ -25,7 +25,7 @@ class _Bag(Bag):
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
-        from bushel.containers.bag.recover import recover
+        from .recover import recover
 
         return recover(shard, options, fault)
 

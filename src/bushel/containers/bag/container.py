@@ -19,7 +19,12 @@ from bushel._index.table import FieldExtents, Keys, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import I64, offsets_of, ranges
 from bushel.codecs import get_codec
 from bushel.codecs.registry import from_file
-from bushel.containers.bag.tables import (
+from bushel.containers.base import Container, Layout, ReadOptions, WriteOptions
+from bushel.errors import FormatError, SpecError
+from bushel.spec import KEY, Field, Spec
+from bushel.storage import AnyPath, Extents, File, gather, open_file
+
+from .tables import (
     Refs,
     Table,
     decode_refs,
@@ -27,17 +32,13 @@ from bushel.containers.bag.tables import (
     inline_table,
     separate_table,
 )
-from bushel.containers.bag.writer import (
+from .writer import (
     BagWriter,
     copy_records,
     generation_of,
     plan_layout,
     stored_codec,
 )
-from bushel.containers.base import Container, Layout, ReadOptions, WriteOptions
-from bushel.errors import FormatError, SpecError
-from bushel.spec import KEY, Field, Spec
-from bushel.storage import AnyPath, Extents, File, gather, open_file
 
 if TYPE_CHECKING:
     from bushel.storage import Staging

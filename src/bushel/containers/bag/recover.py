@@ -10,7 +10,13 @@ import numpy as np
 
 from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import I64, U64, Bools, offsets_of
-from bushel.containers.bag.container import (
+from bushel.containers.base import ReadOptions
+from bushel.containers.recovery import Fault, Recovered, looks_complete, sound_ranges, trusted
+from bushel.errors import FormatError
+from bushel.spec import KEY, Field
+from bushel.storage import File
+
+from .container import (
     column_of_records,
     extents,
     file_column,
@@ -19,13 +25,8 @@ from bushel.containers.bag.container import (
     read_spec,
     sample_keys,
 )
-from bushel.containers.bag.tables import Refs, Table, decode_refs, inline_table
-from bushel.containers.bag.writer import stored_codec
-from bushel.containers.base import ReadOptions
-from bushel.containers.recovery import Fault, Recovered, looks_complete, sound_ranges, trusted
-from bushel.errors import FormatError
-from bushel.spec import KEY, Field
-from bushel.storage import File
+from .tables import Refs, Table, decode_refs, inline_table
+from .writer import stored_codec
 
 Complete = Callable[[bytes], bool]
 

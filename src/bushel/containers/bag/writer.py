@@ -17,7 +17,6 @@ from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
 from bushel.codecs.registry import asked_for
-from bushel.containers.bag.tables import encode_refs, encode_table, gapless
 from bushel.containers.base import (
     ColumnLimits,
     Layout,
@@ -31,6 +30,8 @@ from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.spec import KEY, Spec
 from bushel.storage import below, copy_to_append
+
+from .tables import encode_refs, encode_table, gapless
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bushel.containers.ffrecord.container import FFRecord, index_all_records
-from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
+from .container import FFRecord, index_all_records
+from .packed_folder import MAGIC, parse_folder
 
 if TYPE_CHECKING:
     from bushel._index.table import Shard
@@ -20,7 +20,7 @@ class _FFRecord(FFRecord):
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
-        from bushel.containers.ffrecord.recover import recover
+        from .recover import recover
 
         return recover(shard, options, fault)
 

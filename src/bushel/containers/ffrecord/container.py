@@ -28,13 +28,6 @@ from bushel.containers.base import (
     ShardWriter,
     WriteOptions,
 )
-from bushel.containers.ffrecord.packed_folder import MAGIC, FolderPaths, parse_folder
-from bushel.containers.ffrecord.writer import (
-    TABLE_ROW,
-    FFRecordWriter,
-    Form,
-    staged_names,
-)
 from bushel.containers.packed_map import PackedFields, Record, index_records, is_packed_map
 from bushel.containers.plain_table import next_name
 from bushel.errors import CorruptError, FormatError, SpecError
@@ -48,6 +41,14 @@ from bushel.storage import (
     open_file,
     read_many,
     write_whole,
+)
+
+from .packed_folder import MAGIC, FolderPaths, parse_folder
+from .writer import (
+    TABLE_ROW,
+    FFRecordWriter,
+    Form,
+    staged_names,
 )
 
 if TYPE_CHECKING:

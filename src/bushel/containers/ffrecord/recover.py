@@ -11,12 +11,13 @@ from bushel import kernels
 from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import I64, U32, Bools
 from bushel.containers.base import ReadOptions
-from bushel.containers.ffrecord.container import folder_keys, only_field
-from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
 from bushel.containers.packed_map import Record, index_records, is_packed_map
 from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
+
+from .container import folder_keys, only_field
+from .packed_folder import MAGIC, parse_folder
 
 _LARGEST_TABLE = 1 << 26
 _Tables = tuple[U32, I64, I64]

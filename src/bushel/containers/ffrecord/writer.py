@@ -21,11 +21,12 @@ from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import Shard
 from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
-from bushel.containers.ffrecord.packed_folder import MAGIC, FolderPaths, write_table
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.errors import SpecError, naming
 from bushel.spec import Field
+
+from .packed_folder import MAGIC, FolderPaths, write_table
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -4,7 +4,7 @@ The functions find the chunks in a folder, and the files that belong together; `
 frame.
 """
 
-from bushel.containers.gulp.container import CONTAINER
-from bushel.containers.gulp.reading import chunk_names, chunk_number, padding, pair_chunks
+from .container import CONTAINER
+from .reading import chunk_names, chunk_number, padding, pair_chunks
 
 __all__ = ["CONTAINER", "chunk_names", "chunk_number", "padding", "pair_chunks"]

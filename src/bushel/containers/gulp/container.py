@@ -28,8 +28,13 @@ from bushel.containers.base import (
     Stored,
     WriteOptions,
 )
-from bushel.containers.gulp.gmeta import frames_field, parse_gmeta
-from bushel.containers.gulp.reading import (
+from bushel.containers.stored_column import StoredColumn, key_rows
+from bushel.errors import FormatError, SpecError, UnsupportedError
+from bushel.spec import Field, Spec
+from bushel.storage import AnyPath, File, copy_to_append, is_local, open_file, read_whole
+
+from .gmeta import frames_field, parse_gmeta
+from .reading import (
     DATA,
     META,
     TABLE,
@@ -44,10 +49,6 @@ from bushel.containers.gulp.reading import (
     pair_chunk,
     pair_chunks,
 )
-from bushel.containers.stored_column import StoredColumn, key_rows
-from bushel.errors import FormatError, SpecError, UnsupportedError
-from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, File, copy_to_append, is_local, open_file, read_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -125,7 +126,7 @@ class _Gulp(Container):
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
-        from bushel.containers.gulp.reading import recover
+        from .reading import recover
 
         return recover(shard, options, fault)
 

@@ -16,17 +16,18 @@ from msgspec.structs import replace
 from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.containers.base import ReadOptions
-from bushel.containers.gulp.gmeta import (
+from bushel.containers.recovery import Fault, Recovered, sound_ranges
+from bushel.errors import FormatError, SpecError
+from bushel.spec import Field
+from bushel.storage import AnyPath, File, is_local, open_file
+
+from .gmeta import (
     Gmeta,
     frames_field,
     meta_columns,
     parse_entries,
     parse_gmeta,
 )
-from bushel.containers.recovery import Fault, Recovered, sound_ranges
-from bushel.errors import FormatError, SpecError
-from bushel.spec import Field
-from bushel.storage import AnyPath, File, is_local, open_file
 
 if TYPE_CHECKING:
     from bushel.storage import Blocks

@@ -20,14 +20,15 @@ from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
 from bushel._runtime.arrays import F64, I64, Bools, joined
 from bushel._runtime.parallel import map_all
 from bushel.containers.base import Container, ReadOptions
-from bushel.containers.lerobot.camera import Regions, Shots, Video, shots_of
-from bushel.containers.lerobot.meta import HINT, INFO, Episodes, Meta, load_meta, numbers_of
-from bushel.containers.lerobot.mp4 import read_packets
 from bushel.containers.parquet.container import CONTAINER as PARQUET
 from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, open_file
+
+from .camera import Regions, Shots, Video, shots_of
+from .meta import HINT, INFO, Episodes, Meta, load_meta, numbers_of
+from .mp4 import read_packets
 
 _READERS = 8
 _TASK, _EPISODE = "task", "episode_index"

@@ -15,12 +15,13 @@ from bushel._runtime.arrays import I64, Bools
 from bushel._runtime.log import log_warning
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout
-from bushel.containers.lerobot.camera import Regions
-from bushel.containers.lerobot.container import Frames, Rows
-from bushel.containers.lerobot.meta import HINT, load_meta
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath
+
+from .camera import Regions
+from .container import Frames, Rows
+from .meta import HINT, load_meta
 
 # fields that have one value for an episode: the value of its first row
 _ONCE = ("episode_index", "task")

@@ -22,12 +22,6 @@ from bushel._index.table import FileStamp, Shard, ShardIndex, stamps
 from bushel._runtime.log import log_warning
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.features import Feature, features_in
-from bushel.containers.parquet.footer import TAIL, Footer, Node, read_footer
-from bushel.containers.parquet.page_index import Groups, index_faults, narrowed, sections_of
-from bushel.containers.parquet.pages import OtherEncoding
-from bushel.containers.parquet.partitions import files_below, with_partitions
-from bushel.containers.parquet.table import Table, field_of, is_decoded
-from bushel.containers.parquet.values import scalars_of
 from bushel.containers.references import with_keys, with_references
 from bushel.containers.row_table import check_pyarrow
 from bushel.containers.sections import Outline, Section
@@ -35,6 +29,13 @@ from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.spec import KEY, Field
 from bushel.storage import AnyPath, File, is_object, open_file
+
+from .footer import TAIL, Footer, Node, read_footer
+from .page_index import Groups, index_faults, narrowed, sections_of
+from .pages import OtherEncoding
+from .partitions import files_below, with_partitions
+from .table import Table, field_of, is_decoded
+from .values import scalars_of
 
 _METADATA = "metadata.parquet"  # beside other files, a list of these: see folder_metadata.py
 # ends of names of files about the data

@@ -21,7 +21,15 @@ import numpy as np
 
 from bushel._runtime.arrays import I64
 from bushel.containers.features import Feature
-from bushel.containers.parquet.footer import (
+from bushel.containers.sections import Section
+from bushel.errors import FormatError
+from bushel.filters import FilterError
+from bushel.filters.parquet_pages import pages_of
+from bushel.filters.thrift import ThriftError, read_struct
+from bushel.spec import Field
+from bushel.storage import File
+
+from .footer import (
     BYTE_ARRAYS,
     Chunk,
     Footer,
@@ -31,14 +39,7 @@ from bushel.containers.parquet.footer import (
     dtype_of,
     element_of,
 )
-from bushel.containers.parquet.table import is_decoded
-from bushel.containers.sections import Section
-from bushel.errors import FormatError
-from bushel.filters import FilterError
-from bushel.filters.parquet_pages import pages_of
-from bushel.filters.thrift import ThriftError, read_struct
-from bushel.spec import Field
-from bushel.storage import File
+from .table import is_decoded
 
 _OTHER_ROWS = (
     "readers that skip by this index find other rows: write the file again, or run `bushel"

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bushel._runtime.arrays import I64, U8, Bools
-from bushel.containers.parquet.footer import Chunk, Footer, Node
 from bushel.filters.parquet_pages import Leaf, Page, Payload, pages_of, payload_of, present
 from bushel.kernels import present_elements
 from bushel.storage import File
+
+from .footer import Chunk, Footer, Node
 
 
 class OtherEncoding(Exception):

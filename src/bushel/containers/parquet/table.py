@@ -13,7 +13,14 @@ import numpy.typing as npt
 
 from bushel.containers.features import Feature, codec_by_magic
 from bushel.containers.growing import GrowingArrays
-from bushel.containers.parquet.footer import (
+from bushel.containers.row_table import RowTable
+from bushel.filters.parquet import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT
+from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, Page, pages_of, payload_of
+from bushel.kernels import decode_deltas
+from bushel.spec import Field, Spec
+from bushel.storage import File, Seekable
+
+from .footer import (
     BOOLEAN,
     BYTE_ARRAY,
     BYTE_ARRAYS,
@@ -24,14 +31,8 @@ from bushel.containers.parquet.footer import (
     element_of,
     holds_json,
 )
-from bushel.containers.parquet.pages import OtherEncoding
-from bushel.containers.parquet.values import scalars_of, scan_lists, scan_places
-from bushel.containers.row_table import RowTable
-from bushel.filters.parquet import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT
-from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, Page, pages_of, payload_of
-from bushel.kernels import decode_deltas
-from bushel.spec import Field, Spec
-from bushel.storage import File, Seekable
+from .pages import OtherEncoding
+from .values import scalars_of, scan_lists, scan_places
 
 _INT32 = 1  # a physical type
 _STRINGS = (0, 4)  # converted types UTF8 and ENUM

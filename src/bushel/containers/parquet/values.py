@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.containers.growing import GrowingArrays
-from bushel.containers.parquet.footer import BOOLEAN, FIXED, Footer, Node, dtype_of
-from bushel.containers.parquet.pages import ChunkPages, ListRows, OtherEncoding, chunks_of
 from bushel.filters.parquet import (
     DELTA_LENGTHS,
     DELTA_PREFIXES,
@@ -28,6 +26,9 @@ from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Page, Payload, codec
 from bushel.kernels import MappedFile, read_hybrid, scan_byte_arrays, scan_snappy
 from bushel.storage import Blocks, File
 from bushel.storage.block_list import BlockList
+
+from .footer import BOOLEAN, FIXED, Footer, Node, dtype_of
+from .pages import ChunkPages, ListRows, OtherEncoding, chunks_of
 
 _DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that are not in a page
 _SNAPPY_PART = 1 << 16

@@ -5,10 +5,10 @@ file. `parse_idx`, `format_idx` and `check_key` are for `.idx` files. An image r
 header of `IMAGE_HEADER` bytes.
 """
 
-from bushel.containers.recordio.container import CONTAINER
-from bushel.containers.recordio.idx import check_key, format_idx, parse_idx
-from bushel.containers.recordio.records import RecordSink, read_record
-from bushel.containers.recordio.scan import IMAGE_HEADER, scan_records
+from .container import CONTAINER
+from .idx import check_key, format_idx, parse_idx
+from .records import RecordSink, read_record
+from .scan import IMAGE_HEADER, scan_records
 
 __all__ = [
     "CONTAINER",

@@ -23,18 +23,19 @@ from bushel.containers.base import (
     WriteOptions,
 )
 from bushel.containers.plain_table import next_name
-from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
-from bushel.containers.recordio.scan import (
+from bushel.errors import FormatError, SpecError
+from bushel.spec import Spec
+from bushel.storage import AnyPath, File, copy_to_append, open_file, write_whole
+
+from .idx import Table, format_idx, idx_name, parse_idx
+from .scan import (
     Records,
     follow,
     hint,
     payloads_of,
     scan_records,
 )
-from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
-from bushel.errors import FormatError, SpecError
-from bushel.spec import Spec
-from bushel.storage import AnyPath, File, copy_to_append, open_file, write_whole
+from .writer import RecordIOWriter, form_of, stored_codec
 
 if TYPE_CHECKING:
     from bushel.containers.recovery import Fault, Recovered
@@ -62,7 +63,7 @@ class _RecordIO(Container):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one file: the records that its `.idx` lists, in that order; without one, all records."""
-        from bushel.containers.recordio.reading import index_of
+        from .reading import index_of
 
         files = list(map(open_file, shard.paths))
         data = files[0]
@@ -108,7 +109,7 @@ class _RecordIO(Container):
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
-        from bushel.containers.recordio.reading import recover
+        from .reading import recover
 
         return recover(shard, options, fault)
 
@@ -213,7 +214,7 @@ def _existing_form(file: File, index: ShardIndex) -> str:
         return "image"
     if "image" in index.fields and len(index.fields) == 1:
         return form_of({"image": index.fields["image"].field})
-    from bushel.containers.recordio.reading import holds_maps
+    from .reading import holds_maps
 
     records, _, _ = scan_records(file)
     if holds_maps(payloads_of(file, records, 1)):

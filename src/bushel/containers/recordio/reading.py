@@ -16,8 +16,13 @@ from bushel._kinds import JPEG
 from bushel._runtime.arrays import I64, batches_of
 from bushel.containers.base import ReadOptions
 from bushel.containers.packed_map import Record, index_records, is_packed_map, locate
-from bushel.containers.recordio.idx import parse_idx
-from bushel.containers.recordio.scan import (
+from bushel.containers.recovery import Fault, Recovered
+from bushel.errors import FormatError, SpecError
+from bushel.spec import Field, Spec
+from bushel.storage import Extents, File, open_file, read_many
+
+from .idx import parse_idx
+from .scan import (
     IMAGE_HEADER,
     MAGIC,
     Images,
@@ -26,11 +31,7 @@ from bushel.containers.recordio.scan import (
     find_images,
     payloads_of,
 )
-from bushel.containers.recordio.writer import form_of, stored_codec
-from bushel.containers.recovery import Fault, Recovered
-from bushel.errors import FormatError, SpecError
-from bushel.spec import Field, Spec
-from bushel.storage import Extents, File, open_file, read_many
+from .writer import form_of, stored_codec
 
 _DATA = Field("data", "bytes")
 _BATCH = 1 << 24

@@ -15,9 +15,10 @@ from typing import IO, TYPE_CHECKING, cast
 import numpy as np
 
 from bushel import kernels
-from bushel.containers.recordio.scan import MAGIC, follow, hint, scan_records
 from bushel.errors import FormatError, name_file
 from bushel.storage import AnyPath, ExtentError, File, open_file
+
+from .scan import MAGIC, follow, hint, scan_records
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

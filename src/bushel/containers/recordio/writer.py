@@ -14,11 +14,12 @@ from bushel._index.table import Shard
 from bushel._runtime.arrays import U32
 from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
 from bushel.containers.packed_map import encode, is_packed_map
-from bushel.containers.recordio.idx import check_key, check_keys, idx_name
-from bushel.containers.recordio.scan import IMAGE_HEADER
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.errors import SpecError
 from bushel.spec import Spec
+
+from .idx import check_key, check_keys, idx_name
+from .scan import IMAGE_HEADER
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -20,7 +20,11 @@ from bushel.containers.base import (
     ShardWriter,
     WriteOptions,
 )
-from bushel.containers.tar.names import (
+from bushel.errors import FormatError, SpecError
+from bushel.spec import Field, Spec
+from bushel.storage import AnyPath, open_file
+
+from .names import (
     COMPRESSED,
     LISTS,
     META,
@@ -29,9 +33,6 @@ from bushel.containers.tar.names import (
     extensions,
     only_compressed,
 )
-from bushel.errors import FormatError, SpecError
-from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, open_file
 
 if TYPE_CHECKING:
     from bushel._index.builders import IndexBuilder
@@ -60,7 +61,7 @@ class _Tar(Container):
         if path.is_dir():
             return [Shard(path, name, (name,)) for name in _archives(path)] or None
         if path.name in LISTS:
-            from bushel.containers.tar.lists import wids_archives
+            from .lists import wids_archives
 
             return [
                 Shard(path.parent, name, (name,))
@@ -72,7 +73,7 @@ class _Tar(Container):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one archive, from one skip its headers; a compressed one is expanded for that."""
-        from bushel.containers.tar.reading import read_table
+        from .reading import read_table
 
         file = open_file(shard.path(0))
         archive, blocks = archive_in(file, shard.path(0).name)
@@ -88,14 +89,14 @@ class _Tar(Container):
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
-        from bushel.containers.tar.reading import recover
+        from .reading import recover
 
         return recover(shard, options, fault)
 
     def faults(self, shard: Shard) -> list[FormatError]:
         """Return the error of a comment that describes the fields of an archive, and cannot be read."""
-        from bushel.containers.tar.names import fault_in
-        from bushel.containers.tar.scan import first_comment
+        from .names import fault_in
+        from .scan import first_comment
 
         file = open_file(shard.path(0))
         if file.path.endswith(COMPRESSED):
@@ -152,8 +153,9 @@ class _Tar(Container):
         self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging
     ) -> dict[str, int]:
         """Copy an archive into staging, without the empty blocks at its end."""
-        from bushel.containers.tar.scan import scan
         from bushel.storage import copy_to_append
+
+        from .scan import scan
 
         [name] = shard.files
         archive = scan(open_file(shard.path(0)))
@@ -164,8 +166,8 @@ class _Tar(Container):
         self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
     ) -> ShardWriter:
         """Start an archive, or continue one."""
-        from bushel.containers.tar.scan import scan
-        from bushel.containers.tar.writer import TarShardWriter
+        from .scan import scan
+        from .writer import TarShardWriter
 
         [name] = shard.files
         sink = staging.open(name)
@@ -191,7 +193,7 @@ CONTAINER = _Tar()
 def _archives(folder: AnyPath) -> list[str]:
     names = [path.name for path in folder.iterdir()]
     if not {*LISTS, META}.isdisjoint(names):
-        from bushel.containers.tar.lists import listed_archives
+        from .lists import listed_archives
 
         if (listed := listed_archives(folder, names)) is not None:
             return listed

@@ -21,11 +21,12 @@ import numpy as np
 from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_warning
 from bushel.containers.json_index import IndexFormat, Listing, load_index
-from bushel.containers.tar.names import LISTS, META
-from bushel.containers.tar.samples import Members
-from bushel.containers.tar.scan import regular, scan_part
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, File, below, is_local, leads_out, open_file
+
+from .names import LISTS, META
+from .samples import Members
+from .scan import regular, scan_part
 
 _INFO = ".info.json"
 

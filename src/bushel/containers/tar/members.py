@@ -15,9 +15,14 @@ from msgspec import Struct
 
 from bushel import kernels
 from bushel._runtime.arrays import I64
-from bushel.containers.tar.names import extensions
-from bushel.containers.tar.samples import Members
-from bushel.containers.tar.scan import (
+from bushel.errors import FormatError
+from bushel.kernels import MappedFile, prefetch, read_many
+from bushel.storage import ExtentError, is_compressed, path_of_stream
+from bushel.storage.forward import Readable, decompressed
+
+from .names import extensions
+from .samples import Members
+from .scan import (
     REGULAR,
     damage,
     only_regular,
@@ -25,10 +30,6 @@ from bushel.containers.tar.scan import (
     scan,
     sparse_file,
 )
-from bushel.errors import FormatError
-from bushel.kernels import MappedFile, prefetch, read_many
-from bushel.storage import ExtentError, is_compressed, path_of_stream
-from bushel.storage.forward import Readable, decompressed
 
 BLOCK = 512
 _NO_END = 1 << 62  # stands for the size of a stream, which is not known

@@ -18,10 +18,15 @@ from bushel._index.table import MISSING, FieldExtents, Shard, stamps
 from bushel._runtime.arrays import I64, Bools
 from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered
-from bushel.containers.tar.lists import recorded_starts, scan_parts
-from bushel.containers.tar.names import archive_in
-from bushel.containers.tar.samples import Members, SampleTable, Table, tabulate
-from bushel.containers.tar.scan import (
+from bushel.errors import FormatError, SpecError
+from bushel.kernels import MappedFile
+from bushel.spec import Spec
+from bushel.storage import AnyPath, File, open_file
+
+from .lists import recorded_starts, scan_parts
+from .names import archive_in
+from .samples import Members, SampleTable, Table, tabulate
+from .scan import (
     Links,
     damage,
     fields_and_names,
@@ -30,10 +35,6 @@ from bushel.containers.tar.scan import (
     sparse_file,
     without_junk,
 )
-from bushel.errors import FormatError, SpecError
-from bushel.kernels import MappedFile
-from bushel.spec import Spec
-from bushel.storage import AnyPath, File, open_file
 
 _BLOCK = 512
 

@@ -15,10 +15,11 @@ from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardInd
 from bushel._runtime.arrays import I32, I64, U8, U32, joined
 from bushel._runtime.log import log_warning
 from bushel.containers.growing import GrowingArrays
-from bushel.containers.tar.names import Naming, Place, extension_of, field_name
 from bushel.errors import FormatError
 from bushel.kernels import SampleNames
 from bushel.spec import KEY, Spec
+
+from .names import Naming, Place, extension_of, field_name
 
 if TYPE_CHECKING:
     from bushel.storage import Blocks

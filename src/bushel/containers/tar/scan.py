@@ -14,11 +14,12 @@ from bushel._index.class_names import Labels
 from bushel._recognise.junk import counted, junk_kind, may_hold_junk
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.log import log_warning
-from bushel.containers.tar.samples import Members
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, TarMembers
 from bushel.spec import Spec
 from bushel.storage import ExtentError, File
+
+from .samples import Members
 
 REGULAR = (0, ord("0"), ord("7"))
 """The types of members that are files."""
@@ -160,7 +161,7 @@ def fields_and_names(
     """Return the fields to read an archive with, and names of classes, by its comment and by the caller."""
     if not comment:
         return declared, {}
-    from bushel.containers.tar.names import description_in
+    from .names import description_in
 
     described = description_in(comment, path)
     return described.with_declared(declared), described.labels

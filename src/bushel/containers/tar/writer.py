@@ -14,11 +14,12 @@ from bushel._index.class_names import Labels
 from bushel._runtime.arrays import I64, U8
 from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import LARGE, StoredColumn, fitting, key_rows
-from bushel.containers.tar.members import BLOCK
-from bushel.containers.tar.names import check_key, comment_of, extension_of
 from bushel.errors import SpecError
 from bushel.spec import Field
 from bushel.storage import Sink
+
+from .members import BLOCK
+from .names import check_key, comment_of, extension_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -31,7 +31,12 @@ from bushel.containers.line_values import Kind, missing_values
 from bushel.containers.plain_table import PlainField, file_shards, table_of
 from bushel.containers.read_forward import forward_reader
 from bushel.containers.references import with_keys
-from bushel.containers.tfrecord.features import (
+from bushel.errors import FormatError, SpecError
+from bushel.kernels import ExampleScanner, TfrecordScanner, crc32c
+from bushel.spec import KEY, Field, Spec
+from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
+
+from .features import (
     AS_THEY_ARE,
     BYTES,
     FLOATS,
@@ -45,11 +50,7 @@ from bushel.containers.tfrecord.features import (
     field_name,
     is_sparse,
 )
-from bushel.containers.tfrecord.scan import ends_of_windows, scanned
-from bushel.errors import FormatError, SpecError
-from bushel.kernels import ExampleScanner, TfrecordScanner, crc32c
-from bushel.spec import KEY, Field, Spec
-from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
+from .scan import ends_of_windows, scanned
 
 _NAME = re.compile(r".*\.tfrecords?(-[0-9]+-of-[0-9]+)?(\.gz)?", re.DOTALL)
 _NUMBERED = re.compile(r"[^.].*-[0-9]{5}-of-[0-9]{5}", re.DOTALL)

@@ -19,10 +19,11 @@ from bushel.codecs import get_codec
 from bushel.containers.features import codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.plain_table import PlainField
-from bushel.containers.tfrecord.scan import STEP, Feature
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.spec import KEY, Field, parse_spec
 from bushel.storage import IN_TABLE, Blocks, File
+
+from .scan import STEP, Feature
 
 BYTES, FLOATS, INTEGERS = 1, 2, 3
 """The kinds of features."""

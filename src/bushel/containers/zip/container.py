@@ -16,9 +16,10 @@ from bushel._runtime.arrays import offsets_of
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.plain_table import file_shards
 from bushel.containers.tar.samples import Groups, SampleTable
-from bushel.containers.zip.members import FILTERS, STEP, Members, members_of
 from bushel.spec import Spec
 from bushel.storage import AnyPath, Blocks, File, open_file
+
+from .members import FILTERS, STEP, Members, members_of
 
 
 class _Zip(Container):

@@ -20,14 +20,6 @@ from bushel._index.seek_lookup import warn_of_refused
 from bushel._runtime.arrays import I32
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.codecs.parts import Part
-from bushel.loader.decode.moving import (
-    Drawn,
-    decode_sequence,
-    decoded_and_moved,
-    draw_together,
-    is_sequence,
-)
-from bushel.loader.decode.sample_transforms import FieldTransforms, SampleTransforms
 from bushel.loader.read.batch_arrays import BatchArrays, is_large
 from bushel.loader.read.loadable import Loadable, failure_of
 from bushel.loader.values.bad_samples import Failure, apply_calls, checked, named, note_once
@@ -46,6 +38,15 @@ from bushel.transforms.fused import (
 )
 from bushel.transforms.spatial import Geometry
 from bushel.transforms.values import Call
+
+from .moving import (
+    Drawn,
+    decode_sequence,
+    decoded_and_moved,
+    draw_together,
+    is_sequence,
+)
+from .sample_transforms import FieldTransforms, SampleTransforms
 
 if TYPE_CHECKING:
     from bushel.loader.device.device_step import DeviceStep

@@ -16,7 +16,6 @@ from msgspec import Struct
 from bushel._runtime.arrays import Array
 from bushel.codecs.image import ImageReading, Seekable, decode_image, decode_top
 from bushel.errors import CodecError
-from bushel.loader.decode.sample_transforms import FieldTransforms
 from bushel.loader.values.bad_samples import apply_calls
 from bushel.loader.values.collate import Sample
 from bushel.transforms.fused import (
@@ -30,6 +29,8 @@ from bushel.transforms.fused import (
 from bushel.transforms.moves import Moves, Stage, moved_image, names_of
 from bushel.transforms.spatial import Geometry
 from bushel.transforms.values import Call, EachFrame
+
+from .sample_transforms import FieldTransforms
 
 
 class Drawn(Struct, frozen=True):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bushel._runtime.threads import cpu_count
-from bushel.loader.device.device import DeviceDecoder
-from bushel.loader.device.device_step import DeviceStep, Stream, Tuning
+
+from .device import DeviceDecoder
+from .device_step import DeviceStep, Stream, Tuning
 
 if TYPE_CHECKING:
     from bushel.loader.decode.sample_transforms import SampleTransforms
@@ -83,7 +84,7 @@ def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> Devi
     threads = cpu_count() if options.threads is None else options.threads
     decoder: DeviceDecoder | None = options.decoder
     if decoder is None:
-        from bushel.loader.device.nvidia import NvidiaDecoder
+        from .nvidia import NvidiaDecoder
 
         decoder = NvidiaDecoder()
     tuning, stream = Tuning(options.share, threads), Stream(options.device)

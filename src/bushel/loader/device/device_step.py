@@ -17,13 +17,14 @@ from msgspec.structs import replace
 from bushel._kinds import JPEG_END, JPEG_START
 from bushel._runtime.arrays import I64, Array, offsets_of
 from bushel.errors import CodecError
-from bushel.loader.device.device import DeviceDecoder, EncodedImages
 from bushel.loader.read.loadable import Loadable, failure_of
 from bushel.loader.values.bad_samples import Failure
 from bushel.loader.values.collate import Batch, Sample, collate
 from bushel.spec import KEY
 from bushel.transforms.fused import DecodePlan, decode_into
 from bushel.transforms.spatial import Geometry
+
+from .device import DeviceDecoder, EncodedImages
 
 AT_ONCE = 3
 """Batches that the decoder works on, or that are copied into a buffer for it, at a time: their threads only wait."""

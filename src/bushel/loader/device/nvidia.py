@@ -20,7 +20,8 @@ from bushel._runtime.arrays import I64, Array
 from bushel._runtime.public import public
 from bushel.errors import needed_by
 from bushel.kernels import jpeg_header
-from bushel.loader.device.device import EncodedImages
+
+from .device import EncodedImages
 
 CROP = np.dtype(
     [

@@ -19,7 +19,8 @@ from bushel._runtime.arrays import I32, I64, U32, offsets_of, ranges
 from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import SampleOrder, look_up
-from bushel.loader.order.counts import ALL, WindowSums
+
+from .counts import ALL, WindowSums
 
 _WINDOW = 256  # documents whose tokens are counted together
 _AT_A_TIME = 256  # windows

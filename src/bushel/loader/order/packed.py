@@ -21,8 +21,9 @@ from bushel._runtime.arrays import I64, U32, Array, offsets_of, ranges
 from bushel._runtime.order import ORDER_VERSION, PACKS, Sequential
 from bushel._runtime.permutation import Permutation, derive
 from bushel._runtime.scheduled import SampleOrder, look_up
-from bushel.loader.order.counts import ALL, WindowSums
 from bushel.loader.values.rows import WHOLE
+
+from .counts import ALL, WindowSums
 
 Longer = Literal["error", "cut", "split"]
 """Treatment of documents that are longer than a row."""

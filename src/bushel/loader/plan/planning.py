@@ -29,11 +29,12 @@ from bushel.loader.order.bucketed import (
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.mixture import Mixture, indexed
 from bushel.loader.order.packed import Longer, Packed, pieces_of, usual_window
-from bushel.loader.plan.plan import Plan
-from bushel.loader.plan.row_units import Buckets, ChunkRows, PackedRows
 from bushel.loader.read.costs import blocks_that_fit, bytes_to_find
 from bushel.loader.read.loadable import Loadable
 from bushel.loader.values.rows import NAMES, RowShape
+
+from .plan import Plan
+from .row_units import Buckets, ChunkRows, PackedRows
 
 if TYPE_CHECKING:
     from bushel.loader.options import LoaderOptions

@@ -10,13 +10,14 @@ import numpy as np
 from bushel._runtime.order import Balanced, Mixed, Weighted
 from bushel._runtime.scheduled import Scheduled
 from bushel.errors import TooManyErrors
-from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.values.bad_samples import ErrorReport, Failure
 from bushel.loader.values.collate import Sample
 from bushel.loader.values.rows import Rows
 
+from .plan import BatchPlan
+
 if TYPE_CHECKING:
-    from bushel.loader.plan.plan import AnyOrder
+    from .plan import AnyOrder
 
 
 def one_by_one(

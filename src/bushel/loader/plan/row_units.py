@@ -10,8 +10,9 @@ import numpy as np
 from bushel._runtime.arrays import I64
 from bushel.loader.order.bucketed import Bucketed
 from bushel.loader.order.chunks import RowPieces
-from bushel.loader.plan.plan import POSITIONS_AT_A_TIME, BatchPlan, UnitBatches, Units
 from bushel.loader.values.rows import Rows
+
+from .plan import POSITIONS_AT_A_TIME, BatchPlan, UnitBatches, Units
 
 _BATCHES_AT_A_TIME = 16  # of rows
 

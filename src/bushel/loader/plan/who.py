@@ -19,10 +19,11 @@ from bushel._runtime.scheduled import SampleOrder, scheduled_of
 from bushel.errors import StateError
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.packed import Longer, Packed, pieces_of
-from bushel.loader.plan.plan import POSITIONS_AT_A_TIME, BatchPlan, Pad, Plan, Units
-from bushel.loader.plan.planning import lengths_of
-from bushel.loader.plan.row_units import Buckets, ChunkRows, PackedRows
 from bushel.loader.state import LoaderState
+
+from .plan import POSITIONS_AT_A_TIME, BatchPlan, Pad, Plan, Units
+from .planning import lengths_of
+from .row_units import Buckets, ChunkRows, PackedRows
 
 if TYPE_CHECKING:
     from bushel.loader.decode.sample_transforms import Sources

@@ -23,13 +23,14 @@ from bushel._dataset.read.decoding import Room
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64, U8, Array, offsets_of
 from bushel._runtime.system import fresh_memory, keep_freed_memory
-from bushel.loader.read.batch_reader import NumberReader, gathers
-from bushel.loader.read.costs import bytes_to_find
-from bushel.loader.read.joined_numbers import number_reader
-from bushel.loader.read.number_field import NumberField, Rooms
 from bushel.loader.values.bad_samples import DAMAGE, Failure
 from bushel.loader.values.collate import Collate, FieldCollate, Padded, Ragged, Sample
 from bushel.spec import KEY
+
+from .batch_reader import NumberReader, gathers
+from .costs import bytes_to_find
+from .joined_numbers import number_reader
+from .number_field import NumberField, Rooms
 
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21

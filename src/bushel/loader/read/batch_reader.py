@@ -28,8 +28,9 @@ from bushel._index.elements import Elements, Group
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, Array
 from bushel.kernels import MappedFile, NumberTable
-from bushel.loader.read.number_field import NumberField, Rooms
 from bushel.storage import Extents, File
+
+from .number_field import NumberField, Rooms
 
 if TYPE_CHECKING:
     from bushel._dataset.read.decoding import Room

@@ -29,8 +29,9 @@ from bushel._runtime.order import Blocks, Order, Sequential
 from bushel._runtime.system import memory_limit
 from bushel.errors import StateError
 from bushel.kernels import MappedFile
-from bushel.loader.read.batch_reader import BatchReader
 from bushel.loader.values.bad_samples import DAMAGE
+
+from .batch_reader import BatchReader
 
 if TYPE_CHECKING:
     from bushel.loader.plan.plan import AnyOrder

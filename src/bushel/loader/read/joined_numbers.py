@@ -8,9 +8,10 @@ from bushel._dataset.read.shards import kinds, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of
 from bushel._runtime.arrays import I64, Array
-from bushel.loader.read.batch_reader import NumberReader
-from bushel.loader.read.number_field import NumberField, Rooms
 from bushel.loader.values.collate import AsFloats, Collate
+
+from .batch_reader import NumberReader
+from .number_field import NumberField, Rooms
 
 
 def with_one_type(dataset: object, collate: Collate | None) -> Collate | None:

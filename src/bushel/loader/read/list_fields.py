@@ -15,9 +15,10 @@ from bushel._index.read_plan import ReadPlan
 from bushel._runtime.arrays import I64, Array
 from bushel.codecs import get_codec, is_light
 from bushel.kernels import cold_reads
-from bushel.loader.read.batch_arrays import BufferPool, is_large
-from bushel.loader.read.batch_reader import NumberReader, gathers
 from bushel.loader.values.collate import FieldCollate, collate_values
+
+from .batch_arrays import BufferPool, is_large
+from .batch_reader import NumberReader, gathers
 
 _TRIES = 4  # reads that may fail before fields are left to samples
 _POOLED = 1 << 18  # smaller arrays come from the C library, whose memory is in use already

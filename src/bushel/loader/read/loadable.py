@@ -12,9 +12,10 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reading
 from bushel._runtime.arrays import I64
 from bushel.errors import BushelError, CodecError, MissingPackageError
-from bushel.loader.read.batch_reader import BatchReader
 from bushel.loader.values.bad_samples import BadSample, Failure, cause_of, note_once, read_errors
 from bushel.loader.values.collate import Sample
+
+from .batch_reader import BatchReader
 
 if TYPE_CHECKING:
     from bushel._dataset.read.decoding import Room

@@ -15,8 +15,9 @@ from bushel.loader.plan.planning import shape_of
 from bushel.loader.read.costs import read_directly
 from bushel.loader.read.joined_numbers import with_one_type
 from bushel.loader.read.loadable import Loadable, excluded_positions, source_of
-from bushel.loader.run.pipeline import Pipeline
 from bushel.transforms.values import Call
+
+from .pipeline import Pipeline
 
 if TYPE_CHECKING:
     from bushel.loader.device.device_step import DeviceStep

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from bushel.loader.device.device_step import DeviceStep
     from bushel.loader.plan.plan import AnyOrder
     from bushel.loader.read.random_window import RandomWindows
-    from bushel.loader.run.ahead_plan import Planned
-    from bushel.loader.run.read_ahead import HeldBatch
+
+    from .ahead_plan import Planned
+    from .read_ahead import HeldBatch
 
 _LIGHT_BYTES = 1 << 16
 

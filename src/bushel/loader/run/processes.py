@@ -35,12 +35,13 @@ from bushel._runtime.processes import (
 from bushel._runtime.system import anonymous_file
 from bushel._runtime.threads import Clock
 from bushel.loader.read.batch_arrays import BufferPool
-from bushel.loader.run.pipeline import Finished, Pipeline
-from bushel.loader.run.run import Iteration, PrefetchWindow
-from bushel.loader.run.runners import run_batches
 from bushel.loader.values.bad_samples import BadSample, ErrorReport, note_once
 from bushel.loader.values.outputs import Output, Upload
 from bushel.storage.expansion_cache import expansion_cache
+
+from .pipeline import Finished, Pipeline
+from .run import Iteration, PrefetchWindow
+from .runners import run_batches
 
 if TYPE_CHECKING:
     from bushel.loader.plan.plan import Plan

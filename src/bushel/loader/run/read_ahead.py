@@ -22,10 +22,11 @@ from bushel._runtime.arrays import I64, Bools
 from bushel._runtime.threads import Threads
 from bushel.kernels import RangeValues
 from bushel.loader.plan.plan import BatchPlan
-from bushel.loader.run.ahead_plan import BatchPart, Grouping, Needed, Planned, Request, requests_of
 from bushel.storage import Extents, File
 from bushel.storage.fetch import ranges_to_prefetch
 from bushel.storage.objects.ranges import read_span, receive_span
+
+from .ahead_plan import BatchPart, Grouping, Needed, Planned, Request, requests_of
 
 I64 = I64
 

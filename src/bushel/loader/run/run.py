@@ -21,13 +21,14 @@ from bushel._runtime.threads import Clock, Result, Threads
 from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays
-from bushel.loader.run.pipeline import Finished, Pipeline
 from bushel.loader.values.bad_samples import ErrorReport, Failure
 from bushel.loader.values.collate import Sample
 from bushel.loader.values.outputs import Output, Upload
 
+from .pipeline import Finished, Pipeline
+
 if TYPE_CHECKING:
-    from bushel.loader.run.read_ahead import HeldBatch, ReadAhead
+    from .read_ahead import HeldBatch, ReadAhead
 
 _FETCHERS, _REMOTE_FETCHERS = 2, 8
 _PATIENCE = 16  # batches in a row that needed no larger window before it shrinks by one

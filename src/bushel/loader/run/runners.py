@@ -29,17 +29,19 @@ from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import ArrayFactory, BufferPool
 from bushel.loader.read.batch_reader import NumberReader
 from bushel.loader.read.number_field import Rooms
-from bushel.loader.run.pipeline import Finished, Pipeline
-from bushel.loader.run.run import Iteration, PrefetchWindow, run_inline, run_threads
 from bushel.loader.values.bad_samples import DAMAGE
 from bushel.loader.values.collate import Batch, Padded
 from bushel.loader.values.outputs import Output, Upload
 from bushel.loader.values.rows import Pieces
 from bushel.spec import KEY
 
+from .pipeline import Finished, Pipeline
+from .run import Iteration, PrefetchWindow, run_inline, run_threads
+
 if TYPE_CHECKING:
     from bushel.loader.read.list_fields import FieldList, ListFields
-    from bushel.loader.run.read_ahead import ReadAhead
+
+    from .read_ahead import ReadAhead
 
 _GROUP_BYTES = 1 << 20
 _MOST_BATCHES = 32  # in a group
@@ -114,8 +116,8 @@ def _read_ahead(
     pipeline: Pipeline, plans: Iterator[BatchPlan], window: PrefetchWindow
 ) -> ReadAhead | None:
     """Return the `ReadAhead` of a remote dataset; None if its batches have no neighbours in common."""
-    from bushel.loader.run.ahead_plan import Grouping
-    from bushel.loader.run.read_ahead import ReadAhead
+    from .ahead_plan import Grouping
+    from .read_ahead import ReadAhead
 
     limit = window.most_bytes // 2
     grouping = Grouping.of(pipeline.order, pipeline.source.size, limit)

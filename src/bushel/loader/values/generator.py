@@ -15,8 +15,9 @@ from numpy.random.bit_generator import ISpawnableSeedSequence
 from bushel._runtime.arrays import I32, I64, Array
 from bushel._runtime.permutation import LIMIT
 from bushel.kernels import draw_crops
-from bushel.loader.values.bad_samples import named
 from bushel.transforms.fused import Program
+
+from .bad_samples import named
 
 if TYPE_CHECKING:
     from bushel.loader.plan.plan import BatchPlan

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from bushel.errors import needed_by
-from bushel.loader.values.collate import is_masked
+
+from .collate import is_masked
 
 if TYPE_CHECKING:
     import jax

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import I32, I64, Array, offsets_of
 from bushel.errors import SpecError
-from bushel.loader.values.collate import (
+from bushel.spec import KEY
+
+from .collate import (
     NO_TENSORS,
     Batch,
     FieldCollate,
@@ -22,7 +24,6 @@ from bushel.loader.values.collate import (
     common_type,
     is_masked,
 )
-from bushel.spec import KEY
 
 WHOLE = 1 << 62
 """The number of tokens of a piece that goes to the end of its document."""

@@ -12,8 +12,9 @@ from bushel._runtime.parallel import map_all
 from bushel.kernels import RangeValues
 from bushel.storage.base import extent_error
 from bushel.storage.expansion_cache import expansion_cache
-from bushel.storage.objects.ranges import read_span
-from bushel.storage.objects.remotefile import Location, RemoteFile
+
+from .ranges import read_span
+from .remotefile import Location, RemoteFile
 
 _Range = tuple[int, int]
 _AT_ONCE = 8

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
 
 from bushel.errors import UnsupportedError
-from bushel.storage.objects.hub_api import commit_of, known_listing, listing_of
-from bushel.storage.objects.location import ObjectPath
-from bushel.storage.objects.remotefile import ObjectStat, stamp_of_tag
+
+from .hub_api import commit_of, known_listing, listing_of
+from .location import ObjectPath
+from .remotefile import ObjectStat, stamp_of_tag
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

@@ -21,8 +21,8 @@ from http.client import HTTPMessage
 from typing import IO, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from bushel.storage.objects.client import authorization, endpoint, parts_of, silence
-from bushel.storage.objects.retries import TruncatedError, persistently
+from .client import authorization, endpoint, parts_of, silence
+from .retries import TruncatedError, persistently
 
 _NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})

@@ -19,10 +19,11 @@ from bushel._runtime.parallel import for_each, parallel_map
 from bushel._runtime.threads import SpareThreads
 from bushel.errors import UnsupportedError
 from bushel.storage.base import StorePath
-from bushel.storage.objects.blockcache import cache_of_environment
-from bushel.storage.objects.client import SCHEMES, library, store_of
-from bushel.storage.objects.remotefile import ObjectStat, RemoteFile, open_handle, stat_of
-from bushel.storage.objects.retries import persistently, translated
+
+from .blockcache import cache_of_environment
+from .client import SCHEMES, library, store_of
+from .remotefile import ObjectStat, RemoteFile, open_handle, stat_of
+from .retries import persistently, translated
 
 if TYPE_CHECKING:
     from obstore import ListResult, ObjectMeta

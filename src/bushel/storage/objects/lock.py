@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from bushel.errors import InUseError
 from bushel.storage.holder import LEASE_SECONDS, Holder, describe, is_gone, parse
-from bushel.storage.objects.location import ObjectPath
-from bushel.storage.objects.upload import delete, put_bytes, put_if, read_version
+
+from .location import ObjectPath
+from .upload import delete, put_bytes, put_if, read_version
 
 if TYPE_CHECKING:
     from obstore import UpdateVersion

@@ -19,7 +19,8 @@ from bushel._runtime.parallel import for_each
 from bushel._runtime.threads import SpareThreads
 from bushel.kernels import RangeValues
 from bushel.storage.coalesce import coalesce
-from bushel.storage.objects.blockcache import BLOCK, BlockCache, cache_of_environment
+
+from .blockcache import BLOCK, BlockCache, cache_of_environment
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

@@ -15,10 +15,11 @@ from typing_extensions import Buffer
 
 from bushel.errors import FormatError, UnsupportedError
 from bushel.storage.base import FROM_TAG, StoredObject, extent_error
-from bushel.storage.objects.client import library, store_of
-from bushel.storage.objects.ranges import read_span
-from bushel.storage.objects.retries import TruncatedError, persistently
 from bushel.storage.seekable import Seekable
+
+from .client import library, store_of
+from .ranges import read_span
+from .retries import TruncatedError, persistently
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, ObjectMeta

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from bushel.errors import UnsupportedError
-from bushel.storage.objects.client import FIRST_PAUSE, LONGEST_PAUSE, patience
+
+from .client import FIRST_PAUSE, LONGEST_PAUSE, patience
 
 T = TypeVar("T")
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from bushel._runtime.threads import Result, Threads
-from bushel.storage.objects.client import library, silence, store_of
-from bushel.storage.objects.location import ObjectPath
-from bushel.storage.objects.retries import persistently, translated
+
+from .client import library, silence, store_of
+from .location import ObjectPath
+from .retries import persistently, translated
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutResult, UpdateVersion

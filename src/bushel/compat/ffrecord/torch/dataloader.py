@@ -10,7 +10,8 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
 from bushel.compat.errors import WrongUseError
-from bushel.compat.ffrecord.torch.dataset import Dataset
+
+from .dataset import Dataset
 
 
 class DataLoader(TorchDataLoader[Any]):  # type: ignore[misc, unused-ignore]  # without PyTorch

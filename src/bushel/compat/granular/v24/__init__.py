@@ -3,7 +3,8 @@
 from bushel.compat.granular.reader import ShardedDatasetReader
 from bushel.compat.granular.v24 import formats as formats
 from bushel.compat.granular.v24 import sources
-from bushel.compat.granular.v24.datasets import (
+
+from .datasets import (
     BagReader,
     BagWriter,
     DatasetReader,
@@ -11,7 +12,7 @@ from bushel.compat.granular.v24.datasets import (
     Loader,
     ShardedDatasetWriter,
 )
-from bushel.compat.granular.v24.formats import decoders, encoders
+from .formats import decoders, encoders
 
 __all__ = [
     "BagReader",

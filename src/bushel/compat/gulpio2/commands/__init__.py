@@ -1,8 +1,8 @@
 """The ten commands of GulpIO2: each takes the words of a command line and returns the exit code (1: problems found)."""
 
-from bushel.compat.gulpio2.commands.ingest import COMMANDS
-from bushel.compat.gulpio2.commands.register import gulp2_register_adapter
-from bushel.compat.gulpio2.commands.sanity import gulp2_sanity_check
+from .ingest import COMMANDS
+from .register import gulp2_register_adapter
+from .sanity import gulp2_sanity_check
 
 (
     gulp2_20bn_json_videos,

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from bushel.compat.gulpio2 import GulpIngestor
-from bushel.compat.gulpio2.commands.ingest import made_by
 from bushel.errors import SpecError
+
+from .ingest import made_by
 
 _USUAL = {"videos_per_chunk": 100, "num_workers": 4}
 """Options of every script, unless the adapter has a parameter of that name."""

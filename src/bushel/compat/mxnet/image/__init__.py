@@ -1,8 +1,9 @@
 """`mxnet.image`: functions of images, augmenters, and an iterator in Python."""
 
 from bushel.compat.mxnet.image import augment, functions
-from bushel.compat.mxnet.image.augment import *  # noqa: F403
-from bushel.compat.mxnet.image.functions import *  # noqa: F403
-from bushel.compat.mxnet.image.iterator import ImageIter
+
+from .augment import *  # noqa: F403
+from .functions import *  # noqa: F403
+from .iterator import ImageIter
 
 __all__ = ["ImageIter", *augment.__all__, *functions.__all__]

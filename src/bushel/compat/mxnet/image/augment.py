@@ -12,7 +12,9 @@ import numpy as np
 
 from bushel.compat.errors import WrongUseError
 from bushel.compat.mxnet.base import Array, NDArray
-from bushel.compat.mxnet.image.functions import (
+from bushel.compat.mxnet.resampling import CUBIC
+
+from .functions import (
     center_crop,
     color_normalize,
     imresize,
@@ -20,7 +22,6 @@ from bushel.compat.mxnet.image.functions import (
     random_size_crop,
     resize_short,
 )
-from bushel.compat.mxnet.resampling import CUBIC
 
 __all__ = [
     "Augmenter",

@@ -11,11 +11,12 @@ import numpy as np
 
 from bushel.compat.errors import WrongUseError
 from bushel.compat.mxnet.base import Array, DataBatch, DataIter, ImageError, MXNetError, NDArray
-from bushel.compat.mxnet.image.augment import Augmenter, CreateAugmenter
-from bushel.compat.mxnet.image.functions import imdecode
 from bushel.compat.mxnet.recordio import MXIndexedRecordIO, MXRecordIO, unpack
 from bushel.sources import parse_line
 from bushel.storage import as_path, read_text, read_whole
+
+from .augment import Augmenter, CreateAugmenter
+from .functions import imdecode
 
 _Listed = dict[Any, tuple[Array, str]]
 

@@ -14,7 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bushel import Dataset
-from bushel.compat.webdataset.commands.samples import (
+from bushel.compat.webdataset.filters import shuffle
+from bushel.compat.webdataset.gopen import gopen
+from bushel.compat.webdataset.writer import ShardWriter
+from bushel.errors import FormatError
+from bushel.loader import in_batches
+
+from .samples import (
     Commands,
     Reading,
     Sample,
@@ -27,11 +33,6 @@ from bushel.compat.webdataset.commands.samples import (
     run_command,
     samples,
 )
-from bushel.compat.webdataset.filters import shuffle
-from bushel.compat.webdataset.gopen import gopen
-from bushel.compat.webdataset.writer import ShardWriter
-from bushel.errors import FormatError
-from bushel.loader import in_batches
 
 _RANDOM = "__random__"
 _BATCH = 256

@@ -15,11 +15,12 @@ from typing import Any
 from urllib.parse import urlparse, urlunparse
 
 from bushel.compat.webdataset.cache import download
-from bushel.compat.webdataset.commands.samples import Commands, add_command, run_command
 from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.compat.webdataset.wids.dataset import ShardListDataset
 from bushel.compat.webdataset.wids.index import describe_shard, index_of, load, urldir
 from bushel.storage import as_path, expand_braces, write_whole
+
+from .samples import Commands, add_command, run_command
 
 
 def widsindex(arguments: list[str]) -> int:

@@ -1,7 +1,7 @@
 """Drop-in for the package `wids` (webdataset 0.2.111): samples of tar shards by position."""
 
-from bushel.compat.webdataset.wids.dataset import ShardListDataset, default_decoder
-from bushel.compat.webdataset.wids.samplers import (
+from .dataset import ShardListDataset, default_decoder
+from .samplers import (
     ChunkedSampler,
     DistributedChunkedSampler,
     ShardedSampler,

@@ -24,8 +24,9 @@ from bushel.compat.webdataset.autodecode import decoders, torch_loads
 from bushel.compat.webdataset.cache import download
 from bushel.compat.webdataset.errors import MalformedError
 from bushel.compat.webdataset.tariterators import local_path_of
-from bushel.compat.webdataset.wids.index import load, open_shard, resolve, urldir
 from bushel.storage import below
+
+from .index import load, open_shard, resolve, urldir
 
 _MANY_SHARDS = 200
 _IMAGES = frozenset(("jpg", "png", "ppm", "pgm", "pbm", "pnm"))

@@ -1,14 +1,15 @@
 """`mxnet.gluon.data`: datasets of anything with a length and positions, and their loader."""
 
 from bushel.compat.mxnet.gluon.data import vision
-from bushel.compat.mxnet.gluon.data.dataloader import DataLoader
-from bushel.compat.mxnet.gluon.data.dataset import (
+
+from .dataloader import DataLoader
+from .dataset import (
     ArrayDataset,
     Dataset,
     RecordFileDataset,
     SimpleDataset,
 )
-from bushel.compat.mxnet.gluon.data.sampler import (
+from .sampler import (
     BatchSampler,
     FilterSampler,
     RandomSampler,

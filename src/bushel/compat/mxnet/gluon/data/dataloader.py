@@ -9,7 +9,8 @@ import numpy as np
 
 from bushel.compat.batching import LastBatch, make_batches
 from bushel.compat.mxnet.base import NDArray
-from bushel.compat.mxnet.gluon.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+
+from .sampler import BatchSampler, RandomSampler, SequentialSampler
 
 
 class DataLoader:

@@ -1,6 +1,7 @@
 """`mxnet.gluon.data.vision`: datasets of images, and transforms."""
 
 from bushel.compat.mxnet.gluon.data.vision import transforms
-from bushel.compat.mxnet.gluon.data.vision.datasets import ImageFolderDataset, ImageRecordDataset
+
+from .datasets import ImageFolderDataset, ImageRecordDataset
 
 __all__ = ["ImageFolderDataset", "ImageRecordDataset", "transforms"]
