@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
+from bushel._runtime.arrays import I64, U8
 from bushel.codecs.base import Buffer, codec_error, describe, found_bytes
 
 __all__ = [
@@ -34,7 +34,7 @@ def decode(
     allow_truncated: bool = False,
     fast: bool = False,
     grey: bool = False,
-) -> npt.NDArray[np.uint8]:
+) -> U8:
     """Decode a JPEG.
 
     Args:
@@ -64,7 +64,7 @@ def decode(
 
 
 def encode(
-    image: npt.NDArray[np.uint8],
+    image: U8,
     quality: int = 95,
     sampling: tuple[int, int] = (2, 2),
     *,
@@ -213,7 +213,7 @@ class Tiles:
     """
 
     head: bytes
-    segments: npt.NDArray[np.int64]
+    segments: I64
 
     @classmethod
     def of(cls, data: Buffer) -> Tiles:
@@ -283,7 +283,7 @@ class Tiles:
 
 def read_crop(
     tiles: Tiles, box: Box, fetch: Callable[[Sequence[tuple[int, int]]], Sequence[Buffer]]
-) -> npt.NDArray[np.uint8]:
+) -> U8:
     """Read and decode a crop of a tiled JPEG from any storage.
 
     Args:

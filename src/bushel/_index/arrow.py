@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, Bools
 from bushel.errors import needed_by
 from bushel.spec import KEY
 
@@ -25,7 +25,7 @@ def index_table(
     names: Sequence[str],
     positions: Any,
     values: Mapping[str, Part],
-    rows: Mapping[str, npt.NDArray[np.int64]],
+    rows: Mapping[str, I64],
 ) -> Any:
     """Return the index of some samples as a table, whose columns `Dataset.to_arrow` describes.
 
@@ -114,7 +114,7 @@ def values_array(pa: Any, part: Part) -> Any:
 def _column(pa: Any, shard: IndexedShard, column: FieldExtents) -> Any:
     """Return a struct per sample for a plain field, and a list of structs per sample for a sequence field."""
     rows = column.rows
-    missing: npt.NDArray[np.bool_] = column.length == MISSING
+    missing: Bools = column.length == MISSING
     number, offset = shard.index.in_one_piece(column)
     files = [str(shard.path(number_of_file)) for number_of_file in range(len(shard.index.files))]
     if column.crc32 is None:

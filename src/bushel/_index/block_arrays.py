@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel.storage.blocks import Blocks, Side
 
-Array = npt.NDArray[Any]
+Array = np.ndarray
 
 
 class Arrays(Protocol):

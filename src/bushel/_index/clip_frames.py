@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from bushel._runtime.arrays import F64, I64, U8, U32, offsets_of
@@ -126,7 +125,7 @@ ARRAYS: Mapping[str, tuple[str, type[np.generic]]] = {
 
 
 def frames_of(
-    name: str, rows: int, array: Callable[[str, type[np.generic], int | None], npt.NDArray[Any]]
+    name: str, rows: int, array: Callable[[str, type[np.generic], int | None], np.ndarray]
 ) -> ClipFrames:
     """Return the frames of the clips of a field from the arrays of a sidecar. Only types and lengths are checked.
 
@@ -150,7 +149,7 @@ def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> Cli
     """Return the frames of the clips of `known`, followed by the frames of `clips`."""
     numbers: dict[bytes, int] = {}
     counts, config = [np.zeros(1, np.int64)], []
-    parts: dict[str, list[npt.NDArray[Any]]] = {
+    parts: dict[str, list[np.ndarray]] = {
         "offsets": [],
         "lengths": [],
         "times": [],

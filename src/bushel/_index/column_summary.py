@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .columns import drawable, objects_of
 
@@ -48,9 +47,9 @@ class ColumnSummary:
         return shown + (", …" if self.top and len(self.top) < self.distinct else "")
 
 
-def summary(name: str, column: npt.NDArray[Any]) -> ColumnSummary:
+def summary(name: str, column: np.ndarray) -> ColumnSummary:
     """Summarise a column that `Dataset.column` returned."""
-    present: npt.NDArray[Any] = np.ma.asarray(column).compressed()
+    present: np.ndarray = np.ma.asarray(column).compressed()
     missing = len(column) - len(present)
     if present.dtype.kind in "mM":
         present = objects_of(present.astype(str).tolist())

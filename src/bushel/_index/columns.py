@@ -7,16 +7,13 @@ does I/O, and what comes from a sidecar is checked when it is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, Bools, offsets_of
+from bushel._runtime.arrays import I64, U8, U32, Bools, offsets_of
 from bushel.kernels import number_texts
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 LONGEST_TEXT = 256
 """The longest text in bytes that a column keeps. A longer one is missing."""
@@ -44,9 +41,9 @@ class Piece(Struct, frozen=True):
     """The values of some samples of one shard, as the index keeps them."""
 
     values: Array  # [n], numbers, truth values or texts
-    missing: npt.NDArray[np.bool_] | None = None  # bool[n], or None if every sample has a value
+    missing: Bools | None = None  # bool[n], or None if every sample has a value
     # uint8[n], the type of each value; None if all are of the type of `values`
-    types: npt.NDArray[np.uint8] | None = None
+    types: U8 | None = None
 
     def plain(self) -> list[Any]:
         """Return the values as Python objects of their own types; None where they are missing.
@@ -74,15 +71,15 @@ class Column(Struct, frozen=True):
     # the numbers or truth values, of the dtype in `NUMBERS`; None for texts
     values: Array | None = None
     # bool[samples], or None if every sample has a value
-    missing: npt.NDArray[np.bool_] | None = None
+    missing: Bools | None = None
     # uint32[samples], numbers of the texts of a dictionary; None if there is a text for each sample
-    codes: npt.NDArray[np.uint32] | None = None
+    codes: U32 | None = None
     # uint8[bytes], the texts in UTF-8, one after another; None for numbers
-    text: npt.NDArray[np.uint8] | None = None
+    text: U8 | None = None
     # int64[texts + 1], where each of them begins; None for numbers
-    offsets: npt.NDArray[np.int64] | None = None
+    offsets: I64 | None = None
     # uint8[samples], the type of each value, if they are not all of the type in `kind`; else None
-    types: npt.NDArray[np.uint8] | None = None
+    types: U8 | None = None
 
     def __len__(self) -> int:
         return len(next(array for array in self._per_sample() if array is not None))
@@ -90,7 +87,7 @@ class Column(Struct, frozen=True):
     def _per_sample(self) -> tuple[Array | None, ...]:
         return self.values, self.codes, None if self.offsets is None else self.offsets[1:]
 
-    def piece(self, rows: slice | npt.NDArray[np.int64]) -> Piece:
+    def piece(self, rows: slice | I64) -> Piece:
         """Return the values of some samples: numbers as they are kept, a view of them for a slice; texts as str.
 
         Raises:
@@ -108,7 +105,7 @@ class Column(Struct, frozen=True):
             self.values[rows] if self.values is not None else self._texts(rows), missing, types
         )
 
-    def few_texts(self, rows: npt.NDArray[np.int64]) -> list[str]:
+    def few_texts(self, rows: I64) -> list[str]:
         """Return the texts of some samples. For a few of them this takes less time than `piece`.
 
         Raises:
@@ -130,7 +127,7 @@ class Column(Struct, frozen=True):
                 texts[number] = str(view[first:last], "utf-8")
         return [texts[number] for number in numbers]
 
-    def _texts(self, rows: slice | npt.NDArray[np.int64]) -> Array:
+    def _texts(self, rows: slice | I64) -> Array:
         if self.codes is None:
             assert self.offsets is not None  # of this kind, as the sidecar was checked
             return self._decoded(
@@ -151,7 +148,7 @@ class Column(Struct, frozen=True):
         """Return the texts that `codes` numbers, as an array of str."""
         return self._decoded(np.arange(0 if self.offsets is None else len(self.offsets) - 1))
 
-    def _decoded(self, numbers: npt.NDArray[np.int64]) -> Array:
+    def _decoded(self, numbers: I64) -> Array:
         assert self.text is not None
         assert self.offsets is not None
         out = np.empty(len(numbers), object)
@@ -167,7 +164,7 @@ class Column(Struct, frozen=True):
         return out
 
 
-def numbers(kind: Kind, values: Array, missing: npt.NDArray[np.bool_] | None = None) -> Column:
+def numbers(kind: Kind, values: Array, missing: Bools | None = None) -> Column:
     """Return a column of numbers or truth values. The values of missing samples become 0."""
     stored = np.ascontiguousarray(values, NUMBERS[kind])
     if missing is None or not missing.any():
@@ -178,9 +175,9 @@ def numbers(kind: Kind, values: Array, missing: npt.NDArray[np.bool_] | None = N
 
 
 def of_texts(
-    text: npt.NDArray[np.uint8],
-    offsets: npt.NDArray[np.int64],
-    missing: npt.NDArray[np.bool_] | None,
+    text: U8,
+    offsets: I64,
+    missing: Bools | None,
 ) -> Column:
     """Return a column of texts, as numbers of a dictionary if there are at most half as many texts as samples.
 
@@ -247,7 +244,7 @@ def drawable(values: Array) -> Array:
 
 
 def sorted_rows(
-    values: npt.NDArray[Any], missing: Bools | None, rows: I64 | None, *, reverse: bool
+    values: np.ndarray, missing: Bools | None, rows: I64 | None, *, reverse: bool
 ) -> I64:
     """Return some rows in the order of their values; all for None. Equal values keep their order, missing come last."""
     chosen_values = values if rows is None else values[rows]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._runtime.arrays import offsets_of
 from bushel.storage.blocks import IN_TABLE, STORED, Blocks, Side
@@ -95,7 +93,7 @@ class JoinedBlocks:
         return Side(offsets, _joined(data, np.uint8))
 
 
-def _joined(arrays: list[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:
+def _joined(arrays: list[np.ndarray], dtype: type[np.generic]) -> np.ndarray:
     return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype, copy=False)
 
 

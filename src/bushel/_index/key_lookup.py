@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._runtime.arrays import offsets_of
+from bushel._runtime.arrays import I64, U32, U64, offsets_of
 from bushel.kernels import hash_keys
 
 if TYPE_CHECKING:
@@ -53,9 +52,7 @@ class Lookup(Protocol):
         """Return the positions of the samples with a key."""
 
 
-def unkeyed_position(
-    key: str, shards: Sequence[IndexedShard], starts: npt.NDArray[np.int64]
-) -> int | None:
+def unkeyed_position(key: str, shards: Sequence[IndexedShard], starts: I64) -> int | None:
     """Return the position of the sample that has no key of its own and is found by this number, or None."""
     if not (key.isascii() and key.isdecimal()) or len(key) >= 19 or str(int(key)) != key:
         return None
@@ -73,8 +70,8 @@ class KeyLookup(Struct, frozen=True):
     """
 
     shards: Sequence[IndexedShard]  # the dataset's shards
-    starts: npt.NDArray[np.int64]  # int64[shards + 1], position of each shard's first sample
-    hashes: npt.NDArray[np.uint64]  # uint64[keyed samples], ascending
+    starts: I64  # int64[shards + 1], position of each shard's first sample
+    hashes: U64  # uint64[keyed samples], ascending
 
     def find(self, key: str) -> Iterator[int]:
         """Yield the positions of the samples with this key, in ascending order."""
@@ -110,7 +107,7 @@ class KeyTable(KeyLookup, frozen=True):
     """A lookup with the position of every hash's sample: 16 bytes per sample."""
 
     # int64[keyed samples], the position of each hash's sample; ascending where hashes are equal
-    positions: npt.NDArray[np.int64]
+    positions: I64
 
     @classmethod
     def of(cls, shards: Sequence[IndexedShard]) -> KeyTable:
@@ -140,9 +137,7 @@ class KeyTable(KeyLookup, frozen=True):
         )
 
     @classmethod
-    def without_keys(
-        cls, shards: Sequence[IndexedShard], starts: npt.NDArray[np.int64]
-    ) -> KeyTable:
+    def without_keys(cls, shards: Sequence[IndexedShard], starts: I64) -> KeyTable:
         """Return the table of shards whose samples have no keys of their own."""
         return cls(shards, starts, np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
@@ -158,7 +153,7 @@ class StoredKeyTable(KeyLookup, frozen=True):
     """A lookup by the key file, which has the shard of each hash. The keys of that shard give the sample."""
 
     # uint32[keyed samples], the place in `shards` of each hash's shard
-    shard_numbers: npt.NDArray[np.uint32]
+    shard_numbers: U32
 
     def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
         places = _places(self.hashes, wanted)
@@ -173,7 +168,7 @@ class StoredKeyTable(KeyLookup, frozen=True):
                     yield shard, row
 
 
-def _places(hashes: npt.NDArray[np.uint64], wanted: np.uint64) -> range:
+def _places(hashes: U64, wanted: np.uint64) -> range:
     """Return the places of a hash in ascending hashes."""
     first = last = int(np.searchsorted(hashes, wanted))
     while last < len(hashes) and hashes[last] == wanted:
@@ -184,7 +179,7 @@ def _places(hashes: npt.NDArray[np.uint64], wanted: np.uint64) -> range:
 class KeyView(Sequence[str]):
     """The keys of a dataset in order, as a sequence that reads them on access."""
 
-    def __init__(self, length: int, take: Callable[[npt.NDArray[np.int64]], list[str]]) -> None:
+    def __init__(self, length: int, take: Callable[[I64], list[str]]) -> None:
         self._length, self._take = length, take
 
     def __len__(self) -> int:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._runtime.arrays import I64, U8
 from bushel.errors import FormatError
@@ -54,10 +53,10 @@ class Lines:
         offset, length = (LineArray(self, number, part, quotes=quotes) for part in _EXTENT)
         return cast("I64", offset), cast("I64", length)
 
-    def numbers(self, number: int, kind: str) -> npt.NDArray[Any]:
+    def numbers(self, number: int, kind: str) -> np.ndarray:
         """Return the values of a column of the kind `int` or `float`, given the number of its field."""
         array = LineArray(self, number, "real" if kind == "float" else "number", quotes=False)
-        return cast("npt.NDArray[Any]", array)
+        return cast("np.ndarray", array)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Lines, (self.data, self.at, self.first, self.path)
@@ -127,7 +126,7 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
             raise self.lines.damaged(error) from error
         return np.asarray(self)[key]
 
-    def write(self, rows: I64, out: npt.NDArray[Any]) -> None:
+    def write(self, rows: I64, out: np.ndarray) -> None:
         """Write the elements of some samples to an array of the same type."""
         try:
             self._own.write(rows, out.view(np.int64))
@@ -141,8 +140,8 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
         except ValueError as error:
             raise self.lines.damaged(error) from error
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        whole: npt.NDArray[Any] = self[:]
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        whole: np.ndarray = self[:]
         if dtype is None:
             return whole
         return whole.astype(dtype, copy=False)
@@ -174,7 +173,7 @@ class KeptLines:
             self._lines = None
 
     @property
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> dict[str, np.ndarray]:
         """The arrays of the sidecar."""
         lines = self._lines
         if lines is None:
@@ -200,7 +199,7 @@ class KeptLines:
             and (offset.part, length.part) == ("offset", "length")
         )
 
-    def column(self, array: npt.NDArray[Any] | None) -> int | None:
+    def column(self, array: np.ndarray | None) -> int | None:
         """Return the number of the field with these numbers; None if the blocks do not have them."""
         candidate: object = array
         if isinstance(candidate, LineArray) and candidate.lines is self._lines:
@@ -208,9 +207,7 @@ class KeptLines:
         return None
 
 
-def lines_of(
-    path: str, samples: int, get: Callable[[str, type[np.generic]], npt.NDArray[Any]]
-) -> Lines:
+def lines_of(path: str, samples: int, get: Callable[[str, type[np.generic]], np.ndarray]) -> Lines:
     """Return the blocks of lines of a sidecar.
 
     Args:

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel.kernels import crc32
@@ -23,7 +22,7 @@ _KINDS = {dtype: kind for kind, dtype in DTYPES.items()}
 _PLACES = {dtype: place for place, dtype in enumerate(_KINDS)}
 
 
-def in_order(arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:
+def in_order(arrays: Mapping[str, np.ndarray]) -> Arrays:
     """Return arrays in the order of a file."""
     return dict(sorted(arrays.items(), key=lambda own: (_PLACES[own[1].dtype], own[0])))
 
@@ -53,7 +52,7 @@ def pieces_of(arrays: Arrays) -> Iterator[memoryview]:
             yield data[start : start + _PIECE].data
 
 
-def encode(arrays: Mapping[str, npt.NDArray[Any]], header: object) -> bytes:
+def encode(arrays: Mapping[str, np.ndarray], header: object) -> bytes:
     """Return the bytes of a file of small arrays, with a header that msgspec can encode as its text."""
     arrays = in_order(arrays)
     return b"".join([head_of(arrays, msgspec.json.encode(header).decode()), *pieces_of(arrays)])
@@ -76,7 +75,7 @@ def parse(data: memoryview, kinds: Mapping[str, str]) -> tuple[str, Arrays]:
     return text, chosen
 
 
-def body_crc32(arrays: Mapping[str, npt.NDArray[Any]]) -> int:
+def body_crc32(arrays: Mapping[str, np.ndarray]) -> int:
     """Return the CRC-32 of the bytes of arrays, in this order."""
     checksum = 0
     for array in arrays.values():
@@ -84,6 +83,6 @@ def body_crc32(arrays: Mapping[str, npt.NDArray[Any]]) -> int:
     return checksum
 
 
-def whole_crc32(header: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> int:
+def whole_crc32(header: Any, arrays: Mapping[str, np.ndarray]) -> int:
     """Return the CRC-32 of arrays, and then of all that their header says but its own `crc32`."""
     return crc32(msgspec.json.encode(replace(header, crc32=0)), body_crc32(arrays))

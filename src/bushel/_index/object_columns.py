@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import joined
+from bushel._runtime.arrays import Bools, joined
 from bushel.codecs import get_codec
 from bushel.codecs.base import ArrayLayout
 from bushel.errors import BushelError
@@ -85,7 +84,7 @@ def _is_float(value: int) -> bool:
         return False
 
 
-def _as_texts(objects: Sequence[Any], missing: npt.NDArray[np.bool_]) -> Column:
+def _as_texts(objects: Sequence[Any], missing: Bools) -> Column:
     stored = [b"" if value is None else as_text(value) or b"" for value in objects]
     return of_texts(*joined(stored), missing)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -299,7 +298,7 @@ def parse_removal_list(data: bytes | None, path: AnyPath) -> RemovalList:
         raise FormatError(message, file=str(path), hint=hint) from error
 
 
-def _list_of(arrays: dict[str, npt.NDArray[Any]], checksum: int) -> RemovalList:
+def _list_of(arrays: dict[str, np.ndarray], checksum: int) -> RemovalList:
     """Return the list in these arrays. Raise ValueError if they do not fit each other, or their checksum."""
     if body_crc32(arrays) != checksum:
         raise ValueError("its bytes do not have its checksum")
@@ -345,7 +344,7 @@ def encode_removal_list(removed: RemovalList) -> bytes:
     )
     clean = removed.clean.view(np.uint8)
     values = (*of_calls, names.keyed.astype(np.uint8), names.digests, names.sizes, clean)
-    arrays: dict[str, npt.NDArray[Any]] = dict(
+    arrays: dict[str, np.ndarray] = dict(
         zip(_ARRAYS, map(np.ascontiguousarray, values), strict=True)
     )
     return encode(arrays, _Header(_VERSION, body_crc32(arrays)))

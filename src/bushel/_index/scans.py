@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64, U32, offsets_of
@@ -155,15 +154,15 @@ def _scan(
     column: FieldExtents,
     file: File,
     known: I64,
-    array_of: Callable[[bytes], npt.NDArray[np.generic]],
+    array_of: Callable[[bytes], np.ndarray],
     threads: int,
-) -> tuple[I64, list[npt.NDArray[np.generic]]]:
+) -> tuple[I64, list[np.ndarray]]:
     """Return where the array of each row starts, after the arrays of the known rows, and the new arrays."""
     scanned = len(known) - 1
     sizes = np.zeros(column.rows, np.int64)
     sizes[:scanned] = np.diff(known)
 
-    def arrays_of(rows: I64) -> list[npt.NDArray[np.generic]]:
+    def arrays_of(rows: I64) -> list[np.ndarray]:
         datas = read_many([file], Extents(0, column.offset[rows], column.length[rows]))
         return [_array(data, array_of) for data in datas if data is not None]
 
@@ -176,9 +175,7 @@ def _scan(
     return offsets_of(sizes), new_arrays
 
 
-def _array(
-    data: bytes, array_of: Callable[[bytes], npt.NDArray[np.generic]]
-) -> npt.NDArray[np.generic]:
+def _array(data: bytes, array_of: Callable[[bytes], np.ndarray]) -> np.ndarray:
     try:
         return array_of(data)
     except JpegError:  # not a JPEG, or a damaged one, which reading it will report

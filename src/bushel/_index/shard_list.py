@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8, joined
@@ -183,7 +182,7 @@ def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
     write_whole(path, encode(arrays, header), sync=False)
 
 
-def _arrays(table: ShardList) -> dict[str, npt.NDArray[Any]]:
+def _arrays(table: ShardList) -> dict[str, np.ndarray]:
     of_shards = (
         table.names.text,
         table.names.offsets,

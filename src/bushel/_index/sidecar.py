@@ -36,14 +36,12 @@ from .table import FOLDER as FOLDER
 from .table import FieldExtents, FileStamp, Keys, ShardIndex
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from bushel.storage import Blocks
 
     from .columns import Column, Kind
     from .line_arrays import Lines
 
-    Arrays = dict[str, npt.NDArray[Any]]
+    Arrays = dict[str, np.ndarray]
 else:
     Arrays = dict
 
@@ -197,9 +195,7 @@ class _Arrays(Struct, frozen=True):
     path: str
     named: Arrays
 
-    def get(
-        self, name: str, dtype: type[np.generic], size: int | None = None
-    ) -> "npt.NDArray[Any]":
+    def get(self, name: str, dtype: type[np.generic], size: int | None = None) -> "np.ndarray":
         """Return the one-dimensional array of this name, dtype and size. None stands for any size.
 
         Raises:
@@ -222,7 +218,7 @@ class _Arrays(Struct, frozen=True):
 
     def optional(
         self, name: str, dtype: type[np.generic], size: int | None = None
-    ) -> "npt.NDArray[Any] | None":
+    ) -> "np.ndarray | None":
         """Return the array as `get` does, or None if no array has this name."""
         if name in self.named:
             return self.get(name, dtype, size)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import keys_at, reader_of, windows_of
+from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, is_light
 from bushel.codecs.base import NumberLayout
 from bushel.codecs.extensions import storing_codec
@@ -27,7 +27,7 @@ from bushel.spec import KEY
 
 from .field_plan import ClassNumbers, FieldPlan, NewNumbers, renumber
 
-Batch: TypeAlias = npt.NDArray[np.int64] | list[tuple[int, Sample]]
+Batch: TypeAlias = I64 | list[tuple[int, Sample]]
 """Positions of a source; for a stream, positions and samples."""
 
 Arrived: TypeAlias = tuple[int, str | None, Any]
@@ -103,7 +103,7 @@ class SourceFeed(Struct, frozen=True):
             for name, plan in self.plans.items()
         )
 
-    def columns(self, positions: npt.NDArray[np.int64]) -> Columns | None:
+    def columns(self, positions: I64) -> Columns | None:
         """Return the first of these samples as columns; None if each has to be read alone."""
         columns, keys = self.source.columns(positions)
         try:
@@ -171,7 +171,7 @@ class DatasetFeed(Struct, frozen=True):
             for plan in self.plans.values()
         )
 
-    def columns(self, positions: npt.NDArray[np.int64]) -> Columns | None:
+    def columns(self, positions: I64) -> Columns | None:
         """Return samples as columns of stored bytes; None if each has to be read alone.
 
         So it is where a sample lacks a field, or where one cannot be read.
@@ -195,7 +195,7 @@ class DatasetFeed(Struct, frozen=True):
         plan: FieldPlan,
         stored: StoredColumn,
         keys: Sequence[str],
-        positions: npt.NDArray[np.int64],
+        positions: I64,
     ) -> Any:
         """Return a column as it is stored in the target."""
         if plan.copied:
@@ -296,7 +296,7 @@ class StreamFeed(Struct, frozen=True):
                 sample = error
             yield position, stored[KEY], sample
 
-    def columns(self, positions: npt.NDArray[np.int64]) -> Columns | None:
+    def columns(self, positions: I64) -> Columns | None:
         """Return None: a stream has no columns."""
 
     def origin(self, position: int) -> str | None:

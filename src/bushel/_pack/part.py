@@ -7,9 +7,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.order import Order
 from bushel._runtime.parallel import parallel_map
 from bushel._writer.keys import RepeatedKeyError
@@ -47,7 +47,7 @@ class OrderRange(Struct, frozen=True):
     def __len__(self) -> int:
         return self.last - self.first
 
-    def take(self, first: int, last: int) -> npt.NDArray[np.int64]:
+    def take(self, first: int, last: int) -> I64:
         """Return the positions of the part's items from index `first` up to `last`."""
         return self.order.take(0, np.arange(self.first + first, self.first + last, dtype=np.int64))
 
@@ -404,7 +404,7 @@ def _batches(
             positions = positions[count:]
 
 
-def batch_ranges(lengths: npt.NDArray[np.int64], size: int) -> Iterator[range]:
+def batch_ranges(lengths: I64, size: int) -> Iterator[range]:
     """Yield the batches of consecutive samples: up to `size` bytes or 1024 samples each, and at least one sample.
 
     `lengths` is int64[n], bytes of each sample.

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
+from bushel._runtime.arrays import I64
 from bushel._runtime.order import Order
 from bushel._writer.options import WriterOptions
 from bushel.codecs import holds_image
@@ -139,7 +139,7 @@ class Prepared(Struct, frozen=True):
             :32
         ]
 
-    def lengths(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+    def lengths(self, positions: I64) -> I64 | None:
         """Return int64[n], the stored bytes of these items in a dataset; None for other sources."""
         if not isinstance(self.source, Dataset):
             return None

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._kinds import kind_of
 from bushel.codecs import holds_clip, holds_image, holds_sound
@@ -157,7 +156,7 @@ def batch_html(batch: Mapping[str, Any], labels: Mapping[str, Sequence[str]] | N
     return table_html(rows, header=("field", "shape", "first samples"), escape=False)
 
 
-def _item(value: npt.NDArray[Any]) -> Any:
+def _item(value: np.ndarray) -> Any:
     """Return an array, or the number of one without dimensions."""
     if value.ndim:
         return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import colorsys
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ def class_colours() -> Pixels:
     return np.array([*colours, (240, 240, 240)], np.uint8)
 
 
-def is_index_mask(array: npt.NDArray[Any]) -> bool:
+def is_index_mask(array: np.ndarray) -> bool:
     """Return whether the pixels of an image seem to be class numbers: one channel of uint8, all values small.
 
     255, which marks pixels without a class, may occur too, unless it is the only value apart from
@@ -47,13 +46,13 @@ def is_index_mask(array: npt.NDArray[Any]) -> bool:
     return 0 < greatest < _CLASSES
 
 
-def mask_pixels(mask: npt.NDArray[Any]) -> Pixels:
+def mask_pixels(mask: np.ndarray) -> Pixels:
     """Return a mask HxW or HxWx1 of class numbers as HxWx3, in the colours of the classes."""
     pixels: Pixels = class_colours()[mask.reshape(mask.shape[:2])]
     return pixels
 
 
-def mask_classes(mask: npt.NDArray[Any]) -> list[tuple[int, float]]:
+def mask_classes(mask: np.ndarray) -> list[tuple[int, float]]:
     """Return the class numbers in a mask, ascending, each with its share of the pixels."""
     numbers, counts = np.unique(mask, return_counts=True)
     return [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from bushel._runtime.arrays import F64, U8, Bools
 
 from .palette import is_index_mask, mask_pixels
 
-Pixels = npt.NDArray[np.uint8]
+Pixels = U8
 
 _CHECK = 8  # side of the squares that show through transparent pixels
 # largest number of elements along an axis that is shown; of longer axes, every k-th element is
@@ -42,7 +42,7 @@ class ArrayFacts:
     not_finite: int = 0  # number of elements that are NaN or infinite
 
 
-def array_facts(array: npt.NDArray[Any]) -> ArrayFacts:
+def array_facts(array: np.ndarray) -> ArrayFacts:
     """Return shape, dtype and statistics of an array."""
     facts = (array.shape, str(array.dtype), array.nbytes)
     if array.dtype.kind not in "biuf" or not array.size:
@@ -57,7 +57,7 @@ def array_facts(array: npt.NDArray[Any]) -> ArrayFacts:
     return ArrayFacts(*facts, least, greatest, mean, deviation, lost)
 
 
-def is_picture(array: npt.NDArray[Any]) -> bool:
+def is_picture(array: np.ndarray) -> bool:
     """Return whether an array has the shape and dtype of an image: HxWx3, HxWx4, or HxW of uint8."""
     if array.dtype.kind not in "uf" or 0 in array.shape:
         return False
@@ -66,7 +66,7 @@ def is_picture(array: npt.NDArray[Any]) -> bool:
     )
 
 
-def displayable(array: npt.NDArray[Any]) -> Pixels:
+def displayable(array: np.ndarray) -> Pixels:
     """Return an image as HxWx3, uint8.
 
     Deeper images and floats are scaled: floats in 0 to 1 by 255, other ranges from their least to
@@ -94,7 +94,7 @@ def displayable(array: npt.NDArray[Any]) -> Pixels:
     return blended
 
 
-def _levels(values: npt.NDArray[Any]) -> Pixels:
+def _levels(values: np.ndarray) -> Pixels:
     numbers = values.astype(np.float64)
     finite = np.isfinite(numbers)
     numbers[~finite] = 0
@@ -109,7 +109,7 @@ def _levels(values: npt.NDArray[Any]) -> Pixels:
     return levels
 
 
-def _shares(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def _shares(values: np.ndarray) -> tuple[F64, Bools]:
     """Return where numbers are between the least (0) and the greatest (1), and which are finite; others are at 0."""
     numbers = values.astype(np.float64)
     finite = np.isfinite(numbers)
@@ -126,7 +126,7 @@ def _shares(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDAr
     return np.where(finite, share, 0).clip(0, 1), finite
 
 
-def colours(values: npt.NDArray[Any]) -> Pixels:
+def colours(values: np.ndarray) -> Pixels:
     """Return a heat map: each number as a colour between dark (least) and light (greatest); NaN is pink.
 
     Returns:
@@ -141,7 +141,7 @@ def colours(values: npt.NDArray[Any]) -> Pixels:
     return map_
 
 
-def array_pixels(array: npt.NDArray[Any], side: int) -> tuple[Pixels, str] | None:
+def array_pixels(array: np.ndarray, side: int) -> tuple[Pixels, str] | None:
     """Draw an array. Small heat maps are enlarged to `side` pixels.
 
     Returns:
@@ -177,12 +177,12 @@ def array_pixels(array: npt.NDArray[Any], side: int) -> tuple[Pixels, str] | Non
     return map_.repeat(factor, axis=0).repeat(factor, axis=1), f"heat map{part}"
 
 
-def _thinned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _thinned(array: np.ndarray) -> np.ndarray:
     rows, columns = (max(1, -(-length // _MOST)) for length in array.shape[:2])
     return array[::rows, ::columns]
 
 
-def _curve(values: npt.NDArray[Any]) -> Pixels:
+def _curve(values: np.ndarray) -> Pixels:
     """Draw a line: in each column of pixels, the range of the elements there."""
     height, width = _CURVE
     share, finite = _shares(values)

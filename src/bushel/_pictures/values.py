@@ -61,7 +61,7 @@ def value_picture(codec: str, data: Buffer, side: int) -> Picture:
     return encoded(value_pixels(codec, data, side))
 
 
-def arrays_in(value: Any) -> Mapping[str, npt.NDArray[Any]]:
+def arrays_in(value: Any) -> Mapping[str, np.ndarray]:
     """Return the arrays of a decoded value by name: an array itself has an empty name.
 
     Raises:

@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._runtime.arrays import Bools
 from bushel.codecs import get_codec, is_registered
@@ -67,7 +66,7 @@ class Stored(NamedTuple):
     field: Field
     codec: str
     file: str
-    numbers: npt.NDArray[Any] | None = None
+    numbers: np.ndarray | None = None
     values: Callable[[], Iterable[_Placed]] = tuple
     words: Callable[[int], str] = "value {}".format
 
@@ -169,7 +168,7 @@ def _codec_for(stored: Stored, declared: Field, reading: str) -> str:
     return reading
 
 
-def converted(numbers: npt.NDArray[Any], target: str) -> npt.NDArray[Any] | None:
+def converted(numbers: np.ndarray, target: str) -> np.ndarray | None:
     """Return the numbers of a column in another type; None if the type has no column of numbers."""
     base = _base(target)
     if base == "bool":
@@ -289,13 +288,13 @@ def _of_number(stored: Stored, declared: Field) -> str:
     return f"as({target},{stored.codec})"
 
 
-def _first_inexact(numbers: npt.NDArray[Any], target: str) -> int | None:
+def _first_inexact(numbers: np.ndarray, target: str) -> int | None:
     """Return the place of the first number that another type changes; None if it keeps all of them."""
     changed = np.flatnonzero(~_kept(numbers, target)).tolist()
     return next(iter(changed), None)
 
 
-def _kept(numbers: npt.NDArray[Any], target: str) -> Bools:
+def _kept(numbers: np.ndarray, target: str) -> Bools:
     """Return bool[n], which numbers another type holds exactly."""
     base, is_real = _base(target), numbers.dtype.kind == "f"
     kept: Bools = np.ones(len(numbers), np.bool_)

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._runtime.arrays import I64
 from bushel.errors import CodecError, SpecError
@@ -37,7 +36,7 @@ from .base import (
     rows_after_header,
 )
 
-Array: TypeAlias = npt.NDArray[Any]
+Array: TypeAlias = np.ndarray
 
 _KINDS = "biufcSUMm"  # no objects (they would be pickles), no records
 _DTYPE = re.compile(r"[<>|=]?([biufcSU][0-9]{1,9}|[mM]8(\[[0-9]{0,9}[A-Za-z]{1,7}\])?)")
@@ -63,7 +62,7 @@ def as_array(codec: str, value: Any) -> Array:
     return array
 
 
-def _array_of(value: Any) -> npt.NDArray[Any]:
+def _array_of(value: Any) -> np.ndarray:
     from .exact_lists import exact_array  # which reading does not need
 
     return np.asarray(exact_array(value))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U8, Bools
 from bushel.errors import FormatError
 from bushel.storage import File
 
@@ -109,7 +109,7 @@ class ArrayLines:
         text[between] = _LINE_END
         return text.data
 
-    def _blank(self, text: npt.NDArray[np.uint8], first: int, at: int) -> None:
+    def _blank(self, text: U8, first: int, at: int) -> None:
         """Replace what follows the array by spaces, and note where it begins."""
         rest = text[first:]
         words = np.flatnonzero(~_IS_SPACE[rest])
@@ -118,7 +118,7 @@ class ArrayLines:
         rest[:] = _SPACE
 
 
-def _in_quotes(text: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+def _in_quotes(text: U8) -> Bools:
     """Return whether each byte is in a string, whose first quote does, and whose last one does not."""
     quotes = text == _QUOTE
     slashes = np.flatnonzero(text == _BACKSLASH)
@@ -128,13 +128,11 @@ def _in_quotes(text: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
         after = slashes[first] + length
         odd = after[(length % 2 == 1) & (after < len(text))]
         quotes[odd] = False
-    inside: npt.NDArray[np.bool_] = np.cumsum(quotes, dtype=np.uint8) % 2 == 1
+    inside: Bools = np.cumsum(quotes, dtype=np.uint8) % 2 == 1
     return inside
 
 
-def _last_before(
-    text: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]
-) -> npt.NDArray[np.uint8]:
+def _last_before(text: U8, places: I64) -> U8:
     """Return the last byte before each place that is not a space; a space if only spaces come before it."""
     before = np.where(places > 0, text[places - 1], np.uint8(_SPACE))
     if _IS_SPACE[before].any():

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from bushel._kinds import IMAGES, WEAK, kind_of
+from bushel._runtime.arrays import I64
 from bushel.codecs.newer_images import NEWER_FORMATS
 from bushel.errors import FormatError
 from bushel.storage import File
@@ -89,9 +89,7 @@ _LOOKED_AT = 3
 _STEP = 1 << 16
 
 
-def codec_of_first_bytes(
-    file: File, offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], sound: bool = False
-) -> str:
+def codec_of_first_bytes(file: File, offset: I64, length: I64, sound: bool = False) -> str:
     """Return the codec of byte strings, if the first three of at least 16 bytes agree, else `bytes`.
 
     Args:

@@ -33,7 +33,7 @@ class _Array:
 
     dtype: np.dtype[Any]
     # the arrays in memory; an integer stands for as many zeros
-    pieces: list[npt.NDArray[Any] | int] = field(default_factory=list)
+    pieces: list[np.ndarray | int] = field(default_factory=list)
     # the offset and the number of bytes of each array in the file
     segments: list[tuple[int, int]] = field(default_factory=list)
     room: int = 0  # bytes that fit after the last segment
@@ -63,7 +63,7 @@ class GrowingArrays:
         self._pending: dict[str, _Array] = {}
         self._file: IO[bytes] | None = None
 
-    def append(self, name: str, piece: npt.NDArray[Any]) -> None:
+    def append(self, name: str, piece: np.ndarray) -> None:
         """Add elements to an array, which may not change afterwards. All pieces of an array have one dtype.
 
         Raises:
@@ -87,7 +87,7 @@ class GrowingArrays:
         self._pending[name] = array
         return array
 
-    def finish(self) -> dict[str, npt.NDArray[Any]]:
+    def finish(self) -> dict[str, np.ndarray]:
         """Return the arrays, which can be written to. Arrays in a temporary file are mapped, and the file has no name.
 
         Raises:
@@ -175,13 +175,13 @@ class GrowingArrays:
         return start, start + size
 
 
-def _whole(array: _Array) -> Iterator[npt.NDArray[Any]]:
+def _whole(array: _Array) -> Iterator[np.ndarray]:
     """Yield the pieces of an array in memory."""
     for piece in array.pieces:
         yield np.zeros(piece, array.dtype) if isinstance(piece, int) else piece
 
 
-def _bytes_of(piece: npt.NDArray[Any] | int, dtype: np.dtype[Any]) -> int:
+def _bytes_of(piece: np.ndarray | int, dtype: np.dtype[Any]) -> int:
     if isinstance(piece, int):
         return dtype.itemsize * piece
     return piece.nbytes

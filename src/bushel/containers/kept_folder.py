@@ -14,10 +14,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._index.file_stamps import FileStamps
@@ -217,7 +216,7 @@ def keep_folder(
         or not isinstance(stamps, FileStamps)
     ):
         return
-    arrays: dict[str, npt.NDArray[Any]] = {
+    arrays: dict[str, np.ndarray] = {
         "names": _joined(names),
         "sizes": stamps.sizes,
         "times": stamps.times,

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.columns import Column
 from bushel._index.line_arrays import LineArray, Lines
 from bushel._index.table import FieldExtents
 from bushel._recognise.types import Stored, resolve
+from bushel._runtime.arrays import Bools
 from bushel.errors import SpecError
 from bushel.spec import Field
 from bushel.storage import File
@@ -164,7 +164,7 @@ class LineField:
             )
         return _Type(codec, resolve(stored, field, codec), natural.quotes)
 
-    def _numbers(self, lines: Lines, natural: _Type) -> npt.NDArray[Any] | None:
+    def _numbers(self, lines: Lines, natural: _Type) -> np.ndarray | None:
         """Return the numbers that are there; None for other values."""
         column = self._column(lines, natural.stored)
         if column is None:
@@ -204,20 +204,18 @@ class LineField:
             return Column("float", lines.numbers(self._number, "float"), self._missing(lines))
         return None
 
-    def _missing(self, lines: Lines) -> npt.NDArray[np.bool_] | None:
+    def _missing(self, lines: Lines) -> Bools | None:
         return missing_values(lines, self._number, self._bits)
 
 
-def missing_values(lines: Lines, number: int, kinds: int) -> npt.NDArray[np.bool_] | None:
+def missing_values(lines: Lines, number: int, kinds: int) -> Bools | None:
     """Return which samples lack a field, given its number and a bit for each kind of value; None if all have it."""
     if not kinds & _ABSENT:
         return None
     return _truths(LineArray(lines, number, "kind", quotes=False), lambda part: part <= Kind.NULL)
 
 
-def _truths(
-    array: Any, of: Callable[[npt.NDArray[Any]], npt.NDArray[np.bool_]]
-) -> npt.NDArray[np.bool_]:
+def _truths(array: Any, of: Callable[[np.ndarray], Bools]) -> Bools:
     """Return the truth value of each element of an array; of a large one, they are in a temporary file, too."""
     truths = GrowingArrays()
     for part in _parts(len(array)):

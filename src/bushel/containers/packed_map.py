@@ -12,10 +12,9 @@ import struct
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -421,7 +420,7 @@ def _with_damage(column: FieldExtents, damaged: list[tuple[int, Record]]) -> Fie
         absent[samples] = False
     total = len(old_rows) + len(new_rows)
 
-    def merged(values: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def merged(values: np.ndarray, others: np.ndarray) -> np.ndarray:
         joint = np.empty(total, values.dtype)
         joint[old_rows] = values if column.starts is not None else values[old_rows]
         joint[new_rows] = others

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from bushel._index.class_names import Labels
 from bushel._index.columns import Column, Kind
 from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.arrays import I64, Bools, joined, offsets_of
+from bushel._runtime.arrays import I64, U8, Bools, joined, offsets_of
 from bushel._runtime.log import log_warning
 from bushel.codecs.times import time_dtype
 from bushel.errors import FormatError, needed_by
@@ -204,9 +204,7 @@ class RowTable:
         self._blocks.append(blocks)
         return 1 + len(self._blocks)
 
-    def put_numbers(
-        self, own: Field, values: npt.NDArray[np.generic], null: npt.NDArray[np.bool_]
-    ) -> None:
+    def put_numbers(self, own: Field, values: np.ndarray, null: Bools) -> None:
         """Add a field of numbers or truth values, which the table holds, and its column.
 
         Args:
@@ -286,7 +284,7 @@ class RowTable:
         """Keep bytes in the table, and return their position."""
         return self._hold(np.frombuffer(data, np.uint8))
 
-    def _hold(self, data: npt.NDArray[np.uint8]) -> int:
+    def _hold(self, data: U8) -> int:
         start, self._size = self._size, self._size + len(data)
         self._room.append("held", data)
         return start
@@ -296,10 +294,10 @@ class RowTable:
         own: Field,
         stored: str,
         file: int,
-        offset: npt.NDArray[np.int64],
-        length: npt.NDArray[np.int64],
-        starts: npt.NDArray[np.int64] | None = None,
-        absent: npt.NDArray[np.bool_] | None = None,
+        offset: I64,
+        length: I64,
+        starts: I64 | None = None,
+        absent: Bools | None = None,
     ) -> None:
         """Add a field, with the arguments of `FieldExtents`.
 
@@ -320,7 +318,7 @@ class RowTable:
 
     def blocks(self) -> tuple[Blocks, ...]:
         """Complete the table, and return the block files: first the values in the table, then the compressed pages."""
-        arrays: dict[str, npt.NDArray[Any]] = self._room.finish()
+        arrays: dict[str, np.ndarray] = self._room.finish()
         table, none = arrays.get("held", np.zeros(0, np.uint8)), np.zeros(0, np.int64)
         for name, numbers in self._numbers.items():
             offset, length = (arrays.get(f"{part} {name}", none) for part in ("offset", "length"))

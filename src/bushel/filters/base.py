@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
+from bushel._runtime.arrays import U8
 from bushel._runtime.system import room_for
 from bushel.errors import BushelError
 
@@ -26,7 +25,7 @@ number of bytes that it wrote. The third argument is the side input of the block
 none. It raises any exception for bytes that it cannot expand, and never writes beyond the
 memoryview."""
 
-WholeExpander: TypeAlias = Callable[[Buffer, int], npt.NDArray[np.uint8] | None]
+WholeExpander: TypeAlias = Callable[[Buffer, int], U8 | None]
 """Expands stored bytes to a given number of bytes, and returns them in memory of a library. None: `expand` does it."""
 
 
@@ -63,9 +62,7 @@ class Filter(Struct, frozen=True):
     ratio: int | None = None
     whole: WholeExpander | None = None
 
-    def expanded(
-        self, stored: Buffer, size: int, side: Buffer | None = None
-    ) -> npt.NDArray[np.uint8]:
+    def expanded(self, stored: Buffer, size: int, side: Buffer | None = None) -> U8:
         """Expand the stored bytes of one block: see `bushel.filters.expand`.
 
         Raises:

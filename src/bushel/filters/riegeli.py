@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from bushel._runtime.arrays import I64, U8
 
 from . import by_cramjam
 from .base import Filter
@@ -27,7 +28,7 @@ KINDS = {ord("z"): "zstd", ord("b"): "brotli", ord("s"): "snappy"}
 """Filters by the bytes that stand for compressions; 0 means no compression."""
 
 
-def sides_of(kind: npt.NDArray[np.uint8], offset: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+def sides_of(kind: U8, offset: I64) -> U8:
     """Return the side inputs of data that begin at these offsets of a file: uint8[n, SIDE]."""
     sides = np.empty((len(kind), SIDE), np.uint8)
     sides[:, 0] = kind

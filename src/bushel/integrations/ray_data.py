@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.views.dataset import Dataset
 from bushel.errors import needed_by
@@ -96,7 +95,7 @@ def _read_decoded(dataset: Dataset, batch_samples: int) -> Iterator[Any]:
         )
 
 
-def _column(values: list[Any]) -> npt.NDArray[Any]:
+def _column(values: list[Any]) -> np.ndarray:
     """Return an array of the values: of their own dtype if they are numbers or arrays of one shape, else of objects."""
     kinds = {
         (value.shape, value.dtype.str) if isinstance(value, np.ndarray) else type(value)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._dataset.views.dataset import Dataset
@@ -259,7 +257,7 @@ _FACTS = np.dtype(
 and codec of its bytes; a hash of its lengths alone, and one of its checksums, too."""
 
 
-def _facts_of(dataset: Dataset, name: str, positions: I64) -> npt.NDArray[Any]:
+def _facts_of(dataset: Dataset, name: str, positions: I64) -> np.ndarray:
     """Return the facts in the indexes about a field of some samples."""
     reader = reader_of(dataset)
     shards = [_facts_in(shard.index, name) for shard in dataset.shards]
@@ -268,7 +266,7 @@ def _facts_of(dataset: Dataset, name: str, positions: I64) -> npt.NDArray[Any]:
     return facts[reader.rows_of(name, whole_positions(dataset, positions))]
 
 
-def _facts_in(index: ShardIndex, name: str) -> npt.NDArray[Any]:
+def _facts_in(index: ShardIndex, name: str) -> np.ndarray:
     """Return the facts in the index of a shard about a field of all its samples."""
     facts = np.zeros(index.samples, _FACTS)
     extents = index.fields.get(name)
@@ -286,7 +284,7 @@ def _facts_in(index: ShardIndex, name: str) -> npt.NDArray[Any]:
     return facts
 
 
-def _compared(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[Bools, Bools]:
+def _compared(left: np.ndarray, right: np.ndarray) -> tuple[Bools, Bools]:
     """Return which pairs of values differ by the facts in their indexes, and which are not decided by these."""
     both = left["present"] & right["present"]
     checked = left["checked"] & right["checked"]

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import open as open_dataset
@@ -88,7 +87,7 @@ def remove(
     *,
     keys: Iterable[str] | None = None,
     where: str | None = None,
-    positions: Iterable[int] | npt.NDArray[Any] | None = None,
+    positions: Iterable[int] | np.ndarray | None = None,
     reason: str,
     ignore_missing: bool = False,
     index: AnyLocation = "auto",

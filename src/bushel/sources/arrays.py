@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import I64, U8
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
 from bushel.codecs.exact_lists import InexactError, exact_array
 from bushel.errors import FormatError, SpecError
@@ -52,7 +52,7 @@ class Arrays:
 
     def __init__(
         self,
-        arrays: Mapping[str, Any] | npt.NDArray[Any] | AnyLocation,
+        arrays: Mapping[str, Any] | np.ndarray | AnyLocation,
         *,
         spec: Mapping[str, str] | None = None,
     ) -> None:
@@ -103,7 +103,7 @@ class Arrays:
     has_columns = True
     file_field = None
 
-    def columns(self, positions: npt.NDArray[np.int64]) -> tuple[dict[str, Any], list[str] | None]:
+    def columns(self, positions: I64) -> tuple[dict[str, Any], list[str] | None]:
         """Return samples as columns: see `bushel.sources.base.Columnar`. Consecutive ones are views of the arrays."""
         rows: Any = positions
         if len(positions) and (positions[1:] - positions[:-1] == 1).all():
@@ -142,7 +142,7 @@ class _Stored:
 
     ndim = 1
 
-    def __init__(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> None:
+    def __init__(self, data: U8, offsets: I64) -> None:
         self._data, self._offsets = data, offsets
 
     def __len__(self) -> int:
@@ -156,7 +156,7 @@ class _Stored:
         return [self[row] for row in rows.tolist()]
 
 
-_Column: TypeAlias = npt.NDArray[Any] | _Values | _Stored
+_Column: TypeAlias = np.ndarray | _Values | _Stored
 
 
 def _column(name: str, given: Any) -> _Column:
@@ -236,7 +236,7 @@ def _unsupported_value(values: Sequence[Any]) -> str:
     return "Python objects"
 
 
-def _load(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
+def _load(path: AnyPath) -> dict[str, np.ndarray] | np.ndarray:
     """Return the arrays of a file. The array of a local `.npy` file is mapped, not read.
 
     Raises:
@@ -254,14 +254,14 @@ def _load(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
         raise FormatError(f"not a file of arrays: {error}", file=str(path), hint=hint) from error
 
 
-def _loaded(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
+def _loaded(path: AnyPath) -> dict[str, np.ndarray] | np.ndarray:
     with path.open("rb") as file:
         if file.read(len(_ZIP)) == _ZIP:
             file.seek(0)
             archive = np.load(file, allow_pickle=False)
             return {name: archive[name] for name in archive.files}
     source = path if isinstance(path, Path) else io.BytesIO(read_whole(path))
-    array: npt.NDArray[Any] = np.load(
+    array: np.ndarray = np.load(
         source, mmap_mode="r" if isinstance(path, Path) else None, allow_pickle=False
     )
     return array

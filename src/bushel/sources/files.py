@@ -8,12 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from bushel import kernels
 from bushel._index.sidecar import FOLDER
 from bushel._recognise.layout import FolderLayout, layout_of_kind
+from bushel._runtime.arrays import I64
 from bushel._runtime.system import room_for
 from bushel.containers.folder import classes_beside, junk_of, layout_report
 from bushel.containers.kept_folder import names_below
@@ -200,7 +198,7 @@ class Files(_Folder):
         """Whether the files are local."""
         return isinstance(self.root, Path)
 
-    def columns(self, positions: npt.NDArray[np.int64]) -> tuple[Mapping[str, Any], Sequence[str]]:
+    def columns(self, positions: I64) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Return the bytes of the first of these files, and their paths as keys."""
         rows = positions.tolist()
         files = self._read(rows)
@@ -331,7 +329,7 @@ class LabelledFolder(_Folder):
         """Whether the files are local, and the medium does not change them."""
         return self._media in UNCHANGED.values() and isinstance(self.root, Path)
 
-    def columns(self, positions: npt.NDArray[np.int64]) -> tuple[Mapping[str, Any], Sequence[str]]:
+    def columns(self, positions: I64) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Return the bytes of the first of these files, their labels, if they have some, and their keys."""
         rows = positions.tolist()
         files = self._read(rows)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from bushel._runtime.arrays import I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,8 @@ class Span:
 
 
 def coalesce(
-    offset: npt.NDArray[np.int64],
-    length: npt.NDArray[np.int64],
+    offset: I64,
+    length: I64,
     *,
     gap: int = 1 << 16,
     limit: int = 1 << 26,

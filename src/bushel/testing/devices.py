@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import U8
 from bushel.loader.device.device import DeviceDecoder, EncodedImages
 from bushel.loader.values.outputs import AnyDevice
 from bushel.transforms.fused import DecodePlan, decode_into
@@ -60,7 +60,7 @@ class CpuDeviceDecoder:
         self._refuses, self._gap = refuses, reducing_gap
         self.batches: list[int] = []
 
-    def decode(self, images: EncodedImages) -> tuple[npt.NDArray[np.uint8], Mapping[int, str]]:
+    def decode(self, images: EncodedImages) -> tuple[U8, Mapping[int, str]]:
         """Decode images: see `DeviceDecoder`."""
         self.batches.append(len(images))
         out = np.zeros((len(images), *images.size, 3), np.uint8)
@@ -125,7 +125,7 @@ def check_device_decoder(decoder: DeviceDecoder, device: AnyDevice | None = None
         _expect_near(decoded[number], expected[whole], f"image {number} beside a damaged one")
 
 
-def _expect_near(actual: npt.NDArray[np.uint8], expected: npt.NDArray[np.uint8], what: str) -> None:
+def _expect_near(actual: U8, expected: U8, what: str) -> None:
     levels = float(np.abs(actual.astype(np.int64) - expected).mean())
     expect(
         levels <= _LEVELS,

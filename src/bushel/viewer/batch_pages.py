@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._pictures.pixels import array_pixels, is_picture
 from bushel._pictures.thumbnail import encoded, shrunk
@@ -129,7 +128,7 @@ def value_at(value: Any, number: int) -> Any:
     return array
 
 
-def _drawable(array: npt.NDArray[Any]) -> bool:
+def _drawable(array: np.ndarray) -> bool:
     first_channels = array.ndim == 3 and array.shape[0] in (1, 3) and min(array.shape[1:]) >= 8
     return array.dtype.kind in "biuf" and (
         is_picture(array) or first_channels or min(array.shape[-2:]) >= 8

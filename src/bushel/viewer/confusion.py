@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from bushel._runtime.arrays import I64, Bools
 
 from .histograms import condition_name
 from .kinds import label_name, predicted_name
@@ -26,15 +27,13 @@ class Confusion:
 
     classes: Sequence[Any]  # the classes of the matrix, ascending
     # int64[classes, classes]: by the class of the first column, then of the second
-    counts: npt.NDArray[np.int64]
+    counts: I64
     samples: int  # samples that have both values, in all classes
     equal: int  # samples of these whose values are equal
     hidden: int  # number of classes that the matrix leaves out
 
 
-def confusion_of(
-    labels: npt.NDArray[Any], predictions: npt.NDArray[Any], known: npt.NDArray[np.bool_]
-) -> Confusion:
+def confusion_of(labels: np.ndarray, predictions: np.ndarray, known: Bools) -> Confusion:
     """Return the confusion matrix of two columns. `known` is bool[samples], whether a sample has both values."""
     labels, predictions = labels[known], predictions[known]
     classes, which = np.unique(np.concatenate([labels, predictions]), return_inverse=True)
@@ -118,7 +117,7 @@ def _labels_of(shown: Shown, names: Sequence[str], predicted: str) -> str:
     return label_name(candidates) or next(iter(candidates), predicted)
 
 
-def _worst(counts: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+def _worst(counts: I64) -> list[tuple[int, int]]:
     """Return the rows and columns of the pairs of different classes with the most samples."""
     wrong = counts * (1 - np.eye(len(counts), dtype=np.int64))
     rows, columns = np.nonzero(wrong)

@@ -10,10 +10,10 @@ from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._pictures.pixels import array_pixels, colours, is_picture
 from bushel._pictures.thumbnail import shrunk
+from bushel._runtime.arrays import F64, U8
 from bushel.codecs.base import describe
 from bushel.errors import CodecError
 
@@ -61,7 +61,7 @@ def _as_text(value: Any) -> str | None:
         return None
 
 
-def _of_arrays(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Difference:
+def _of_arrays(left: np.ndarray, right: np.ndarray) -> Difference:
     shapes = [" × ".join(map(str, array.shape)) or "scalar" for array in (left, right)]
     if left.shape != right.shape:
         return Difference(f"{shapes[0]} and {shapes[1]}")
@@ -78,7 +78,7 @@ def _of_arrays(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Difference:
     return Difference(note, drawn=apart.size > 1)
 
 
-def _apart(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _apart(left: np.ndarray, right: np.ndarray) -> F64:
     with np.errstate(all="ignore"):
         apart = np.abs(left.astype(np.float64) - right.astype(np.float64))
     return np.where(
@@ -86,7 +86,7 @@ def _apart(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.fl
     )
 
 
-def difference_pixels(left: Any, right: Any, side: int) -> npt.NDArray[np.uint8]:
+def difference_pixels(left: Any, right: Any, side: int) -> U8:
     """Draw the absolute difference of two arrays of one shape: dark where they are equal.
 
     `side` is the largest width and height in pixels.

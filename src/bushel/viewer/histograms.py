@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.columns import drawable
 from bushel._runtime.arrays import I64, Bools
@@ -83,7 +82,7 @@ def _text(value: str) -> str:
 
 def histogram_of(
     column: str,
-    values: npt.NDArray[Any],
+    values: np.ndarray,
     missing: Bools | None,
     selected: Any,
     asked: HistogramRequest = HistogramRequest(),
@@ -117,7 +116,7 @@ def histogram_of(
     return Histogram("numbers", bins_of(name, every, chosen, logarithmic=asked.logarithmic), lost)
 
 
-def _there(values: npt.NDArray[Any], missing: Bools | None) -> Bools | None:
+def _there(values: np.ndarray, missing: Bools | None) -> Bools | None:
     """Return which samples have a value that can be drawn; None if all have, so that no copies are needed."""
     present = None if missing is None else ~missing
     if values.dtype.kind == "f":
@@ -142,8 +141,8 @@ def _of_texts(
 
 def _of_classes(
     name: str,
-    known: tuple[npt.NDArray[Any], I64],
-    own: npt.NDArray[Any],
+    known: tuple[np.ndarray, I64],
+    own: np.ndarray,
     lost: int,
     asked: HistogramRequest,
 ) -> Histogram:
@@ -164,9 +163,7 @@ def _of_classes(
     return Histogram("classes", bins, lost, more)
 
 
-def _classes(
-    values: npt.NDArray[Any], labels: Sequence[str]
-) -> tuple[npt.NDArray[Any] | None, I64]:
+def _classes(values: np.ndarray, labels: Sequence[str]) -> tuple[np.ndarray | None, I64]:
     """Return the different values and their counts; None if they are numbers rather than classes."""
     none = None, np.zeros(0, np.int64)
     least, greatest = int(values.min()), int(values.max())
@@ -184,7 +181,7 @@ def _classes(
     return none
 
 
-def _counted(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], I64]:
+def _counted(values: np.ndarray) -> tuple[np.ndarray, I64]:
     """Return the different values, ascending, and how many there are of each."""
     if len(values):
         least, greatest = int(values.min()), int(values.max())
@@ -207,7 +204,7 @@ def _named(value: Any, labels: Sequence[str]) -> str:
 
 
 def bins_of(
-    name: str, every: npt.NDArray[Any], own: npt.NDArray[Any], *, logarithmic: bool = False
+    name: str, every: np.ndarray, own: np.ndarray, *, logarithmic: bool = False
 ) -> list[Bin]:
     """Return the intervals between the least and the greatest value.
 
@@ -236,7 +233,7 @@ def bins_of(
     return bins
 
 
-def _edges(values: npt.NDArray[Any], least: Any, greatest: Any, *, logarithmic: bool) -> list[Any]:
+def _edges(values: np.ndarray, least: Any, greatest: Any, *, logarithmic: bool) -> list[Any]:
     """Return the edges of the intervals, ascending, with the first and the last one."""
     whole = values.dtype.kind in "biu"
     if logarithmic:
@@ -258,7 +255,7 @@ def _edges(values: npt.NDArray[Any], least: Any, greatest: Any, *, logarithmic: 
     return [float(edge) for edge in edges]
 
 
-def _middle(values: npt.NDArray[Any]) -> tuple[float, float]:
+def _middle(values: np.ndarray) -> tuple[float, float]:
     """Return the range of most values, without outliers."""
     some = values[:: max(1, len(values) // _SAMPLED)]
     ends = np.quantile(

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
 from bushel._pictures.pixels import displayable, encode_png
 from bushel._pictures.thumbnail import Picture
+from bushel._runtime.arrays import U8
 from bushel.errors import BushelError, CodecError
 
 from .annotations import Form, Shape, shapes_of
@@ -182,7 +182,7 @@ def _class(shown: Shown, overlay: Overlay, name: Any) -> tuple[str, str]:
     return text, "#" + bytes(colours[number or 254]).hex()
 
 
-def _class_numbers(shown: Shown, position: int, name: str) -> npt.NDArray[np.uint8] | None:
+def _class_numbers(shown: Shown, position: int, name: str) -> U8 | None:
     """Return a mask (height, width) of class numbers; None if it is a picture of another kind."""
     stored = stored_values(shown.dataset, position, name)
     if stored is None:
@@ -194,7 +194,7 @@ def _class_numbers(shown: Shown, position: int, name: str) -> npt.NDArray[np.uin
         return None
     if int(value.max()) > 255:
         return None
-    mask: npt.NDArray[np.uint8] = value.astype(np.uint8)
+    mask: U8 = value.astype(np.uint8)
     if not is_index_mask(mask):
         if len(np.unique(mask[:: max(1, mask.shape[0] // 64)])) > 2:  # grey levels
             return None
@@ -223,7 +223,7 @@ def _mask_picture(
     return Picture(encode_png(drawn), "image/png", drawn.shape[1], drawn.shape[0])
 
 
-def _nearest(pixels: npt.NDArray[np.uint8], side: int) -> npt.NDArray[np.uint8]:
+def _nearest(pixels: U8, side: int) -> U8:
     """Return every k-th pixel, so that class numbers stay class numbers."""
     step = max(1, -(-max(pixels.shape[:2]) // side))
     return pixels[::step, ::step]

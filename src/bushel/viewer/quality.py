@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from bushel._runtime.arrays import F32, I64, U8, U64, Bools
@@ -127,7 +126,7 @@ def text_hash(text: str) -> int | None:
     return int(np.packbits(2 * bits.sum(axis=0, dtype=np.int64) > len(pairs)).view(">u8")[0])
 
 
-def array_measures(array: npt.NDArray[np.generic]) -> dict[str, float]:
+def array_measures(array: np.ndarray) -> dict[str, float]:
     """Return the measures of an array of numbers. Without a finite number, some are NaN. It has at least one number."""
     numbers = array.astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
@@ -188,7 +187,7 @@ class Measures:
         if hash_ is not None and measures.get("entropy", _FLAT) >= _FLAT:
             self.hashes[position], self.hashed[position] = hash_, True
 
-    def column(self, name: str) -> tuple[npt.NDArray[np.generic], Bools]:
+    def column(self, name: str) -> tuple[np.ndarray, Bools]:
         """Return the values of a measure, or the hashes, and which of them are missing.
 
         Raises:

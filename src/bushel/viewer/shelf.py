@@ -339,9 +339,7 @@ class Shelf:
             raise KeyError(f"{of!r} was not measured: the page Quality makes the column {name}")
         return self.measures[shown.number, of].column(measure)
 
-    def tag(
-        self, shown: Shown, name: str, positions: npt.NDArray[Any] | range, *, add: bool
-    ) -> None:
+    def tag(self, shown: Shown, name: str, positions: np.ndarray | range, *, add: bool) -> None:
         """Add a tag to samples, or remove it, and save that in the file. Arguments and errors: see `Tags.change`.
 
         Raises:

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64, Bools
@@ -80,7 +79,7 @@ class Tags:
                 chosen |= marked
         return np.flatnonzero(~chosen)
 
-    def change(self, name: str, positions: npt.NDArray[Any] | range, *, add: bool) -> None:
+    def change(self, name: str, positions: np.ndarray | range, *, add: bool) -> None:
         """Add a tag to samples, or remove it.
 
         Args:

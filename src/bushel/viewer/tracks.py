@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.views.inside import column_of_view
 from bushel.errors import BushelError
@@ -153,7 +152,7 @@ def _of_episode(shown: Shown, field: ShownField, episode: range) -> dict[str, An
     return None
 
 
-def _channels(array: npt.NDArray[Any], count: int | None = None) -> dict[str, Any]:
+def _channels(array: np.ndarray, count: int | None = None) -> dict[str, Any]:
     """Return an array (steps, channels) as a track; numbers that are not finite are None."""
     if count is None:
         count = len(array)

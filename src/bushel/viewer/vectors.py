@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.amounts import size
@@ -45,13 +43,13 @@ def vectors_of_field(dataset: Dataset, name: str) -> F32:
     return vectors
 
 
-def _arrays(dataset: Dataset, name: str) -> Iterator[npt.NDArray[Any] | None]:
+def _arrays(dataset: Dataset, name: str) -> Iterator[np.ndarray | None]:
     for first in range(0, len(dataset), _CHUNK):
         positions = range(first, min(first + _CHUNK, len(dataset)))
         yield from _read(dataset, name, positions)
 
 
-def _read(dataset: Dataset, name: str, positions: Sequence[int]) -> list[npt.NDArray[Any] | None]:
+def _read(dataset: Dataset, name: str, positions: Sequence[int]) -> list[np.ndarray | None]:
     try:
         samples = dataset.read(positions, [name])
     except (BushelError, OSError, ValueError):

@@ -15,14 +15,13 @@ from bushel._dataset.read.shards import kinds
 from bushel._index.class_names import Labels
 from bushel._index.elements import Elements, Group, element_rows
 from bushel._index.table import MISSING
-from bushel._runtime.arrays import offsets_of
+from bushel._runtime.arrays import I64, U8, offsets_of
 from bushel.codecs.registry import holds_array, holds_elements
 from bushel.errors import UnsupportedError
 
 from .samples import Sample, Samples
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pyarrow
 
 
@@ -98,7 +97,7 @@ class StoredValues(Samples):
                     available[name] = True
         return available
 
-    def lengths(self, positions: Given, field: str) -> npt.NDArray[np.int64]:
+    def lengths(self, positions: Given, field: str) -> I64:
         """Return the number of stored bytes of one field in many samples. No data are read.
 
         Returns:
@@ -118,9 +117,7 @@ class StoredValues(Samples):
         elements = self._reader.asked(samples, {name: None})[name]
         return _stored_lengths(self._reader.groups(samples, [name]), len(samples), name, elements)
 
-    def gather(
-        self, positions: Given, field: str
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    def gather(self, positions: Given, field: str) -> tuple[U8, I64]:
         """Read the stored bytes of one plain field of many samples into one buffer: the fastest way to read.
 
         Returns:
@@ -141,9 +138,7 @@ class StoredValues(Samples):
         name = self._selection.plain(field, "gather() reads plain fields, read() reads both")
         return self._reader.gather(self._selection.all_of(positions), name)
 
-    def read_crop(
-        self, position: int, field: str, box: tuple[int, int, int, int]
-    ) -> npt.NDArray[Any]:
+    def read_crop(self, position: int, field: str, box: tuple[int, int, int, int]) -> np.ndarray:
         """Read and decode a part of an image.
 
         If the index has the segments or the seek table of a JPEG, only the header and the bytes of
@@ -250,7 +245,7 @@ class StoredValues(Samples):
 
         return column_names(self._reader)
 
-    def column(self, name: str) -> npt.NDArray[Any]:
+    def column(self, name: str) -> np.ndarray:
         """Return the value of each sample in a column of the index. No data file is touched.
 
         Args:
@@ -275,7 +270,7 @@ class StoredValues(Samples):
         """
         from bushel._dataset.read.columns import masked, part_of
 
-        values: npt.NDArray[Any] = masked(part_of(self._reader, self._selection.positions, name))
+        values: np.ndarray = masked(part_of(self._reader, self._selection.positions, name))
         return values
 
     def where(self, condition: str) -> Self:
@@ -303,7 +298,7 @@ class StoredValues(Samples):
             made=f"where {condition.strip()}",
         )
 
-    def positions_where(self, condition: str) -> npt.NDArray[np.int64]:
+    def positions_where(self, condition: str) -> I64:
         """Return int64[n], the positions of the samples of `where`, ascending.
 
         Examples:
@@ -363,9 +358,7 @@ class StoredValues(Samples):
         )
 
 
-def _stored_lengths(
-    groups: Sequence[Group], total: int, name: str, elements: Elements
-) -> npt.NDArray[np.int64]:
+def _stored_lengths(groups: Sequence[Group], total: int, name: str, elements: Elements) -> I64:
     """Return the stored bytes of one field in each sample of a batch: int64[total], `MISSING` if a sample lacks it.
 
     Raises:

@@ -15,12 +15,11 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from .base import Closing, WrongTypeError, WrongUseError
 from .sources import permutation
 
-Array = npt.NDArray[Any]
+Array = np.ndarray
 Arrays = dict[str, Array]
 Step = tuple[int, int]
 """An index of the source, and the global step."""

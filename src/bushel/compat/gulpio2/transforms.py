@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+Array = np.ndarray
 Padding = int | Sequence[int]
 """Pixels on every side; or left, top, right and bottom."""
 

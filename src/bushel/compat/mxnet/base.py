@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel.errors import BushelError, CodecError, FormatError, SpecError, UnsupportedError
 
-Array: TypeAlias = npt.NDArray[Any]
+Array: TypeAlias = np.ndarray
 
 
 class MXNetError(BushelError, RuntimeError):

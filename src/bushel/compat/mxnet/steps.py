@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel.transforms import Crop, ScaleTo, apply_steps
 
@@ -15,7 +14,7 @@ from .pixels import encode
 from .resampling import AUTO, BILINEAR, LANCZOS, RANDOM, method_for
 
 Transform = Callable[..., Any]
-Pixels = npt.NDArray[Any]
+Pixels = np.ndarray
 """uint8[height, width] or [height, width, 2, 3 or 4], or uint16[height, width]."""
 Resample = Callable[[Pixels, tuple[int, int], int], Pixels]
 """Resizes an image to (width, height), with an interpolation of 0 to 4."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._runtime.arrays import I64, Bools
 from bushel.containers.features import Tensor
@@ -106,7 +105,7 @@ class Part:
         return offsets
 
 
-def array_of(data: bytes, count: int, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
+def array_of(data: bytes, count: int, dtype: np.dtype[np.generic]) -> np.ndarray:
     """Return the numbers of a buffer, which may be padded. Raise ValueError if it is too short."""
     if count * dtype.itemsize > len(data):
         raise ValueError(
@@ -236,7 +235,7 @@ def dtype_of(column: Column) -> np.dtype[np.generic] | None:
     return None
 
 
-def numbers_of(part: Part) -> npt.NDArray[np.generic]:
+def numbers_of(part: Part) -> np.ndarray:
     """Return the numbers or truth values of a column; the values of nulls are meaningless.
 
     Raises:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._runtime.arrays import ranges
 from bushel.containers.features import Feature, codec_of_first_bytes
@@ -85,12 +84,9 @@ class _Growing:
     made: BlockList | None = None
     json: bool = False
     elements: int = 0
-    known: (
-        tuple[tuple[Part, ...], tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]] | None]
-        | None
-    ) = None
+    known: tuple[tuple[Part, ...], tuple[np.ndarray, np.ndarray] | None] | None = None
 
-    def take(self, **pieces: npt.NDArray[np.generic]) -> None:
+    def take(self, **pieces: np.ndarray) -> None:
         """Add elements to arrays."""
         for name, piece in pieces.items():
             self.arrays.append(f"{self.number} {name}", piece)
@@ -266,7 +262,7 @@ class Table(RowTable):
         return (batch.column(name) for batch in batches)
 
     def _put_bytes(
-        self, growing: _Growing, arrays: Mapping[str, npt.NDArray[Any] | None], feature: Feature
+        self, growing: _Growing, arrays: Mapping[str, np.ndarray | None], feature: Feature
     ) -> None:
         none = np.zeros(0, np.int64)
         offset, length = (
@@ -344,7 +340,7 @@ def _dtype(column: Column) -> np.dtype[np.generic]:
 
 def _values_of(
     parts: tuple[Part, ...], blocks: BlockList | None
-) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]] | None:
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Return offset and length of the values of a dictionary, or the numbers, and which are there; None for others."""
     column = parts[0].column
     if _holds_bytes(column):

@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
-from bushel._runtime.arrays import I32, I64, U8, joined
+from bushel._runtime.arrays import I32, I64, U8, U64, joined
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import KeySet
 
@@ -227,7 +226,7 @@ def _in_order(text: U8, offsets: I64) -> I32:
     return order
 
 
-def _words(text: U8, offsets: I64, rows: I32, at: int) -> npt.NDArray[np.uint64]:
+def _words(text: U8, offsets: I64, rows: I32, at: int) -> U64:
     """Return eight bytes of each path as a number: uint64[rows]. A slash, which sorts first, and the end are 0."""
     words = np.zeros(len(rows), np.uint64)
     for first in range(0, len(rows), _ROWS):

@@ -18,11 +18,11 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents
+from bushel._runtime.arrays import I64
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 
@@ -62,9 +62,9 @@ class Gmeta(Struct, frozen=True):
     items: Mapping[str, _Item | _LooseItem]
     # int64[items], offset of the first meta dict's JSON: in `inline` if that is set, else in the
     # file
-    offset: npt.NDArray[np.int64]
+    offset: I64
     # int64[items], its size in bytes; `MISSING` for an item without metadata
-    length: npt.NDArray[np.int64]
+    length: I64
     # the JSON of metadata that was pickled, or that strict parsers refuse as the file spells it
     inline: bytes | None = None
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -231,7 +230,7 @@ def _check_depths(cameras: Mapping[str, str], path: str) -> None:
             raise FormatError(f"feature {camera!r}: {error}", file=path, hint=HINT) from error
 
 
-def numbers_of(rows: ShardIndex, name: str, shard: Shard) -> npt.NDArray[np.generic]:
+def numbers_of(rows: ShardIndex, name: str, shard: Shard) -> np.ndarray:
     """Return the numbers of a column, one per row.
 
     Raises:
@@ -267,7 +266,7 @@ def _episodes(shards: Sequence[Shard], cameras: Iterable[str]) -> Episodes:
     names = {"episode_index", "length", *places, *(f"{video}/{_BEGIN}" for video in videos)}
     tables = [numbers_in(shard, names) for shard in shards]
 
-    def numbers(name: str, dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
+    def numbers(name: str, dtype: npt.DTypeLike = np.int64) -> np.ndarray:
         columns = (table[name].astype(dtype) for table in tables)
         return np.concatenate([np.zeros(0, dtype), *columns])
 

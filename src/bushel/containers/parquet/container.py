@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.table import FileStamp, Shard, ShardIndex, stamps
 from bushel._runtime.log import log_warning
@@ -126,7 +125,7 @@ class _Parquet(Container):
 CONTAINER = _Parquet()
 
 
-def numbers_in(shard: Shard, names: Iterable[str]) -> dict[str, npt.NDArray[np.generic]]:
+def numbers_in(shard: Shard, names: Iterable[str]) -> dict[str, np.ndarray]:
     """Return the numbers of some columns of a file.
 
     Raises:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel.containers.features import Feature, codec_by_magic
 from bushel.containers.growing import GrowingArrays
@@ -170,7 +169,7 @@ class Table(RowTable):
         super().__init__(file, declared)
         self.footer, self.features, self.first = footer, features, first
         self._arrays = GrowingArrays()
-        self._scanned: list[Callable[[Mapping[str, npt.NDArray[Any]]], None]] = []
+        self._scanned: list[Callable[[Mapping[str, np.ndarray]], None]] = []
 
     def add(self, node: Node, own: Field) -> None:
         """Add a field, whose type is known.
@@ -206,7 +205,7 @@ class Table(RowTable):
         scanned = scan_places(self.file, self.footer, leaf, group, self._arrays, field.name)
         number = 0 if scanned.blocks is None else self.add_blocks(scanned.blocks)
 
-        def put(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        def put(arrays: Mapping[str, np.ndarray]) -> None:
             places = scanned.within(arrays)
             self.put(
                 field,

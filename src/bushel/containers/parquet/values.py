@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.containers.growing import GrowingArrays
@@ -54,7 +52,7 @@ class ScannedPlaces:
     kept: slice  # the rows that are wanted
     blocks: Blocks | None
 
-    def within(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Places:
+    def within(self, arrays: Mapping[str, np.ndarray]) -> Places:
         """Return the places, given the finished arrays."""
         offset, length = (arrays[f"{self.key} {name}"] for name in ("offset", "length"))
         starts = arrays.get(f"{self.key} starts")
@@ -242,7 +240,7 @@ class ScannedLists:
     kept: slice  # the rows that are wanted
     blocks: Blocks
 
-    def within(self, arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[I64, I64]:
+    def within(self, arrays: Mapping[str, np.ndarray]) -> tuple[I64, I64]:
         """Return where the numbers of each row begin in the block file, and their bytes; -1 for a null."""
         return arrays[f"{self.key} offset"][self.kept], arrays[f"{self.key} length"][self.kept]
 
@@ -310,7 +308,7 @@ def _list_rows(pages: ChunkPages, group: Node, width: int, blocks: BlockList) ->
     return rows.finish()
 
 
-def scalars_of(file: File, footer: Footer, node: Node) -> tuple[npt.NDArray[np.generic], Bools]:
+def scalars_of(file: File, footer: Footer, node: Node) -> tuple[np.ndarray, Bools]:
     """Return the numbers of a leaf that does not repeat, and bool[rows], which of them are null and 0 here.
 
     Raises:
@@ -349,7 +347,7 @@ def scalars_of(file: File, footer: Footer, node: Node) -> tuple[npt.NDArray[np.g
 
 def _numbers(
     values: memoryview, count: int, dtype: np.dtype[np.generic], encoding: int = PLAIN
-) -> npt.NDArray[np.generic]:
+) -> np.ndarray:
     if dtype.kind == "b":
         bits = np.unpackbits(np.frombuffer(values, np.uint8), bitorder="little")[:count]
         if len(bits) < count:

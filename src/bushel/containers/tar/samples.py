@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -242,7 +241,7 @@ class SampleTable:
             )
         return Table(self._samples, keys, columns, self._left_out)
 
-    def _keys_in(self, arrays: dict[str, npt.NDArray[Any]]) -> Keys:
+    def _keys_in(self, arrays: dict[str, np.ndarray]) -> Keys:
         none = np.zeros(0, np.int64)
         text = arrays.get("text", none.view(np.uint8))
         hashes = arrays.get("hashes", none.view(np.uint64)), arrays.get("order", none)

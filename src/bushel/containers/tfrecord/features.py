@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents
 from bushel._kinds import IMAGES
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64, U8, Bools
 from bushel.codecs import get_codec
 from bushel.containers.features import codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
@@ -124,9 +123,9 @@ class _Step(NamedTuple):
 
     def spread(
         self,
-        values: npt.NDArray[np.generic],
+        values: np.ndarray,
         otherwise: int,
-        where: npt.NDArray[np.bool_] | None = None,
+        where: Bools | None = None,
     ) -> I64:
         """Return int64[samples]: values for the records, or for the records among them that `where` says."""
         spread = np.full(self.samples, otherwise, np.int64)
@@ -287,7 +286,7 @@ class FeatureTable:
             "int" if integers else "float", _NONE, np.ones(1, np.bool_) if some else None
         )
 
-    def _append(self, what: str, name: str, piece: npt.NDArray[np.generic]) -> None:
+    def _append(self, what: str, name: str, piece: np.ndarray) -> None:
         """Add elements to an array of a field, which replaces the array that the field has so far."""
         self._arrays.append(f"{what} {name}", piece)
 

@@ -13,7 +13,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -255,7 +255,7 @@ def _ascends(numbers: I64) -> bool:
     return all(bool((part[1:] >= part[:-1]).all()) for part in parts)
 
 
-def _entries(file: File) -> dict[str, npt.NDArray[Any]]:
+def _entries(file: File) -> dict[str, np.ndarray]:
     """Return the entries of the directory, in its order."""
     rows = GrowingArrays()
     text, junk = 0, Counter[str]()
@@ -294,9 +294,7 @@ def _without_junk(part: Entries, counts: Counter[str]) -> Entries:
     return Entries(names, offsets, **rest)
 
 
-def _finished(
-    rows: GrowingArrays, dtypes: Mapping[str, npt.DTypeLike]
-) -> dict[str, npt.NDArray[Any]]:
+def _finished(rows: GrowingArrays, dtypes: Mapping[str, npt.DTypeLike]) -> dict[str, np.ndarray]:
     arrays = rows.finish()
     return {name: arrays.get(name, np.empty(0, dtype)) for name, dtype in dtypes.items()}
 
@@ -348,8 +346,8 @@ def _steps(members: int, order: I64 | None) -> Iterator[tuple[slice, I64]]:
 
 
 def _grouped(
-    file: File, entries: Mapping[str, npt.NDArray[Any]], order: I64 | None, groups: MemberGroups
-) -> dict[str, npt.NDArray[Any]]:
+    file: File, entries: Mapping[str, np.ndarray], order: I64 | None, groups: MemberGroups
+) -> dict[str, np.ndarray]:
     """Return where the data of each member are, its sample and extension, and the keys of the samples.
 
     If the directory is not in the order of the data, its numbers in that order are returned, too.
@@ -375,7 +373,7 @@ def _grouped(
         raise
 
 
-def _data(file: File, entries: Mapping[str, npt.NDArray[Any]], numbers: I64 | slice) -> I64:
+def _data(file: File, entries: Mapping[str, np.ndarray], numbers: I64 | slice) -> I64:
     """Return where the data of some entries are.
 
     Raises:

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
-
+from bushel._runtime.arrays import I32, I64, U8, Bools
 from bushel._runtime.public import public
 from bushel.loader.values.outputs import AnyDevice
 
@@ -39,12 +37,12 @@ class EncodedImages:
         ...     return [len(images.data(number)) for number in range(len(images))]
     """
 
-    buffer: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
-    boxes: npt.NDArray[np.int32]
-    scaled: npt.NDArray[np.int32]
-    windows: npt.NDArray[np.int32]
-    flips: npt.NDArray[np.bool_]
+    buffer: U8
+    offsets: I64
+    boxes: I32
+    scaled: I32
+    windows: I32
+    flips: Bools
     size: tuple[int, int]
     device: AnyDevice | None = None
 

@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import Buffer
 
+from bushel._runtime.arrays import I32, I64
 from bushel._runtime.parallel import for_each
 from bushel._runtime.threads import SpareThreads
 from bushel.kernels import RangeValues
@@ -22,8 +22,8 @@ from bushel.storage.coalesce import coalesce
 
 from .blockcache import BLOCK, BlockCache, cache_of_environment
 
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
+I32 = I32
+I64 = I64
 Put = Callable[[int, int, memoryview], None]
 
 _AT_ONCE = 32
