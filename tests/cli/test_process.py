@@ -115,7 +115,7 @@ import os, signal, sys
 
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
-        if name == "bushel.cli.verify":
+        if name == "bushel.cli.check":
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupt())

@@ -3,95 +3,104 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import click
 
 from bushel import __version__
 
-from .command import command_from, complete_files
-from .messages import WRONG_USE, guarded, say_json, stopped
+from .command import Argument, command_from, complete_files
+from .output import WRONG_USE, guarded, print_text, say_json, stopped
 
-_BY_MODULE = {
-    "gulpio2.commands": {
-        "gulp2_20bn_json_videos": "Gulp videos listed in a JSON file.",
-        "gulp2_20bn_csv_webm": "Gulp videos listed in a CSV file.",
-        "gulp2_20bn_csv_jpeg": "Gulp folders of frames listed in a CSV file.",
-        "gulp2_activitynet": "Gulp a subset of ActivityNet.",
-        "gulp2_kinetics": "Gulp Kinetics.",
-        "gulp2_image_folder": "Gulp images in a folder for each label.",
-        "gulp2_image_list": "Gulp the images of a list.",
-        "gulp2_video_folder": "Gulp videos in a folder for each label.",
-        "gulp2_register_adapter": "Make a command line for an adapter.",
-        "gulp2_sanity_check": "Check the files of a gulp directory.",
-    },
-    "mxnet.commands": {
-        "im2rec": "Make lists of images and MXNet record files (both im2rec tools).",
-        "rec2idx": "Rebuild the index of an MXNet record file.",
-    },
-    "webdataset.commands.tarp": {
-        "tarp": "Make, join, split, sort and process WebDataset archives.",
-    },
-    "webdataset.commands.widsindex": {
-        "widsindex": "Make, change and show the indexes of wids.",
-    },
-}
-"""The commands of original tools, each with a line for the help, by their modules in `bushel.compat`.
+_GULP = "bushel.compat.gulpio2.commands"
+_MXNET = "bushel.compat.mxnet.commands"
+_WEBDATASET = "bushel.compat.webdataset.commands."
 
-The function of a command's name takes the arguments and returns the exit code.
-"""
-
-ORIGINALS = {name: module for module, commands in _BY_MODULE.items() for name in commands}
-
-_GROUPS: dict[str, dict[str, str]] = {
+_GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
-        "info": "Describe a dataset: container, samples, fields, sizes, keys, checksums.",
-        "view": "Look at datasets in a browser.",
-        "ls": "List the keys of a dataset, in order.",
-        "cat": "Print samples as lines of JSON.",
-        "get": "Print a sample as JSON, or the stored bytes of one of its fields.",
-        "who": "Print the keys of the samples that a rank had at a step, or the steps that had a"
-        " sample.",
-        "views": "List the views that are saved beside a dataset, or delete one.",
+        "info": ("info", "Describe a dataset: container, samples, fields, sizes, keys, checksums."),
+        "view": ("view", "Look at datasets in a browser."),
+        "ls": ("ls", "List the keys of a dataset, in order."),
+        "cat": ("ls", "Print samples as lines of JSON."),
+        "get": ("ls", "Print a sample as JSON, or the stored bytes of one of its fields."),
+        "who": (
+            "ranks",
+            "Print the keys of the samples that a rank had at a step, or the steps that had a"
+            " sample.",
+        ),
+        "views": ("info", "List the views that are saved beside a dataset, or delete one."),
     },
     "Make": {
-        "pack": "Pack images, videos, lists, arrays or files into a dataset.",
-        "convert": "Write a dataset in another container, or with other fields, types or shards.",
-        "split": "Divide a dataset into several datasets.",
-        "merge": "Concatenate several datasets into one.",
-        "join": "Join datasets whose samples belong together, and count those without a match.",
-        "card": "Describe a dataset for others: a data card in Markdown.",
+        "pack": ("pack", "Pack images, videos, lists, arrays or files into a dataset."),
+        "convert": (
+            "pack",
+            "Write a dataset in another container, or with other fields, types or shards.",
+        ),
+        "split": ("reshape", "Divide a dataset into several datasets."),
+        "merge": ("reshape", "Concatenate several datasets into one."),
+        "join": (
+            "reshape",
+            "Join datasets whose samples belong together, and count those without a match.",
+        ),
+        "card": ("info", "Describe a dataset for others: a data card in Markdown."),
     },
     "Check": {
-        "verify": "Check a dataset: structure, index, checksums, keys.",
-        "index": "Index a dataset, and store the index in `.bushel` beside it.",
-        "repair": "Write the intact samples of a damaged dataset to a new one.",
-        "remove": "Remove samples from a dataset, or restore them.",
-        "diff": "Compare two datasets: samples that only one has, and fields that changed.",
-        "audit": "Examine what any loader gave to each rank: shared, missing and repeated samples.",
+        "verify": ("check", "Check a dataset: structure, index, checksums, keys."),
+        "index": ("check", "Index a dataset, and store the index in `.bushel` beside it."),
+        "repair": ("check", "Write the intact samples of a damaged dataset to a new one."),
+        "remove": ("remove", "Remove samples from a dataset, or restore them."),
+        "diff": (
+            "diff",
+            "Compare two datasets: samples that only one has, and fields that changed.",
+        ),
+        "audit": (
+            "ranks",
+            "Examine what any loader gave to each rank: shared, missing and repeated samples.",
+        ),
     },
     "Scale": {
-        "parts": "Show the progress of a run in parts: missing parts and errors.",
-        "finish": "Join the parts of a run to one dataset: manifest, class names, error log.",
-        "bench": "Measure how fast a dataset loads, and what limits it.",
+        "parts": ("parts", "Show the progress of a run in parts: missing parts and errors."),
+        "finish": (
+            "parts",
+            "Join the parts of a run to one dataset: manifest, class names, error log.",
+        ),
+        "bench": ("bench", "Measure how fast a dataset loads, and what limits it."),
     },
     "Others": {
-        "completion": "Print a script that completes commands and options of `bushel` in a shell.",
+        "completion": (
+            "app",
+            "Print a script that completes commands and options of `bushel` in a shell.",
+        ),
     },
     "Commands of the original tools": {
-        "im2rec-list": "Write lists of images for `bushel pack` and MXNet's im2rec.",
+        "im2rec-list": ("pack", "Write lists of images for `bushel pack` and MXNet's im2rec."),
+        "gulp2_20bn_json_videos": (_GULP, "Gulp videos listed in a JSON file."),
+        "gulp2_20bn_csv_webm": (_GULP, "Gulp videos listed in a CSV file."),
+        "gulp2_20bn_csv_jpeg": (_GULP, "Gulp folders of frames listed in a CSV file."),
+        "gulp2_activitynet": (_GULP, "Gulp a subset of ActivityNet."),
+        "gulp2_kinetics": (_GULP, "Gulp Kinetics."),
+        "gulp2_image_folder": (_GULP, "Gulp images in a folder for each label."),
+        "gulp2_image_list": (_GULP, "Gulp the images of a list."),
+        "gulp2_video_folder": (_GULP, "Gulp videos in a folder for each label."),
+        "gulp2_register_adapter": (_GULP, "Make a command line for an adapter."),
+        "gulp2_sanity_check": (_GULP, "Check the files of a gulp directory."),
+        "im2rec": (_MXNET, "Make lists of images and MXNet record files (both im2rec tools)."),
+        "rec2idx": (_MXNET, "Rebuild the index of an MXNet record file."),
+        "tarp": (_WEBDATASET + "tarp", "Make, join, split, sort and process WebDataset archives."),
+        "widsindex": (_WEBDATASET + "widsindex", "Make, change and show the indexes of wids."),
     },
 }
-"""The commands with their descriptions, by what they are for, in the order of the help.
+"""The commands by what they are for, in the order of the help: their modules and descriptions.
 
-Each is the function `command` of the module of its name, which is imported when the command is
-used.
+A command is the function of its name in its module, which is imported when the command is used. In
+`bushel.compat`, that function takes the arguments and returns the exit code.
 """
 
-_COMMANDS = {name: text for group in _GROUPS.values() for name, text in group.items()}
-_GROUPS["Commands of the original tools"] |= {
-    name: text for commands in _BY_MODULE.values() for name, text in commands.items()
+_LISTED = {name: command for group in _GROUPS.values() for name, command in group.items()}
+ORIGINALS = {
+    name: module for name, (module, _) in _LISTED.items() if module.startswith("bushel.compat")
 }
+_COMMANDS = {name: text for name, (_, text) in _LISTED.items() if name not in ORIGINALS}
 
 START = """\
 bushel: read, check and write training data, and feed it to models
@@ -125,7 +134,7 @@ class _Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        return [name for group in _GROUPS.values() for name in group]
+        return list(_LISTED)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command."""
@@ -133,8 +142,8 @@ class _Group(click.Group):
             return _original(cmd_name)
         if cmd_name not in _COMMANDS:
             return None
-        function = import_module(f"bushel.cli.{cmd_name.replace('-', '_')}").command
-        return command_from(function, cmd_name, guarded(function))
+        module = import_module(f"bushel.cli.{_LISTED[cmd_name][0]}")
+        return command_from(guarded(getattr(module, cmd_name.replace("-", "_"))), cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that the arguments name. With `--json`, wrong use is reported as JSON, too.
@@ -172,7 +181,7 @@ class _Group(click.Group):
         """Write the groups of commands into the help."""
         for title, rows in _GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl(list(rows.items()))
+                formatter.write_dl([(name, text) for name, (_, text) in rows.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse a command line. Without any words, the commands to start with are printed."""
@@ -184,10 +193,9 @@ class _Group(click.Group):
 
 def _original(name: str) -> click.Command:
     """Return a command that passes all its arguments to the drop-in, which parses them as the original did."""
-    module = ORIGINALS[name]
 
     def call(arguments: tuple[str, ...]) -> None:
-        run = getattr(import_module(f"bushel.compat.{module}"), name)
+        run = getattr(import_module(ORIGINALS[name]), name)
         raise click.exceptions.Exit(run(list(arguments)))
 
     return click.Command(
@@ -198,10 +206,27 @@ def _original(name: str) -> click.Command:
             )
         ],
         callback=guarded(call),
-        help=_BY_MODULE[module][name],
+        help=_LISTED[name][1],
         add_help_option=False,
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )
+
+
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Argument("The shell.")]) -> None:
+    """Print a script that completes commands and options of `bushel` in a shell.
+
+    Examples:
+      bushel completion bash > ~/.local/share/bash-completion/completions/bushel
+      bushel completion fish > ~/.config/fish/completions/bushel.fish
+      eval "$(bushel completion zsh)"
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.BadParameter(f"click cannot complete in {shell}", param_hint="SHELL")
+    script = kind(click.get_current_context().find_root().command, {}, "bushel", "_BUSHEL_COMPLETE")
+    print_text(script.source_template % script.source_vars())
 
 
 app = _Group(

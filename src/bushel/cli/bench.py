@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
+import bushel
+
 from .command import Option
 from .options import Allow, DatasetOptions, Json, Path, Workers
+from .output import print_json, print_text
 
 if TYPE_CHECKING:
     from bushel import Loader, StreamLoader
@@ -34,7 +37,7 @@ class TrainingOptions(Struct, frozen=True):
     processes: Annotated[int, Option("Number of worker processes.", min=0)] = 0
 
 
-def command(
+def bench(
     path: Path,
     *,
     chosen: DatasetOptions,
@@ -49,17 +52,7 @@ def command(
     Example:
       bushel bench train/ --crop 224
     """
-    import bushel
-    from bushel._dataset.open.open import open_any
-
-    from .output import print_json, print_text
-
-    dataset = open_any(
-        chosen.files(path),
-        container=chosen.container,
-        allow_commands=allow_commands,
-        on_damage="warn",
-    )
+    dataset = chosen.opened(path, allow_commands=allow_commands)
     common: dict[str, Any] = {"threads": training.threads}
     if training.crop is not None:
         common["transforms"] = _crops(training.crop, training.fields or dataset.spec, dataset.spec)

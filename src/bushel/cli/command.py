@@ -81,9 +81,7 @@ def complete_files(
     return [CompletionItem(incomplete, type="file")]
 
 
-def command_from(
-    function: Callable[..., None], name: str, run: Callable[..., None] | None = None
-) -> click.Command:
+def command_from(function: Callable[..., None], name: str) -> click.Command:
     """Make a command with the parameters, the defaults and the docstring of a function.
 
     Args:
@@ -91,32 +89,13 @@ def command_from(
             with a struct that groups options: each of its fields is annotated with an `Option` or
             another such struct, and the function gets an instance.
         name: Name of the command.
-        run: Called instead of `function`, with the same arguments.
     """
     parameters = [_parameter(parameter, hint) for parameter, hint, _ in _flat(function)]
     # a backspace before the examples makes click keep their lines
     text = re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(function) or "")
-    repeatable = {
-        parameter.name
-        for parameter in parameters
-        if isinstance(parameter, click.Option) and parameter.multiple
-    }
-
-    several = {
-        parameter.name
-        for parameter in parameters
-        if isinstance(parameter, _Argument) and parameter.several
-    }
 
     def call(**values: Any) -> None:
-        lists = {name: list(values[name] or ()) or None for name in repeatable}
-        paths = {
-            name: values[name][0] if len(values[name]) == 1 else Several(values[name])
-            for name in several
-        }
-        arguments = {**values, **lists, **paths}
-        grouped = {name: _made(kind, arguments) for name, kind in _groups(function).items()}
-        (run or function)(**arguments, **grouped)
+        function(**_arguments(function, values))
 
     names = {option for parameter in parameters for option in parameter.opts}
     for flags, help, callback in _EVERYWHERE:
@@ -148,11 +127,13 @@ def _flat(
             yield parameter, hints[parameter.name], title
 
 
-def _made(group: Any, given: dict[str, Any]) -> Any:
-    """Make the struct of a group, and remove its values from those that are given."""
-    inner = {name: _made(kind, given) for name, kind in _groups(group).items()}
-    members = {name: given.pop(name) for name in group.__struct_fields__ if name not in inner}
-    return group(**members, **inner)
+def _arguments(function: Callable[..., Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a function, or the fields of a struct, with the structs of groups of options."""
+    groups = _groups(function)
+    return {
+        name: groups[name](**_arguments(groups[name], values)) if name in groups else values[name]
+        for name in inspect.signature(function).parameters
+    }
 
 
 def _log(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -190,7 +171,9 @@ class _Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments, then the options of each group, then the options of every command."""
-        rows = [(argument.make_metavar(ctx), argument.text) for argument in self._arguments()]
+        rows = [
+            (argument.make_metavar(ctx), argument.described.help) for argument in self._arguments()
+        ]
         if rows:
             with formatter.section("Arguments"):
                 formatter.write_dl(rows)
@@ -212,7 +195,7 @@ class _Command(click.Command):
                 _ESCAPE + arg if _POSITION.fullmatch(arg) and not before.startswith("-") else arg
                 for before, arg in zip(["-", *args], args, strict=False)
             ]
-        if any(argument.joins for argument in arguments):
+        if any(argument.described.joins for argument in arguments):
             flags = {
                 name
                 for parameter in self.params
@@ -256,25 +239,20 @@ def _alike(first: str, other: str) -> bool:
 class _Argument(click.Argument):
     """An argument with a description."""
 
-    def __init__(
-        self,
-        names: list[str],
-        text: str,
-        *,
-        several: bool = False,
-        joins: bool = False,
-        **settings: Any,
-    ) -> None:
-        super().__init__(names, **settings)
-        self.text, self.several, self.joins = text, several, joins
+    def __init__(self, names: list[str], described: Argument, **settings: Any) -> None:
+        super().__init__(names, metavar=described.metavar, **settings)
+        self.described = described
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
         """Return the value in the argument's type."""
         if isinstance(value, str):
             value = value.removeprefix(_ESCAPE)
-        if self.joins and isinstance(value, str) and _ESCAPE in value:
-            return Several(value.split(_ESCAPE))
-        return super().type_cast_value(ctx, value)
+            if self.described.joins and _ESCAPE in value:
+                return Several(value.split(_ESCAPE))
+        value = super().type_cast_value(ctx, value)
+        if self.described.several:
+            return value[0] if len(value) == 1 else Several(value)
+        return value
 
 
 _OPTIONS_THAT_TAKE = {
@@ -314,10 +292,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
             kind = click.Choice(typing.get_args(kind))
         return _Argument(
             [parameter.name],
-            described.help,
-            several=described.several,
-            joins=described.joins,
-            metavar=described.metavar,
+            described,
             type=kind,
             nargs=-1 if many or described.several else 1,
             required=needed,
@@ -345,10 +320,16 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         type=kind,
         required=needed,
         multiple=many,
+        callback=_listed if many else None,
         show_default=default is not None and default != "",
         shell_complete=_completion(described) if kind is str else None,
         **default_of_option,
     )
+
+
+def _listed(ctx: click.Context, parameter: click.Parameter, values: Collection[Any]) -> Any:
+    """Return the values of a repeatable option as a list; None without any."""
+    return list(values) or None
 
 
 def _completion(

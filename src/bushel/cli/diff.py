@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
+import bushel
 
 from .command import Argument, Option
 from .options import OutputOptions
+from .output import count, print_json, print_text
 
 if TYPE_CHECKING:
     from bushel import Dataset
     from bushel.integrity.diff_datasets import Diff
 
+
 _LISTED = 5
 
 
-def command(
+def diff(
     left: Annotated[str, Argument("The dataset before.")],
     right: Annotated[str, Argument("The dataset after; its container may be another.")],
     *,
@@ -30,7 +32,7 @@ def command(
         bool, Option("List all keys instead of the first five of each kind.", "--all")
     ] = False,
     shown: OutputOptions,
-) -> None:
+) -> bool:
     """Compare two datasets: samples that only one has, and fields that changed.
 
     Samples are matched by key, and values are compared by their lengths and checksums in the
@@ -42,10 +44,6 @@ def command(
       bushel diff train.tar train-bag/ --values
       bushel diff before/ after/ --all --json
     """
-    import bushel
-
-    from .output import count, print_json, print_text
-
     with bushel.open(left) as before, bushel.open(right) as after:
         differences = bushel.diff(before, after, values=values, progress=not shown.quiet)
         rows = list(_rows(differences, before, after, None if all_keys else _LISTED))
@@ -66,8 +64,17 @@ def command(
                 ],
             }
         )
-        raise click.exceptions.Exit(0 if differences.same else 1)
-    _print_rows(rows, differences)
+        return differences.same
+    for what, number, keys in rows:
+        more = ", …" if number > len(keys) else ""
+        print_text(f"{what}: {count(number, 'sample')}: {', '.join(keys)}{more}")
+    for side, fields in (
+        ("left", differences.removed_fields),
+        ("right", differences.added_fields),
+    ):
+        if fields:
+            listed = ", ".join(f"{name} ({kind})" for name, kind in fields.items())
+            print_text(f"fields only on the {side}: {listed}")
     for name, names in differences.labels.items():
         for number, pair in enumerate(zip_longest(*names, fillvalue="")):
             if pair[0] != pair[1]:
@@ -86,7 +93,7 @@ def command(
             print_text(
                 "--values reads what the indexes cannot compare; `bushel index` records checksums."
             )
-    raise click.exceptions.Exit(0 if differences.same else 1)
+    return differences.same
 
 
 def _rows(
@@ -106,19 +113,3 @@ def _rows(
     for what, positions, dataset in kinds:
         if len(positions):
             yield what, len(positions), list(dataset[positions[:most]].keys)
-
-
-def _print_rows(rows: Iterable[tuple[str, int, list[str]]], found: Diff) -> None:
-    from .output import count, print_text
-
-    for what, number, keys in rows:
-        more = ", …" if number > len(keys) else ""
-        print_text(f"{what}: {count(number, 'sample')}: {', '.join(keys)}{more}")
-    for what, fields in (
-        ("only on the left", found.removed_fields),
-        ("only on the right", found.added_fields),
-    ):
-        if fields:
-            print_text(
-                f"fields {what}: {', '.join(f'{name} ({kind})' for name, kind in fields.items())}"
-            )

@@ -1,4 +1,4 @@
-"""`bushel info`."""
+"""Descriptions of a dataset: `bushel info`, `bushel card` and `bushel views`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
+from msgspec import Struct, structs
+
+import bushel
+
 from .command import Option
-from .options import DatasetOptions, Json, Path, Pickle
+from .options import DatasetOptions, IndexPlace, Json, OnePath, Path, Pickle, Quiet
+from .output import columns, count, print_json, print_text, size
 
 if TYPE_CHECKING:
     from bushel import Dataset
     from bushel._dataset.read.field_summary import FieldSummary
     from bushel._index.column_summary import ColumnSummary
 
+
 _SHOWN = 5  # number of class names that are shown
 _NOT_FACTS = ("spec", "expansion", "unread", "joins")  # what JSON has elsewhere, or not
 
 
-def command(
+def info(
     path: Path,
     columns_too: Annotated[
         bool,
@@ -35,11 +41,8 @@ def command(
       bushel info train/
       bushel info --columns train/
     """
-    import bushel
     from bushel._dataset.read.field_summary import summarise
     from bushel._dataset.views.info import unlisted_shards
-
-    from .output import print_json, print_text
 
     dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
     fields = summarise(dataset.shards, dataset.spec)
@@ -50,12 +53,8 @@ def command(
 
         summaries = [summary(name, dataset.column(name)) for name in dataset.columns]
     if as_json:
-        if columns_too:
-            more = {"columns": [asdict(column_summary) for column_summary in summaries]}
-        else:
-            more = {}
-        described = {"stray": stray, "fields": [asdict(field) for field in fields]}
-        print_json({"path": path, **_facts_for_programs(dataset), **described, **more})
+        described = {"path": path, **_facts_for_programs(dataset), "stray": stray, "fields": fields}
+        print_json({**described, **({"columns": summaries} if columns_too else {})})
         return
     for name, value in _facts(dataset, stray):
         print_text(f"{name:<11}{value}")
@@ -76,8 +75,6 @@ def _facts_for_programs(dataset: Dataset) -> dict[str, Any]:
 
 def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each line about the whole dataset."""
-    from .output import count, size
-
     info = dataset.info
     keys = ", ".join(map(repr, dataset.keys[:3])) + (", …" if len(dataset) > 3 else "")
     yield (
@@ -120,8 +117,6 @@ def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _table_of_fields(fields: Sequence[FieldSummary]) -> list[str]:
-    from .output import columns
-
     header = ("field", "type", "stored as", "samples", "values", "mean", "min", "max", "bytes")
     rows = []
     for field in fields:
@@ -138,8 +133,6 @@ def _table_of_fields(fields: Sequence[FieldSummary]) -> list[str]:
 
 
 def _table_of_columns(summaries: Sequence[ColumnSummary]) -> list[str]:
-    from .output import columns
-
     table = [_COLUMN_HEADER, *map(_row, summaries)]
     wide = max(len(row[-1]) for row in table)
     return [line.rstrip() for line in columns([(*row[:-1], row[-1].ljust(wide)) for row in table])]
@@ -166,3 +159,90 @@ def _named(names: Sequence[str]) -> str:
 def _strays(paths: Sequence[str]) -> str:
     shown = ", ".join(paths[:_SHOWN]) + ", …" * (len(paths) > _SHOWN)
     return f"{shown}: not listed in the manifest; `bushel index` adds what belongs to the dataset"
+
+
+class AboutOptions(Struct, frozen=True):
+    """Options for facts that the dataset does not have."""
+
+    title: Annotated[str | None, Option("Name of the dataset. [default: its folder's]")] = None
+    description: Annotated[str | None, Option("Description in a few sentences.")] = None
+    license: Annotated[
+        str | None,
+        Option("Licence: an SPDX identifier, such as cc-by-4.0, or a URL."),
+    ] = None
+    url: Annotated[str | None, Option("Its page.")] = None
+    creator: Annotated[list[str] | None, Option("Creator of the dataset; may be repeated.")] = None
+    license_column: Annotated[
+        str | None,
+        Option("Column with the licence of each sample, such as meta.license."),
+    ] = None
+    source_column: Annotated[
+        str | None,
+        Option("Column with the source of each sample, such as meta.url."),
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bushel.card`."""
+        arguments = structs.asdict(self)
+        arguments["creators"] = arguments.pop("creator") or ()
+        return arguments
+
+
+def card(
+    path: OnePath,
+    *,
+    output: Annotated[
+        str | None, Option("File to write, such as README.md.", "--output", "-o")
+    ] = None,
+    about: AboutOptions,
+    index: IndexPlace = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Describe a dataset for others: a data card in Markdown.
+
+    The card has counts, sizes, fields, classes, columns, licences and sources, removed samples and
+    checksums, all from the index, and front matter that the Hugging Face Hub reads. A folder with a
+    dataset in each folder, as `bushel split` writes them, is described as one dataset with splits.
+
+    Examples:
+      bushel card train/ -o train/README.md --license cc-by-4.0
+      bushel card train/ --license-column meta.license --source-column meta.url
+    """
+    text = bushel.card(path, output, **about.arguments(), index=index)
+    if output is None:
+        print_text(text.rstrip("\n"))
+    elif not quiet:
+        print_text(f"{output}: written")
+
+
+def views(
+    path: OnePath,
+    *,
+    delete: Annotated[str | None, Option("Delete the view of this name.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the views that are saved beside a dataset, or delete one.
+
+    `ds.save_view("clean")` saves a view, and `bushel.open(path, view="clean")` opens it. A view is
+    stale if the dataset has changed since.
+
+    Examples:
+      bushel views train/
+      bushel views train/ --delete clean
+    """
+    from bushel._dataset.views.views import delete as delete_view
+    from bushel._dataset.views.views import list_views
+
+    if delete is not None:
+        delete_view(path, delete)
+    views = list_views(path)
+    if as_json:
+        print_json(views)
+        return
+    if delete is not None:
+        return
+    rows = [
+        (view.name, f"{view.samples:,}", "stale" if view.stale else "", view.made) for view in views
+    ]
+    for line in columns(rows) if rows else ["no views are saved"]:
+        print_text(line.rstrip())

@@ -1,17 +1,24 @@
-"""`bushel ls`."""
+"""Looking at samples: `bushel ls`, `bushel cat` and `bushel get`."""
 
 from __future__ import annotations
 
+import pathlib
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from .command import Option
-from .options import DatasetOptions, Json, Path, TrustOptions
+import bushel
+
+from .command import Argument, Option
+from .options import DatasetOptions, Json, OnePath, Path, Pickle, TrustOptions, names_in
+from .output import harmless, print_bytes, print_csv, print_json, print_text
 
 if TYPE_CHECKING:
     from bushel._dataset.views.dataset import Dataset
+
 
 _NOT_IN_JSON = (float("inf"), float("-inf"))
 
@@ -38,10 +45,10 @@ class ListOptions(Struct, frozen=True):
     @property
     def names(self) -> list[str]:
         """The names of the columns to show."""
-        return [name.strip() for name in (self.columns or "").split(",") if name.strip()]
+        return names_in(self.columns) or []
 
 
-def command(
+def ls(
     path: Path,
     *,
     listed: ListOptions,
@@ -58,15 +65,11 @@ def command(
       bushel ls train/ --json | jq .key
       bushel ls train/ --where 'label == 3' --columns label,image.width --csv
     """
-    from bushel._dataset.open.open import open_any
     from bushel._dataset.views.dataset import Dataset
 
     from .describe import listing
-    from .output import print_csv, print_json, print_text
 
-    dataset = open_any(
-        chosen.files(path), container=chosen.container, **asdict(trust), on_damage="warn"
-    )
+    dataset = chosen.opened(path, **asdict(trust))
     names, as_csv, start, number = listed.names, listed.as_csv, listed.start, listed.number
     places: Any = range(0)
     if listed.where or names or listed.sort or as_csv:
@@ -94,15 +97,12 @@ def command(
                 name: None if value in _NOT_IN_JSON or value != value else value
                 for name, value in cells.items()
             }
-            print_json(
-                {"position": place, "key": key, "fields": sizes}
-                | ({"columns": finite} if names else {})
-            )
+            shown = {"columns": finite} if names else {}
+            print_json({"position": place, "key": key, "fields": sizes, **shown})
         else:
-            shown = [f"{name}={'' if value is None else value}" for name, value in cells.items()]
-            print_text(
-                "  ".join([key, *shown, *(f"{name}={length}" for name, length in sizes.items())])
-            )
+            texts = {name: "" if value is None else value for name, value in cells.items()}
+            facts = [*texts.items(), *sizes.items()]
+            print_text("  ".join([key, *(f"{name}={value}" for name, value in facts)]))
 
 
 def _chosen(dataset: Dataset, listed: ListOptions) -> tuple[Dataset, Any]:
@@ -120,3 +120,92 @@ def _chosen(dataset: Dataset, listed: ListOptions) -> tuple[Dataset, Any]:
         places = places[sorted_rows(np.ma.getdata(values), missing, None, reverse=reverse)]
     places = places[listed.start : None if listed.number is None else listed.start + listed.number]
     return dataset[places], places
+
+
+def cat(
+    path: Path,
+    number: Annotated[
+        int | None, Option("Number of samples to print. [default: all]", "-n", "--limit", min=0)
+    ] = None,
+    start: Annotated[int, Option("Position of the first sample.", min=0)] = 0,
+    fields: Annotated[
+        str | None, Option("Fields to print, such as label,text. [default: all]")
+    ] = None,
+    *,
+    chosen: DatasetOptions,
+    trust: TrustOptions,
+) -> None:
+    """Print samples as lines of JSON.
+
+    Text and numbers are decoded. Other values are printed as their size and SHA-256.
+
+    Example:
+      bushel cat train/ --fields label | jq .label | sort | uniq -c
+    """
+    from .describe import lines
+
+    try:
+        dataset = chosen.opened(path, **asdict(trust))
+    except FileNotFoundError as error:
+        if not isinstance(path, str):
+            error.add_note("several paths are one dataset; `bushel get PATH KEY` prints one sample")
+        raise
+    for line in lines(dataset, start, number, names_in(fields)):
+        print_json(line)
+
+
+def get(
+    path: OnePath,
+    sample: Annotated[
+        str,
+        Argument("Key of the sample, or its position if no sample has that key.", files=False),
+    ],
+    field: Annotated[
+        str | None,
+        Argument("Name of a field; frames[3] is an element of a sequence.", files=False),
+    ] = None,
+    output: Annotated[str, Option("File to write; - is standard output.", "--output", "-o")] = "-",
+    raw: Annotated[bool, Option("Print binary data even on a terminal.")] = False,
+    position: Annotated[
+        bool, Option("SAMPLE is a position, even if a sample has it as key.")
+    ] = False,
+    *,
+    chosen: DatasetOptions,
+    pickle: Pickle = False,
+) -> None:
+    """Print a sample as JSON, or the stored bytes of one of its fields.
+
+    Examples:
+      bushel get train/ n01440764/10026 image -o fish.jpg
+      bushel get train/ 0
+    """
+    from bushel.errors import naming
+
+    from .describe import find_sample, is_readable, lines, stored_value
+
+    dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
+    at = find_sample(dataset, sample, by_position=position)
+    if field is None:
+        print_json(next(lines(dataset, at, 1, None)))
+        return
+    kind, data = stored_value(dataset, at, field)
+    if output != "-":
+        from bushel.storage import as_path, write_whole
+
+        target = as_path(output)
+        if isinstance(target, pathlib.Path):  # may be a device or a pipe; folders are not made
+            with naming(target):
+                target.write_bytes(data)
+        else:
+            write_whole(target, data)
+        return
+    if raw or not sys.stdout.isatty():
+        print_bytes(data)
+        return
+    if not is_readable(kind):
+        raise click.BadParameter(
+            f"{len(data)} bytes of {kind} cannot be shown on a terminal: use -o FILE to write a"
+            " file, or --raw"
+        )
+    text = harmless(bytes(data).decode("utf-8", "surrogateescape"))
+    print_bytes(text.encode("utf-8", "surrogateescape"))

@@ -9,7 +9,9 @@ import click
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from bushel import Dataset
     from bushel._writer.options import Mode
+    from bushel.datasets import StreamDataset
 
 from .command import Argument, Option
 
@@ -86,7 +88,7 @@ Parts = Annotated[
 Workers = Annotated[int | None, Option("Number of threads.", "--threads", min=1)]
 MaxProblems = Annotated[int, Option("Number of problems to list.", "--max-problems", min=1)]
 IndexPlace = Annotated[
-    str | None,
+    str,
     Option("The folder of the index, if that is not the folder of the data.", "--index"),
 ]
 Allow = Annotated[
@@ -175,6 +177,12 @@ class DatasetOptions(SplitOptions, frozen=True):
 
     container: Kind = None
 
+    def opened(self, source: str, **options: Any) -> Dataset | StreamDataset:
+        """Open the dataset or stream. Damaged shards cause warnings."""
+        from bushel._dataset.open.open import open_any
+
+        return open_any(self.files(source), container=self.container, on_damage="warn", **options)
+
 
 View = Annotated[
     str | None,
@@ -234,6 +242,9 @@ class ShardOptions(SizeOptions, frozen=True):
     ] = None
 
 
+_MODES: tuple[Mode, ...] = ("append", "resume", "overwrite")
+
+
 class ModeOptions(Struct, frozen=True):
     """Options for a dataset that exists at the target."""
 
@@ -246,20 +257,19 @@ class ModeOptions(Struct, frozen=True):
 
     def mode(self) -> Mode:
         """Return the mode of `bushel.Writer`. Raise BadParameter if more than one of the options is given."""
-        modes: dict[Mode, bool] = {
-            "append": self.append,
-            "resume": self.resume,
-            "overwrite": self.overwrite,
-        }
-        modes_given: list[Mode] = [mode for mode, wanted in modes.items() if wanted]
-        if len(modes_given) > 1:
+        modes: list[Mode] = [mode for mode in _MODES if getattr(self, mode)]
+        if len(modes) > 1:
             raise click.BadParameter(
-                f"--{modes_given[0]} and --{modes_given[1]} exclude each other",
-                param_hint=f"--{modes_given[0]}",
+                f"--{modes[0]} and --{modes[1]} exclude each other", param_hint=f"--{modes[0]}"
             )
-        if modes_given:
-            return modes_given[0]
-        return "create"
+        return modes[0] if modes else "create"
+
+
+def names_in(text: str | None) -> list[str] | None:
+    """Parse a list of names such as `image,label`; None if it is not given."""
+    if text is None:
+        return None
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def pairs(items: list[str] | None, option: str) -> dict[str, str]:

@@ -1,26 +1,37 @@
-"""`bushel pack`."""
+"""Writing a dataset: `bushel pack`, `bushel convert` and `bushel im2rec-list`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
+
+import bushel
 
 from .command import Argument, Option
-from .options import ModeOptions, OutputOptions, Target, pairs
+from .options import (
+    ModeOptions,
+    OutputOptions,
+    Path,
+    SplitOptions,
+    Target,
+    TrustOptions,
+    View,
+    names_in,
+    pairs,
+)
+from .output import count, resumable, say
 from .packoptions import (
     ImageOptions,
     SourceOptions,
     VideoOptions,
     check_options,
+    functions,
     given_options,
     image_types,
 )
 from .runs import RunOptions, tell_of_run
-
-if TYPE_CHECKING:
-    pass
 
 
 class MediaOptions(Struct, frozen=True):
@@ -40,7 +51,7 @@ class WorkOptions(Struct, frozen=True):
     ] = 0
 
 
-def command(
+def pack(
     source: Annotated[
         str,
         Argument("Folder of images or videos, list (.lst, .csv, .json), arrays (.npz) or dataset."),
@@ -72,11 +83,8 @@ def command(
     mode, images, videos = work.modes.mode(), media.images, media.videos
     run.parts.check()
     from bushel._dataset.open.open import files_asked
-    from bushel._pack import pack
     from bushel._pack.run_folder import planned_listing
     from bushel.sources.opening import KINDS, kind_of, open_source
-
-    from .output import resumable
 
     options = reading.arguments()
     files = files_asked(source, reading.split)
@@ -97,7 +105,7 @@ def command(
         opened = open_source(files, kind, listing=listing, **options)
         if change is not None:
             types = {**image_types(opened, images.codec), **types}
-        result = pack(
+        result = bushel.pack(
             opened,
             target,
             spec=types,
@@ -107,3 +115,152 @@ def command(
             **run.arguments(shown),
         )
     tell_of_run(target, result, run.parts, shown)
+
+
+class ChangeOptions(Struct, frozen=True):
+    """The samples and fields of the new dataset, and how they differ from the old ones."""
+
+    view: View = None
+    fields: Annotated[str | None, Option("Fields to keep, such as image,label. [default: all]")] = (
+        None
+    )
+    rename: Annotated[list[str] | None, Option("OLD=NEW: Rename a field; may be repeated.")] = None
+    spec: Annotated[
+        list[str] | None,
+        Option("FIELD=TYPE: A new type, such as label=int; may be repeated."),
+    ] = None
+    transform: Annotated[
+        list[str] | None,
+        Option(
+            "FIELD=MODULE:FUNCTION: Changes the values of a field (by its new name); may be"
+            " repeated."
+        ),
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bushel.convert`.
+
+        Raises:
+            BadParameter: An option has another form, or names no function.
+        """
+        return {
+            "fields": names_in(self.fields),
+            "rename": pairs(self.rename, "--rename"),
+            "spec": pairs(self.spec, "--spec"),
+            "transforms": functions(self.transform),
+        }
+
+
+def convert(
+    source: Path,
+    target: Target,
+    *,
+    changes: ChangeOptions,
+    run: RunOptions,
+    chosen: SplitOptions,
+    modes: ModeOptions,
+    trust: TrustOptions,
+    shown: OutputOptions,
+) -> None:
+    r"""Write a dataset in another container, or with other fields, types or shards.
+
+    Keys and order stay the same. Bytes that both containers store alike are copied: no JPEG is
+    encoded again.
+
+    Examples:
+      bushel convert 'train-{000..146}.tar' out/ --container bag --shard-bytes 1GB
+      bushel convert train/ clean/ --container tar --view clean
+      bushel convert frames/ images.tar --fields frames --rename frames=jpg \
+        --spec frames=jpg
+      bushel convert texts/ tokens/ --rename text=tokens --spec text=array \
+        --transform tokens=tokenizer:encode
+    """
+    mode = modes.mode()
+    run.parts.check()
+    from bushel._dataset.open.open import open_any
+
+    opened = open_any(
+        chosen.files(source, ask=True), verify=True, **asdict(trust), view=changes.view
+    )
+    with resumable(target):
+        result = bushel.convert(
+            opened, target, **changes.arguments(), mode=mode, **run.arguments(shown)
+        )
+    tell_of_run(target, result, run.parts, shown)
+
+
+class DivideOptions(Struct, frozen=True):
+    """How the images are divided among the lists, and in which order they are listed."""
+
+    chunks: Annotated[int, Option("Number of chunks to cut the images into.", min=1)] = 1
+    train_ratio: Annotated[float, Option("Share for training.", min=0, max=1)] = 1.0
+    test_ratio: Annotated[
+        float,
+        Option("Share for testing; the rest is for validation.", min=0, max=1),
+    ] = 0.0
+    shuffle: Annotated[
+        bool, Option("Shuffle the images or sort them by name.", "--shuffle/--no-shuffle")
+    ] = True
+    seed: Annotated[int, Option("Seed of the random order.", min=0)] = 0
+    im2rec_order: Annotated[
+        bool,
+        Option(
+            "Number classes and shuffle as MXNet's im2rec does: every folder is a class;"
+            " --seed has no effect."
+        ),
+    ] = False
+
+
+def im2rec_list(
+    prefix: Annotated[
+        str, Argument("Prefix of the lists' names: PREFIX.lst, PREFIX_0_train.lst, …")
+    ],
+    root: Annotated[str, Argument("Folder of images.")],
+    recursive: Annotated[
+        bool,
+        Option("Descend into subfolders. Each folder in ROOT is a class, numbered as by pack."),
+    ] = False,
+    exts: Annotated[
+        list[str] | None,
+        Option("Suffix of images; may be repeated. [default: .jpeg .jpg .png]"),
+    ] = None,
+    *,
+    dividing: DivideOptions,
+    shown: OutputOptions,
+) -> None:
+    """Write lists of images for `bushel pack` and MXNet's im2rec.
+
+    Every image is in exactly one list, for all ratios. The numbers of the classes are printed.
+
+    Example:
+      bushel im2rec-list lists/train photos/ --recursive --train-ratio 0.9
+    """
+    from bushel.compat.mxnet.lists import (
+        IM2REC_SUFFIXES,
+        ListPlan,
+        find_images,
+        list_parts,
+        number_as_im2rec,
+        number_as_pack,
+        write_lists,
+    )
+
+    plan = ListPlan(**asdict(dividing))
+    images = find_images(root, suffixes=exts or IM2REC_SUFFIXES, recursive=recursive)
+    if dividing.im2rec_order:
+        lines, names, left_out = number_as_im2rec(images)
+    else:
+        lines, names, left_out = number_as_pack(images)
+    lists = list_parts(lines, plan)
+    if not any(lists.values()):
+        hint = "" if recursive else ": --recursive descends into its subfolders"
+        raise FileNotFoundError(f"no image found in {root}{hint}")
+    paths = write_lists(prefix, lists)
+    counts = {str(path): len(lines) for path, lines in zip(paths, lists.values(), strict=True)}
+    shown.show(
+        {"lists": counts, "labels": {"label": names} if names else {}, "left_out": left_out},
+        *(f"{path}: {count(number, 'image')}" for path, number in counts.items()),
+        *(f"class {number}: {name}" for number, name in enumerate(names)),
+    )
+    if left_out and not (shown.as_json or shown.quiet):
+        say(f"note: skipped {count(left_out, 'image')} outside the class folders")

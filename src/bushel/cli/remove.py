@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 from msgspec import Struct
 
+import bushel
+
 from .command import Option
 from .options import IndexPlace, OnePath, OutputOptions
+from .output import count, print_json, print_text, size
 
 if TYPE_CHECKING:
     from bushel.integrity.erasing import Erasure
@@ -52,16 +55,16 @@ class CallOptions(Struct, frozen=True):
     call: Annotated[str | None, Option("Id of the call to erase, as --list prints it.")] = None
 
 
-def command(
+def remove(
     path: OnePath,
     *,
     choice: ChoiceOptions,
     reason: Annotated[str | None, Option("Reason, kept in the list and shown in errors.")] = None,
     ignore_missing: Annotated[bool, Option("Leave out keys that no sample has.")] = False,
     calls: CallOptions,
-    index: IndexPlace = None,
+    index: IndexPlace = "auto",
     shown: OutputOptions,
-) -> None:
+) -> bool:
     """Remove samples from a dataset, or restore them.
 
     Everything that reads the dataset through Bushel skips them from then on. Without --erase,
@@ -89,37 +92,32 @@ def command(
     chosen = [name for name, value in options.items() if value is not None]
     _check_choice(chosen, call, erase=erase)
     removes = chosen in (["--keys"], ["--where"], ["--position"])
-    import bushel
 
-    from .output import count, print_json, print_text
-
-    place: Any = "auto" if index is None else index
     if calls.listed:
-        removals = bushel.removals(path, index=place)
+        removals = bushel.removals(path, index=index)
         if shown.as_json:
-            print_json([asdict(removal) for removal in removals])
+            print_json(removals)
         else:
             print_text("\n".join(map(_line, removals)) or "no samples were removed")
-        return
+        return True
     what: list[str] = []
     facts: dict[str, Any] = {}
     if calls.undo is not None:
-        result = bushel.restore(path, calls.undo, index=place)
+        result = bushel.restore(path, calls.undo, index=index)
         facts = asdict(result)
         what.append(f"{count(result.samples, 'sample')} restored{_of_call(result)}")
     elif removes:
-        result = _removed(path, choice, reason, place, ignore_missing=ignore_missing)
+        result = _removed(path, choice, reason, index, ignore_missing=ignore_missing)
         facts = asdict(result)
         what.append(f"{count(result.samples, 'sample')} removed")
         call = result.call
     erased = None
     if erase and (not removes or facts["samples"]):
-        erased = bushel.erase(path, call=call, index=place)
-        facts |= {"erasure": asdict(erased)}
+        erased = bushel.erase(path, call=call, index=index)
+        facts["erasure"] = erased
         what += _said(erased)
     shown.show(facts, *(f"{path}: {line}" for line in what))
-    if erased is not None and erased.left:
-        raise click.exceptions.Exit(1)
+    return erased is None or not erased.left
 
 
 def _check_choice(given: list[str], call: str | None, *, erase: bool) -> None:
@@ -141,8 +139,6 @@ def _removed(
     path: str, choice: ChoiceOptions, reason: str | None, index: Any, *, ignore_missing: bool
 ) -> Removal:
     """Remove the chosen samples. Raise BadParameter if the reason is missing, or the file of keys cannot be read."""
-    import bushel
-
     if not reason:
         raise click.BadParameter('give a reason, such as --reason "opt-out"', param_hint="--reason")
     return bushel.remove(
@@ -157,8 +153,6 @@ def _removed(
 
 
 def _said(erased: Erasure) -> list[str]:
-    from .output import count, size
-
     said = [
         f"{count(erased.samples, 'sample')} erased: {count(erased.shards, 'shard')} written again"
     ]

@@ -10,9 +10,11 @@ from msgspec import Struct
 
 from .command import Argument, Option
 from .options import Kind, Pickle, View, pairs
+from .output import print_text, say
 
 if TYPE_CHECKING:
     from bushel.viewer.shelf import Shelf
+
 
 _MOST = 8  # largest number of datasets in one viewer
 
@@ -104,7 +106,7 @@ class PageOptions(Struct, frozen=True):
         }
 
 
-def command(
+def view(
     paths: Annotated[
         str,
         Argument(
@@ -145,8 +147,6 @@ def command(
     from bushel.viewer.guard import kept_token
     from bushel.viewer.serve import Viewer, make_shelf, require_extra
 
-    from .output import say
-
     require_extra()
     sources = list(paths) if isinstance(paths, list) else [paths]
     if len(sources) > _MOST:
@@ -172,8 +172,6 @@ def command(
 
 
 def _say_where(shelf: Shelf, url: str, address: AddressOptions) -> None:
-    from .output import print_text, say
-
     for shown in shelf.datasets:
         say(f"{shown.name}: {shown.dataset!r}"[:500])
     print_text(url)

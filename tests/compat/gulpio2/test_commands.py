@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from tests.compat.gulpio2.frames import frame, make_video
 
-from bushel.cli.messages import exit_code_of
+from bushel.cli.output import exit_code_of
 from bushel.compat.gulpio2 import GulpDirectory, commands
 from bushel.compat.gulpio2.commands.register import build_parser, run, script_name
 from bushel.compat.gulpio2.errors import DuplicateIdException, ListFileError

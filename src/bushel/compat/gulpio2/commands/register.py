@@ -46,7 +46,7 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
     lines = (
         f'"""Gulp with {options.class_name}: {path.name} --help."""',
         "",
-        "from bushel.cli.messages import exit_code_of",
+        "from bushel.cli.output import exit_code_of",
         "from bushel.compat.gulpio2.commands.register import run",
         "",
         'if __name__ == "__main__":',

@@ -1,18 +1,22 @@
-"""`bushel who`."""
+"""What the ranks of a training run got: `bushel who` and `bushel audit`."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path as FilePath
 from typing import Annotated, Any, NamedTuple
 
 import click
 from msgspec import Struct
 
-from .command import Option
+import bushel
+
+from .command import Argument, Option
 from .options import Json, Kind, OutputOptions, Path
+from .output import print_json, print_text
 
 
 class OrderOptions(Struct, frozen=True):
@@ -50,7 +54,7 @@ class StepOptions(Struct, frozen=True):
     epoch: Annotated[int | None, Option("Epoch. [default: the state's]", min=0)] = None
 
 
-def command(
+def who(
     path: Path,
     *,
     state: Annotated[str, Option("The state of the loader, saved as JSON.")],
@@ -82,7 +86,6 @@ def command(
             "give --step for the samples of a step, or --key for its steps", param_hint="--step"
         )
     options.check(batch_size)
-    import bushel
 
     saved = _read_state(state)
     opened = [
@@ -128,7 +131,6 @@ def _of_loader(
     dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int
 ) -> _Order:
     """Return the order of a loader that is made again, for orders that depend on columns."""
-    import bushel
     from bushel.loader.state import LoaderState
 
     seed = LoaderState.from_dict(saved).seed
@@ -189,3 +191,43 @@ def _read_state(path: str) -> Any:
         return json.loads(FilePath(path).read_text("utf-8"))
     except ValueError as error:
         raise click.BadParameter(f"{path} is not JSON: {error}", param_hint="--state") from None
+
+
+def audit(
+    run: Annotated[str, Argument("The folder that bushel.audit.record(loader, RUN) filled.")],
+    *,
+    against: Annotated[
+        str | None, Option("A run that is to have the same samples at the same steps.")
+    ] = None,
+    of: Annotated[str | None, Option("The dataset whose samples are all to come.")] = None,
+    samples: Annotated[
+        int | None, Option("How many samples are to come in an epoch.", min=1)
+    ] = None,
+    as_json: Json = False,
+) -> bool:
+    """Examine what any loader gave to each rank: shared, missing and repeated samples.
+
+    bushel.audit.record records it, of any loader.
+
+    The report says which samples ranks share or had twice, which never came, whether ranks have
+    equal steps, whether a resumed epoch equals the uninterrupted one, and whether two runs agree.
+    The exit code is 1 if there is a problem.
+
+    Examples:
+      bushel audit runs/a --of train/
+      bushel audit runs/resumed --against runs/whole
+    """
+    from bushel.audit import examine
+
+    with nullcontext() if of is None else bushel.open(of) as dataset:
+        keys = None if dataset is None else dataset.keys
+        report = examine(run, against=against, keys=keys, samples=samples)
+    if as_json:
+        findings = [
+            {"epoch": finding.epoch, "problem": finding.is_problem, "text": finding.text}
+            for finding in report.findings
+        ]
+        print_json({"run": run, "problems": len(report.problems), "findings": findings})
+    else:
+        print_text(str(report))
+    return not report.problems

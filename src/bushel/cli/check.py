@@ -1,0 +1,305 @@
+"""Checking a dataset: `bushel verify`, `bushel index` and `bushel repair`."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from msgspec import Struct, structs
+
+import bushel
+
+from .command import Option
+from .options import (
+    DatasetOptions,
+    IndexPlace,
+    Kind,
+    MaxProblems,
+    OnePath,
+    OutputOptions,
+    Parts,
+    Path,
+    Pickle,
+    Resume,
+    ShardRunOptions,
+    SizeOptions,
+    Target,
+    Workers,
+    engines,
+    new_containers,
+    pairs,
+)
+from .output import count, print_json, print_text, resumable, size, with_options
+
+
+class CheckOptions(Struct, frozen=True):
+    """Options for the checks of values."""
+
+    checksums: Annotated[
+        bool,
+        Option(
+            "Read all bytes and compare them with their checksums.", "--checksums/--no-checksums"
+        ),
+    ] = True
+    decode: Annotated[bool, Option("Also decode every value.")] = False
+    index: IndexPlace = "auto"
+
+
+def verify(
+    path: Path,
+    *,
+    chosen: DatasetOptions,
+    checks: CheckOptions,
+    max_problems: MaxProblems = 1000,
+    running: ShardRunOptions,
+    pickle: Pickle = False,
+    shown: OutputOptions,
+) -> bool:
+    """Check a dataset: structure, index, checksums, keys.
+
+    The dataset is not changed.
+
+    Each problem is printed on one line. The last line contains "ok" only if all bytes were compared
+    with a checksum. The exit code is 1 if there are problems; warnings (stale, unfinished,
+    declared, unchecked) do not count.
+
+    Examples:
+      bushel verify train/
+      bushel verify train/ --decode
+    """
+    result = bushel.verify(
+        chosen.files(path),
+        **structs.asdict(checks),
+        container=chosen.container,
+        **structs.asdict(running),
+        pickle=pickle,
+        max_problems=max_problems,
+        progress=not shown.quiet,
+    )
+    if shown.as_json:
+        more = {
+            "ok": result.ok,
+            "verdict": result.verdict,
+            "bytes_unchecked": result.bytes_unchecked,
+        }
+        print_json({"path": path, **more, **asdict(result)})
+        return result.ok
+    for problem in result.problems:
+        print_text(with_options(f"warning: {problem}" if problem.warning else str(problem)))
+    if not shown.quiet:
+        unlisted = f" ({result.more:,} of them not listed)" if result.more else ""
+        print_text(
+            f"{path}: {result.verdict}{unlisted}; {count(result.shards, 'shard')},"
+            f" {count(result.samples, 'sample')},"
+            f" {size(result.bytes_checked)} compared with checksums"
+        )
+        if checks.checksums and result.ok and result.verdict != "ok":
+            print_text(
+                f"`bushel index {shlex.quote(path)}` records the checksums of bytes that have none."
+            )
+    return result.ok
+
+
+class ContentOptions(Struct, frozen=True):
+    """Options for the contents of the index."""
+
+    checksums: Annotated[
+        bool,
+        Option(
+            "Record the CRC-32 of every field, which reads all data.", "--checksums/--no-checksums"
+        ),
+    ] = True
+    segments: Annotated[
+        bool,
+        Option("Record the segments of tiled JPEGs, so that crops read only their bytes."),
+    ] = False
+    frames: Annotated[
+        bool,
+        Option(
+            "Record the places of the packets of video clips, so that single frames can be read."
+        ),
+    ] = False
+    seek: Annotated[
+        bool,
+        Option("Record decoder states of plain JPEGs, so that crops decode faster."),
+    ] = False
+    columns: Annotated[
+        str | None,
+        Option("Record columns, such as label,image.width; auto for those that writers record."),
+    ] = None
+    keys: Annotated[
+        bool,
+        Option(
+            "Write a key file, which finds keys of very many samples without a table in memory."
+        ),
+    ] = False
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `bushel.index`."""
+        return {**structs.asdict(self), "columns": self.columns or ()}
+
+
+class PlaceOptions(Struct, frozen=True):
+    """Options for the place of the index, and for an index that exists there."""
+
+    index: Annotated[
+        str | None,
+        Option("Folder or URL for the index, if the data are read-only: bushel.open(…, index=…)."),
+    ] = None
+    force: Annotated[bool, Option("Index all shards again, and accept data that changed.")] = False
+
+
+def index(
+    path: Path,
+    *,
+    chosen: DatasetOptions,
+    spec: Annotated[
+        list[str] | None,
+        Option("FIELD=TYPE: A type that the files do not contain; may be repeated."),
+    ] = None,
+    contents: ContentOptions,
+    place: PlaceOptions,
+    running: ShardRunOptions,
+    pickle: Pickle = False,
+    shown: OutputOptions,
+) -> None:
+    """Index a dataset, and store the index in `.bushel` beside it.
+
+    With checksums, `bushel verify` finds any later damage. Data that differ from the recorded
+    checksums are refused; --force accepts them.
+
+    Example:
+      bushel index train/
+      bushel index --seek train/
+      bushel index --columns label,image.width train/
+    """
+    import time
+
+    from bushel._runtime.progress import progress_bar
+
+    started, read = time.monotonic(), 0
+    with nullcontext() if shown.quiet else progress_bar("indexing") as show:
+
+        def progress(now: bushel.runs.Progress) -> None:
+            nonlocal read
+            read = now.bytes
+            if show is not None:
+                show(now)
+
+        dataset = bushel.index(
+            chosen.files(path),
+            container=chosen.container,
+            spec=pairs(spec, "--spec") or None,
+            pickle=pickle,
+            **contents.arguments(),
+            index=place.index,
+            force=place.force,
+            **structs.asdict(running),
+            progress=progress,
+        )
+    info, seconds = dataset.info, time.monotonic() - started
+    facts = {
+        "path": path,
+        "container": info.container,
+        "shards": info.shards,
+        "samples": info.samples,
+        "bytes": info.bytes,
+        "bytes_read": read,
+        "checksums": info.checksums,
+        "columns": list(dataset.columns),
+        "seconds": seconds,
+    }
+    what = "with" if info.checksums else "without"
+    lines = [
+        f"{path}: {count(info.shards, 'shard')} of {info.container},"
+        f" {count(info.samples, 'sample')},"
+        f" {size(info.bytes)} indexed {what} checksums in {seconds:.1f} s"
+    ]
+    if read < info.bytes:
+        lines.append(
+            f"The index of {size(info.bytes - read)} was there and fits: these data were not read."
+        )
+        if info.checksums:
+            lines[-1] += " `bushel verify` compares them with their checksums."
+    shown.show(facts, *lines)
+
+
+class FormOptions(Struct, frozen=True):
+    """The containers, and which samples count as intact."""
+
+    container: Kind = None
+    to: Annotated[
+        str | None,
+        Option("Container of the new dataset. [default: the damaged one's]", values=new_containers),
+    ] = None
+    decode: Annotated[bool, Option("Also leave out samples that do not decode.")] = False
+    index: IndexPlace = "auto"
+
+
+class RunOptions(Struct, frozen=True):
+    """How the work is divided, and where it runs."""
+
+    threads: Workers = None
+    parts: Parts = None
+    engine: Annotated[
+        str | None,
+        Option(
+            "Where shards are read and parts are written: local, ray, dask, an address.",
+            values=engines(),
+        ),
+    ] = None
+
+
+def repair(
+    path: OnePath,
+    target: Target,
+    *,
+    form: FormOptions,
+    sizes: SizeOptions,
+    resume: Resume = False,
+    max_problems: MaxProblems = 1000,
+    running: RunOptions,
+    shown: OutputOptions,
+) -> bool:
+    """Write the intact samples of a damaged dataset to a new one.
+
+    The damaged dataset is not changed.
+
+    Each problem is printed on one line. The exit code is 1 if there are problems; the new dataset
+    is intact.
+
+    Examples:
+      bushel repair train/ fixed/
+      bushel repair broken.tar fixed.tar --decode
+      bushel repair s3://bucket/train/ s3://bucket/fixed/ --engine ray
+    """
+    with resumable(target):
+        result = bushel.repair(
+            path,
+            target,
+            **structs.asdict(form),
+            **structs.asdict(sizes),
+            mode="resume" if resume else "create",
+            max_problems=max_problems,
+            **structs.asdict(running),
+            progress=not shown.quiet,
+        )
+    if shown.as_json:
+        print_json({"path": path, "target": target, "ok": result.ok, **asdict(result)})
+        return result.ok
+    for problem in result.problems:
+        print_text(str(problem))
+    if not shown.quiet:
+        more = f" ({result.more:,} more problems are not listed)" if result.more else ""
+        lost = "lost" if result.checked else "known to be lost"
+        print_text(
+            f"{target}: {count(result.samples, 'sample')} written as {result.container},"
+            f" {result.lost:,} {lost}{more}"
+        )
+        if not result.checked:
+            print_text(
+                "Some values have no checksum and may be damaged: --decode checks that they decode."
+            )
+    return result.ok
