@@ -1,4 +1,4 @@
-"""The command line, one file per command."""
+"""The command line: `app` lists the commands, and modules hold those of one purpose."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bushel.datasets import StreamDataset
 
 from .command import Argument, Option
+from .output import print_json, print_text
 
 
 def _containers() -> Iterable[str]:
@@ -201,8 +202,6 @@ class OutputOptions(Struct, frozen=True):
 
     def show(self, facts: Any, *lines: str) -> None:
         """Print a result: its facts as JSON, or as lines of text, or nothing."""
-        from .output import print_json, print_text
-
         if self.as_json:
             print_json(facts)
         elif not self.quiet:

@@ -1,4 +1,4 @@
-"""Output of the commands: JSON, aligned columns, sizes, and progress bars in terminals."""
+"""What the commands print: JSON, aligned columns, progress, and the messages and exit codes of errors."""
 
 from __future__ import annotations
 

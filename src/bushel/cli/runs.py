@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .command import Option
 from .options import (
@@ -18,6 +19,7 @@ from .options import (
     Workers,
     engines,
 )
+from .output import count, print_json, print_text, progress_of, say, size
 from .packoptions import allowed_errors
 
 if TYPE_CHECKING:
@@ -78,21 +80,13 @@ class WriteOptions(ShardOptions, frozen=True):
             BadParameter: `--max-errors` has another form, or `--replace-dots` is given, but keys
                 are left out.
         """
-        same = (
-            "container",
-            "shard_samples",
-            "shard_bytes",
-            "generation",
-            "images",
-            "shuffle",
-            "seed",
-            "threads",
-        )
+        arguments = structs.asdict(self)
+        del arguments["replace_dots"], arguments["progress"]
+        columns = arguments.pop("index_columns")
         return {
-            **{name: getattr(self, name) for name in same},
+            **arguments,
             "seek": self.seek or None,
-            "forget_removed": self.forget_removed,
-            "columns": self.index_columns,
+            "columns": columns,
             "max_errors": allowed_errors(self.max_errors),
             "keys": self._keys(),
         }
@@ -187,8 +181,6 @@ class PartOptions(Struct, frozen=True):
         from bushel._pack.run_folder import find_run
         from bushel._runtime.tasks.engine import format_numbers
 
-        from .output import print_text
-
         run, plan = find_run(target)
         missing = run.missing(plan)
         if not self.slurm:
@@ -214,25 +206,18 @@ class RunOptions(Struct, frozen=True):
         Raises:
             BadParameter: As for `WriteOptions.arguments`; or the kind of progress is unknown.
         """
-        from .output import progress_of
-
         progress = progress_of(self.writing.progress, quiet=shown.quiet or shown.as_json)
         return {**self.writing.arguments(), **self.parts.arguments(), "progress": progress}
 
 
 def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: OutputOptions) -> None:
     """Print the result of a run: its plan, if nothing else was written; else a summary, as text or JSON."""
-    from dataclasses import asdict
-
-    from .output import count, print_json, print_text, say, size
-
     if parts.only_planned:
         parts.tell_of_plan(target)
         return
-    quiet = shown.quiet or shown.as_json
     if shown.as_json:
         print_json({"target": target, **asdict(done)})
-    if not quiet:
+    elif not shown.quiet:
         for limit in done.limits:
             say(f"note: {limit}")
         names = ", ".join(f"{name}: {kind}" for name, kind in done.spec.items())
