@@ -35,7 +35,7 @@ from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, Totals
 from bushel._pack.run_plan import RunPlan, part_starts
 from bushel._pack.scale_out import RunMeter, join_run
-from bushel._runtime.tasks.drive import drive
+from bushel._runtime.tasks import drive
 from bushel.engines import Finished, Task
 from measure import SCRATCH, console
 

@@ -67,7 +67,7 @@ _SETTINGS = frozenset(
 """Environment variables whose values are checked where they are used."""
 
 if any(name.startswith("BUSHEL_") and name not in _SETTINGS for name in os.environ):
-    import_module("bushel._runtime.environment").warn_of_mistakes(_SETTINGS)
+    import_module("bushel._runtime.messages").warn_of_mistakes(_SETTINGS)
 
 if hasattr(sys, "ps1") or sys.flags.interactive or "IPython" in sys.modules:
     import_module("bushel._pictures.terminal").install()

@@ -27,7 +27,7 @@ from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, Totals, find_run, planned_listing
 from bushel._pack.run_plan import RunPlan, describe, part_starts
 from bushel._pack.scale_out import join_run, run_parts
-from bushel._runtime.tasks.engine import format_numbers
+from bushel._runtime.tasks import format_numbers
 from bushel._writer.options import WriterOptions
 from bushel._writer.overwrite import Overwrite
 from bushel._writer.writer import ColumnWriter

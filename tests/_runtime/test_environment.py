@@ -9,7 +9,7 @@ import pytest
 from tests.paths import ROOT
 
 import bushel
-from bushel._runtime import environment
+from bushel._runtime import messages
 
 
 def said(code: str = "import bushel", **variables: str) -> str:
@@ -50,4 +50,4 @@ def test_worker_processes_do_not_repeat_it() -> None:
 def test_all_variables_of_the_source_are_known() -> None:
     texts = [path.read_text("utf-8") for path in (ROOT / "src/bushel").rglob("*.py")]
     used = set(re.findall(r"\"(BUSHEL_[A-Z_]*[A-Z])\"", "".join(texts)))
-    assert used - {*environment._VALUES, *bushel._SETTINGS} == {"BUSHEL_PORT"}
+    assert used - {*messages._VALUES, *bushel._SETTINGS} == {"BUSHEL_PORT"}

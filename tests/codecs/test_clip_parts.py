@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from tests.codecs.coded_clips import FRAMES, OPTIONS, clip, uneven_clip
 
 from bushel.codecs import get_codec
-from bushel.codecs.clip_parts import KEYFRAME, SHOWN, ClipPackets
-from bushel.codecs.clip_scan import scan_clip
+from bushel.codecs.clip_parts import KEYFRAME, SHOWN, ClipPackets, scan_clip
 
 CHOSEN = (slice(0, 16), slice(22, 38), slice(-16, None), slice(50, 10, -7), slice(3, 3), slice(5, None, 9))
 

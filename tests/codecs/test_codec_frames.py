@@ -20,7 +20,7 @@ from tests.codecs.moving_frames import moving
 import bushel
 from bushel.codecs import Codec, Ranged, get_codec, register_codec, registry, video
 from bushel.codecs.base import choose
-from bushel.codecs.frames import FrameTable
+from bushel.codecs.video import FrameTable
 from bushel.errors import CodecError
 from bushel.testing import check_codec
 

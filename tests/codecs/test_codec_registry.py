@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bushel._runtime import plugins
+from bushel._runtime import public
 from bushel.codecs import Codec, codec_names, codec_of_extension, get_codec, register_codec, registry, tar_storage
 from bushel.codecs.base import Buffer
 from bushel.errors import CodecError, SpecError
@@ -272,10 +272,10 @@ def test_a_codec_of_an_installed_package_may_run_code(tmp_path: Path, monkeypatc
         "[bushel.codecs]\nobjects = strange_codec:OBJECTS\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    plugins._entry_points.cache_clear()
+    public._entry_points.cache_clear()
     try:
         assert registry.from_file("gzip(objects)") == "stored(gzip(objects))"
     finally:
-        plugins._entry_points.cache_clear()
+        public._entry_points.cache_clear()
         for cached in registry._CACHED:
             cached.cache_clear()

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bushel.codecs import get_codec, wrapped
+from bushel.codecs import conversions, get_codec
 from bushel.errors import CodecError
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
@@ -337,7 +337,7 @@ def test_gzip_has_no_time_and_may_have_members() -> None:
 @pytest.mark.parametrize("name", ["gzip(bytes)", "npz"])
 def test_expansion_is_bounded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = 1000
-    monkeypatch.setattr(wrapped, "MAX_EXPANDED", limit)
+    monkeypatch.setattr(conversions, "MAX_EXPANDED", limit)
     monkeypatch.setattr("bushel.codecs.arrays.MAX_EXPANDED", limit)
     value: Any = {"a": np.zeros(2000, np.uint8)} if name == "npz" else bytes(2000)
     with pytest.raises(CodecError, match="at most 1000 bytes when expanded"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import bushel
 from bushel.codecs import get_codec
-from bushel.codecs.exact_lists import exact_array
+from bushel.codecs.columns import exact_array
 
 BIG = 2**63 + 1
 NUMBERS = st.one_of(

@@ -10,7 +10,7 @@ from tests.engines.jobs import Doubling, KillsOnce
 
 import bushel
 from bushel._pack.run_folder import find_run
-from bushel._runtime.tasks.drive import drive
+from bushel._runtime.tasks import drive
 from bushel.engines import LostWorkerError, connect
 from bushel.engines.local import LocalEngine
 from bushel.testing import check_engine

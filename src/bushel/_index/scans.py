@@ -191,7 +191,7 @@ def has_pyav() -> bool:
 
 
 def _frames(column: FieldExtents, file: File, known: ClipFrames | None, threads: int) -> ClipFrames:
-    from bushel.codecs.clip_scan import scan_clip  # raises MissingPackageError without PyAV
+    from bushel.codecs.clip_parts import scan_clip  # raises MissingPackageError without PyAV
 
     def scan(row: int) -> ClipPackets | None:
         return scan_clip(column.codec, file.read(int(column.offset[row]), int(column.length[row])))

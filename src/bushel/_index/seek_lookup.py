@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.codecs.image import Seekable
 
 from .elements import Elements, Group, element_rows

@@ -25,9 +25,9 @@ from bushel._index.saving import save_manifest
 from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, load_index
 from bushel._index.table import Keys
 from bushel._runtime.arrays import U64
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel._runtime.parallel import parallel_map
-from bushel._runtime.tasks.engine import format_numbers
+from bushel._runtime.tasks import format_numbers
 from bushel._writer.overwrite import recover_target
 from bushel.errors import InUseError, StateError, TooManyErrors
 from bushel.spec import parse_spec

@@ -17,7 +17,7 @@ from bushel.codecs import get_codec, is_registered
 from bushel.codecs.base import Buffer
 from bushel.codecs.conversions import REAL, WHOLE
 from bushel.codecs.registry import holds_media
-from bushel.codecs.times import time_dtype
+from bushel.codecs.scalars import time_dtype
 from bushel.errors import CodecError, SpecError
 from bushel.spec import Field
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from msgspec import Struct
 
-from .amounts import count, size
+from .messages import count, size
 from .public import public
 
 P = ParamSpec("P")

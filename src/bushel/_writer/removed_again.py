@@ -18,7 +18,7 @@ from bushel._dataset.views.same_values import are_same
 from bushel._index.removal_list import NameLookup, Names, RemovalList
 from bushel._index.table import Shard
 from bushel._runtime.arrays import I64
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.containers.base import ReadOptions
 from bushel.errors import BushelError
 from bushel.storage import AnyPath

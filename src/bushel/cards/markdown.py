@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from bushel._runtime.amounts import count, size
+from bushel._runtime.messages import count, size
 from bushel._runtime.public import command
 
 from .facts import About, Counted, Facts

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from typing_extensions import Buffer
 
-from bushel._runtime.amounts import count as count
-from bushel._runtime.amounts import size as size
+from bushel._runtime.messages import count as count
+from bushel._runtime.messages import size as size
 from bushel.errors import (
     BushelError,
     CodecError,

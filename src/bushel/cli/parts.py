@@ -32,7 +32,7 @@ def parts(
       sbatch --array=$(bushel parts out/ --missing) pack.sh
     """
     from bushel._pack.run_folder import find_run
-    from bushel._runtime.tasks.engine import format_numbers
+    from bushel._runtime.tasks import format_numbers
 
     run, plan = find_run(target)
     written, result = run.written(plan), run.load_result()

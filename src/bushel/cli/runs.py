@@ -179,7 +179,7 @@ class PartOptions(Struct, frozen=True):
     def tell_of_plan(self, target: str) -> None:
         """Print the missing parts of a run whose plan was written, or submit them to Slurm."""
         from bushel._pack.run_folder import find_run
-        from bushel._runtime.tasks.engine import format_numbers
+        from bushel._runtime.tasks import format_numbers
 
         run, plan = find_run(target)
         missing = run.missing(plan)

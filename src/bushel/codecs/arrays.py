@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bushel._runtime.arrays import I64
-from bushel.errors import CodecError, SpecError
+from bushel.errors import SpecError
 
 from .base import (
     MAX_EXPANDED,
@@ -30,9 +30,9 @@ from .base import (
     Ranged,
     choose,
     codec_error,
-    describe,
-    found_bytes,
     plain,
+    refused,
+    refusing,
     rows_after_header,
 )
 
@@ -56,14 +56,14 @@ def as_array(codec: str, value: Any) -> Array:
     try:
         array = value if type(value) is np.ndarray else _array_of(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise codec_error(codec, "an array", f"{describe(value)} ({error})") from error
+        raise refused(codec, "an array", value, error) from error
     if array.dtype.kind not in _KINDS or array.dtype.itemsize == 0:
-        raise codec_error(codec, "an array of numbers, text or times", describe(value))
+        raise refused(codec, "an array of numbers, text or times", value)
     return array
 
 
 def _array_of(value: Any) -> np.ndarray:
-    from .exact_lists import exact_array  # which reading does not need
+    from .columns import exact_array  # which reading does not need
 
     return np.asarray(exact_array(value))
 
@@ -75,13 +75,13 @@ def dtype_from(codec: str, text: object) -> np.dtype[Any]:
         CodecError: The string names no dtype, or one of objects or records.
     """
     if not isinstance(text, str) or not _DTYPE.fullmatch(text):
-        raise codec_error(codec, "a NumPy type string such as '<f4'", describe(text))
+        raise refused(codec, "a NumPy type string such as '<f4'", text)
     try:
         dtype = np.dtype(text)
     except (TypeError, ValueError, OverflowError) as error:
-        raise codec_error(codec, "a NumPy type string such as '<f4'", describe(text)) from error
+        raise refused(codec, "a NumPy type string such as '<f4'", text) from error
     if dtype.itemsize == 0:
-        raise codec_error(codec, "a dtype of at least one byte", describe(text))
+        raise refused(codec, "a dtype of at least one byte", text)
     return dtype
 
 
@@ -94,7 +94,7 @@ def array_from(
         CodecError: The shape is invalid, or needs another number of bytes.
     """
     if not all(type(size) is int and size >= 0 for size in shape):
-        raise codec_error(codec, "a shape of integers >= 0", describe(shape))
+        raise refused(codec, "a shape of integers >= 0", shape)
     if math.prod(shape) * dtype.itemsize != len(data):
         raise codec_error(
             codec,
@@ -123,9 +123,7 @@ def rows_of(
 def _with_rows(decode: Callable[[Buffer], Array], data: Buffer) -> Array:
     array = decode(data)
     if not array.ndim:
-        raise codec_error(
-            "array", "an array with rows, so that some of them can be read", describe(array)
-        )
+        raise refused("array", "an array with rows, so that some of them can be read", array)
     return array
 
 
@@ -145,7 +143,7 @@ def _encode_array(value: Any) -> bytes:
     try:
         packed: bytes = msgpack.packb([array.dtype.str, array.shape, array.tobytes()])
     except ValueError as error:
-        raise codec_error("array", "an array of less than 4 GiB", describe(array)) from error
+        raise refused("array", "an array of less than 4 GiB", array) from error
     return packed
 
 
@@ -163,14 +161,12 @@ def _parse_array(
         start = head.tell()
         width = _BIN_HEADS[view[start]]
     except (ValueError, TypeError, LookupError, msgpack.UnpackException) as error:
-        raise codec_error("array", "msgpack of [dtype, shape, bytes]", found_bytes(data)) from error
+        raise refused("array", "msgpack of [dtype, shape, bytes]", data) from error
     payload = view[start + 1 + width :]
     length = int.from_bytes(view[start + 1 : start + 1 + width], "big")
     rest = len(payload) if size is None else size - len(data) + len(payload)
     if parts != 3 or not isinstance(shape, list) or length != rest:
-        raise codec_error(
-            "array", "msgpack of [dtype, shape, bytes] and nothing after it", found_bytes(data)
-        )
+        raise refused("array", "msgpack of [dtype, shape, bytes] and nothing after it", data)
     return dtype_from("array", text), shape, payload
 
 
@@ -217,7 +213,7 @@ def _encode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], value:
         size in (-1, length) for size, length in zip(shape, array.shape, strict=True)
     )
     if not fits or array.dtype != dtype:
-        raise codec_error(codec, f"an array of shape {shape} and dtype {dtype}", describe(array))
+        raise refused(codec, f"an array of shape {shape} and dtype {dtype}", array)
     return array.astype(dtype, copy=False).tobytes()
 
 
@@ -303,7 +299,7 @@ def parse_npy(data: Buffer, codec: str) -> tuple[np.dtype[Any], tuple[Any, ...],
     start = 10 if version == 1 else 12
     length = int.from_bytes(view[8:start], "little")
     if not 1 <= version <= 3 or start + length > len(view):
-        raise codec_error(codec, "a NumPy .npy file", found_bytes(data))
+        raise refused(codec, "a NumPy .npy file", data)
     if length > NPY_HEADER_LIMIT:
         raise codec_error(
             codec, f"a .npy header of at most {NPY_HEADER_LIMIT} bytes", f"{length} bytes"
@@ -313,13 +309,9 @@ def parse_npy(data: Buffer, codec: str) -> tuple[np.dtype[Any], tuple[Any, ...],
         header = ast.literal_eval(text.strip())
         descr, fortran, shape = header["descr"], header["fortran_order"], header["shape"]
     except (ValueError, SyntaxError, TypeError, LookupError, MemoryError, RecursionError) as error:
-        raise codec_error(
-            codec, "a .npy header with descr, fortran_order and shape", describe(text)
-        ) from error
+        raise refused(codec, "a .npy header with descr, fortran_order and shape", text) from error
     if not isinstance(shape, tuple) or not isinstance(fortran, bool):
-        raise codec_error(
-            codec, "a .npy header with descr, fortran_order and shape", describe(text)
-        )
+        raise refused(codec, "a .npy header with descr, fortran_order and shape", text)
     return dtype_from(codec, descr), shape, view[start + length :], fortran
 
 
@@ -339,7 +331,7 @@ def _encode_npz(value: Any) -> bytes:
     if not isinstance(value, Mapping) or not all(
         isinstance(name, str) and "\0" not in name for name in value
     ):
-        raise codec_error("npz", "a dict of arrays", describe(value))
+        raise refused("npz", "a dict of arrays", value)
     import zipfile
 
     stream = io.BytesIO()
@@ -355,22 +347,13 @@ def _encode_npz(value: Any) -> bytes:
 def _decode_npz(data: Buffer) -> dict[str, Array]:
     import zipfile
 
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = archive.infolist()
-            if (size := sum(member.file_size for member in members)) > MAX_EXPANDED:
-                raise codec_error(  # noqa: TRY301
-                    "npz", f"at most {MAX_EXPANDED} bytes when expanded", f"{size} bytes"
-                )
-            content = {
-                member.filename.removesuffix(".npy"): archive.read(member) for member in members
-            }
-    except CodecError:
-        raise
-    # zipfile documents no set of errors for damaged files: BadZipFile, zlib.error,
-    # NotImplementedError, struct.error …
-    except Exception as error:
-        raise codec_error("npz", "a NumPy .npz file", f"{found_bytes(data)} ({error})") from error
+    # zipfile raises BadZipFile, zlib.error, NotImplementedError, struct.error …
+    with refusing("npz", "a NumPy .npz file", data), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        size = sum(member.file_size for member in members)
+        if size > MAX_EXPANDED:
+            raise codec_error("npz", f"at most {MAX_EXPANDED} bytes when expanded", f"{size} bytes")
+        content = {member.filename.removesuffix(".npy"): archive.read(member) for member in members}
     return {name: _decode_npy(item, "npz") for name, item in content.items()}
 
 
@@ -393,10 +376,8 @@ def _encode_tenbin(value: Any) -> bytes:
         code = f"{array.dtype.kind}{array.dtype.itemsize}"
         # The original cannot write or read u4, because of a misspelt name in its table.
         if code not in _TENBIN_DTYPES or code == "u4" or array.ndim > _TENBIN_MAX_RANK:
-            raise codec_error(
-                "tenbin",
-                "arrays of 16 to 64 bit numbers (no uint32, bool or complex)",
-                describe(array),
+            raise refused(
+                "tenbin", "arrays of 16 to 64 bit numbers (no uint32, bool or complex)", array
             )
         words = struct.pack(f"<8s8sq{array.ndim}q", code.encode(), b"", array.ndim, *array.shape)
         data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
@@ -408,9 +389,7 @@ def _tenbin_chunks(view: memoryview) -> Iterator[memoryview]:
     offset = 0
     while offset < len(view):
         if view[offset : offset + 8] != _TENBIN_MAGIC or offset + 16 > len(view):
-            raise codec_error(
-                "tenbin", f"a chunk at byte {offset}", found_bytes(view[offset : offset + 16])
-            )
+            raise refused("tenbin", f"a chunk at byte {offset}", view[offset : offset + 16])
         length = struct.unpack_from("<q", view, offset + 8)[0]
         offset += 16
         if not 0 <= length <= len(view) - offset:
@@ -423,11 +402,11 @@ def _tenbin_chunks(view: memoryview) -> Iterator[memoryview]:
 
 def _tenbin_array(header: memoryview, data: memoryview) -> Array:
     if len(header) < 24 or len(header) % 8:
-        raise codec_error("tenbin", "a header of at least three 8-byte words", found_bytes(header))
+        raise refused("tenbin", "a header of at least three 8-byte words", header)
     code = bytes(header[:8]).rstrip(b"\0").decode("latin-1")
     rank, *shape = struct.unpack(f"<{len(header) // 8 - 2}q", header[16:])
     if code not in _TENBIN_DTYPES or rank != len(shape):
-        raise codec_error("tenbin", "a header of dtype, info, rank and sizes", found_bytes(header))
+        raise refused("tenbin", "a header of dtype, info, rank and sizes", header)
     return array_from("tenbin", np.dtype(f"<{code}"), shape, data)
 
 

@@ -30,12 +30,13 @@ from .base import (
     Ranged,
     choose,
     codec_error,
-    describe,
     found_bytes,
+    refused,
+    refusing,
 )
 from .libsndfile import flac_frames, flac_frames_of
 from .mp3_parts import Mp3Outline
-from .video import MAX_DECODED, explained
+from .video import MAX_DECODED
 from .wav_parts import WavOutline
 
 Sound = F32
@@ -77,7 +78,7 @@ def _format_of(codec: str, data: Buffer) -> str:
     """Return FFmpeg's name of the format; FFmpeg's own detection also accepts playlists, which open other files."""
     kind = kind_of(data, sound=True)
     if kind not in SOUNDS:
-        raise codec_error(codec, "a sound (WAV, FLAC, MP3, Ogg, MP4)", found_bytes(data))
+        raise refused(codec, "a sound (WAV, FLAC, MP3, Ogg, MP4)", data)
     return "mp4" if kind == "m4a" else kind
 
 
@@ -86,7 +87,7 @@ def _opened(codec: str, container: str, data: Buffer) -> Iterator[tuple[Any, Any
     """Yield PyAV's container and stream of a sound. Every error of PyAV in the block becomes a `CodecError`."""
     av = _pyav(codec)
     with (
-        explained(codec, data, f"a complete sound ({container})"),
+        refusing(codec, f"a complete sound ({container})", data),
         av.open(io.BytesIO(data), format=container) as source,
     ):
         stream = source.streams.audio[0]
@@ -205,7 +206,7 @@ def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
         how = "arrays are encoded by wav and flac"
         if container in _ENCODERS:
             how = f"{container}(16000) encodes arrays"
-        raise codec_error(codec, f"the bytes of a file ({how})", describe(value))
+        raise refused(codec, f"the bytes of a file ({how})", value)
     sound = np.asarray(value)
     if sound.ndim == 1:
         sound = sound[:, None]
@@ -214,35 +215,30 @@ def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
         or sound.shape[1] not in _LAYOUTS
         or sound.dtype not in (np.float32, np.float64, np.int16)
     ):
-        raise codec_error(
-            codec,
-            "an array of frames or frames x 1 or 2 channels, float32 or int16",
-            describe(value),
+        raise refused(
+            codec, "an array of frames or frames x 1 or 2 channels, float32 or int16", value
         )
     if sound.dtype != np.int16:
         if not np.isfinite(sound).all():
-            raise codec_error(codec, "finite numbers", describe(value))
+            raise refused(codec, "finite numbers", value)
         sound = np.clip(np.rint(sound * 32768), -32768, 32767).astype(np.int16)
     av = _pyav(codec)
     stored = io.BytesIO()
-    try:
-        with av.open(stored, "w", format=container, options={"fflags": "+bitexact"}) as output:
-            layout = _LAYOUTS[sound.shape[1]]
-            stream = output.add_stream(
-                _ENCODERS[container], rate=rate, options={"flags": "+bitexact"}
-            )
-            stream.codec_context.layout, stream.codec_context.format = layout, "s16"
-            frame = av.AudioFrame.from_ndarray(
-                np.ascontiguousarray(sound.reshape(1, -1)), format="s16", layout=layout
-            )
-            frame.sample_rate, frame.pts = rate, 0
-            if len(sound):
-                output.mux(stream.encode(frame))
-            output.mux(stream.encode(None))
-    except (av.FFmpegError, ValueError) as error:
-        raise codec_error(
-            codec, "a sound that the encoder accepts", f"{describe(value)} ({error})"
-        ) from error
+    errors = av.FFmpegError, ValueError
+    with (
+        refusing(codec, "a sound that the encoder accepts", value, *errors),
+        av.open(stored, "w", format=container, options={"fflags": "+bitexact"}) as output,
+    ):
+        layout = _LAYOUTS[sound.shape[1]]
+        stream = output.add_stream(_ENCODERS[container], rate=rate, options={"flags": "+bitexact"})
+        stream.codec_context.layout, stream.codec_context.format = layout, "s16"
+        frame = av.AudioFrame.from_ndarray(
+            np.ascontiguousarray(sound.reshape(1, -1)), format="s16", layout=layout
+        )
+        frame.sample_rate, frame.pts = rate, 0
+        if len(sound):
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
     return stored.getvalue()
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -12,7 +13,7 @@ from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8, Array
 from bushel._runtime.public import public
-from bushel.errors import CodecError, SpecError
+from bushel.errors import CodecError, MissingPackageError, SpecError
 
 MAX_EXPANDED = 1 << 30
 """Limit in bytes to which one compressed value may expand. A larger one is rejected as a decompression bomb."""
@@ -223,6 +224,32 @@ def plain(
 def codec_error(codec: str, expected: str, found: str) -> CodecError:
     """Return the error of a codec: its name, what it expected, what it found."""
     return CodecError(f"codec {codec!r} expected {expected}, found {found}", codec=codec)
+
+
+def refused(codec: str, expected: str, value: object, problem: object = None) -> CodecError:
+    """Return the error of a codec that does not take a value or stored bytes, with the problem that was found."""
+    found = describe(value)
+    return codec_error(codec, expected, found if problem is None else f"{found} ({problem})")
+
+
+@contextmanager
+def refusing(codec: str, expected: str, value: object, *errors: type[Exception]) -> Iterator[None]:
+    """Turn errors of a library, by default all, into the error of a codec that does not take a value or stored bytes.
+
+    Some libraries document no set of errors for damaged files.
+    """
+    expected_errors = errors or (Exception,)
+    try:
+        yield
+    except (CodecError, MissingPackageError):
+        raise
+    except expected_errors as error:
+        raise refused(codec, expected, value, reason(error)) from error
+
+
+def reason(error: Exception) -> str:
+    """Return the message of an error, of PyAV's without FFmpeg's error number and unnamed file."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 def describe(value: object) -> str:

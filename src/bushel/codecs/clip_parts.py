@@ -1,13 +1,26 @@
 """Parts of clips: the packets of a clip, and the decoding of a few of its frames from their bytes alone.
 
 A decoder is given the packets that some frames need, without container and demuxer. It needs the
-codec, the size and format of the pixels, and the codec's own header (`extradata`), which
-`clip_scan` found with the packets.
+codec, the size and format of the pixels, and the codec's own header (`extradata`). `scan_clip` finds
+all of that by PyAV (`pip install 'bushel[video]'`): FFmpeg's demuxers find the packets, and apply
+edit lists and everything else that a container may hold. The positions that they report are
+compared with the bytes of the clip, since some demuxers change packets.
+
+A value of the codecs `frame` and `frames` is what a decoder needs for some frames, cut out of a
+video without decoding it: the length of the configuration (u32, little-endian) and the
+configuration (`ClipConfig` as JSON); the number of packets (u32), and length (u32), flags (u32, as
+in `ClipPackets`) and display time (i64) of each; and packets in decoding order, from a keyframe on.
+
+`frame` is the frame of the last packet that is there. The table may list packets after it, so that
+values which begin with the same keyframe share the bytes before their end. `frames` is the frames
+of all packets with the flag `SHOWN`. With the parameters of a depth camera (`depth`), pixels are
+metres.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -15,11 +28,21 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8, Array
-from bushel.errors import CodecError
+from bushel.errors import CodecError, SpecError
 
-from .base import choose
-from .frames import FrameTable
+from .base import Buffer, Codec, Factory, Ranged, choose, refused, refusing
+from .depth import metres_of_codes
 from .parts import Part
+from .video import (
+    FrameTable,
+    Pixels,
+    decode_last,
+    decode_runs,
+    new_frames,
+    open_clip,
+    pyav,
+    read_packets,
+)
 
 KEYFRAME, SHOWN = 1, 2
 """Flags of a packet: decoding can start at it; its frame is displayed."""
@@ -102,8 +125,6 @@ class ClipPart(Part, Struct, frozen=True, eq=False):
             SpecError: PyAV is not installed.
             CodecError: There are more decoded bytes than allowed.
         """
-        from .video import decode_runs, new_frames, pyav
-
         av, config = pyav(codec), clip_config(self.config)
         if config is None or config.codec not in DECODERS:
             return None
@@ -122,15 +143,22 @@ class ClipPart(Part, Struct, frozen=True, eq=False):
     def _packets(self, av: Any) -> list[tuple[range, list[Any]]]:
         first, packets_of_runs = 0, []
         for run in self.runs:
-            packets = []
-            for number in range(first, first + len(run)):
-                packet = av.Packet(self.data[number])
-                packet.pts = int(self.times[number])
-                packets.append(packet)
-            packets[0].is_keyframe = True
+            last = first + len(run)
+            packets = _av_packets(av, self.data[first:last], self.times[first:last])
             packets_of_runs.append((run, packets))
-            first += len(run)
+            first = last
         return packets_of_runs
+
+
+def _av_packets(av: Any, contents: Sequence[bytes], times: I64) -> list[Any]:
+    """Return PyAV's packets, the first of which is a keyframe."""
+    packets = []
+    for content, time in zip(contents, times.tolist(), strict=True):
+        packet = av.Packet(content)
+        packet.pts = time
+        packets.append(packet)
+    packets[0].is_keyframe = True
+    return packets
 
 
 @lru_cache(maxsize=64)
@@ -158,3 +186,166 @@ def new_decoder(av: Any, config: ClipConfig) -> Any:
     if config.extradata:
         context.extradata = config.extradata
     return context
+
+
+_HEADER = 64
+"""Bytes before a packet's data that belong to it: of WebM's blocks, whose position is the position of their header."""
+
+_LARGEST = 1 << 32  # size in bytes from which a clip gets no table, because offsets have 32 bits
+
+
+def scan_clip(codec: str, data: Buffer) -> ClipPackets | None:
+    """Find the video packets of a clip, without decoding them.
+
+    Returns:
+        None if the clip has to be read whole: it is not a clip, or is damaged; its codec is not
+        among those that are documented; its packets are not stored as the decoder needs them, or
+        need more than their bytes; or they do not determine the frames.
+
+    Raises:
+        SpecError: PyAV is not installed.
+    """
+    pyav(codec)
+    if len(data) >= _LARGEST:
+        return None
+    try:
+        with open_clip(codec, data) as source:
+            return _scan(source, data)
+    # CodecError, and PyAV's own IndexError, ValueError … for invalid streams: reading the clip will
+    # report them
+    except Exception:
+        return None
+
+
+def _scan(source: Any, data: Buffer) -> ClipPackets | None:
+    stream = source.streams.video[0]
+    context = stream.codec_context
+    if context.codec.canonical_name not in DECODERS or not stream.time_base:
+        return None
+    table, packets = read_packets(source)
+    if table is None or any(True for packet in packets for _ in packet.iter_sidedata()):
+        return None
+    offsets = [_find(data, packet) for packet in packets]
+    if -1 in offsets:
+        return None
+    shown = np.zeros(len(packets), np.uint8)
+    shown[table.packets] = SHOWN
+    keys = np.array([KEYFRAME if packet.is_keyframe else 0 for packet in packets], np.uint8)
+    color = (context.color_range, context.color_primaries, context.color_trc, context.colorspace)
+    config = ClipConfig(
+        context.codec.canonical_name,
+        context.width,
+        context.height,
+        context.pix_fmt,
+        (int(color[0]), int(color[1]), int(color[2]), int(color[3])),
+        (stream.time_base.numerator, stream.time_base.denominator),
+        bytes(context.extradata or b""),
+    )
+    return ClipPackets(
+        config.encode(),
+        np.array(offsets, np.int64),
+        np.array([packet.size for packet in packets], np.int64),
+        np.array([packet.pts for packet in packets], np.int64),
+        shown | keys,
+    )
+
+
+def _find(data: Buffer, packet: Any) -> int:
+    """Return where the bytes of a packet are in the clip; -1 if the clip has other bytes there."""
+    position, size = packet.pos, packet.size
+    if position is None or position < 0:
+        return -1
+    view, expected = memoryview(data), memoryview(packet)
+    if view[position : position + size] == expected:
+        return int(position)
+    at = bytes(view[position : position + _HEADER + size]).find(bytes(expected))
+    if at < 0:
+        return -1
+    return int(position) + at
+
+
+PACKET = np.dtype([("length", "<u4"), ("flags", "<u4"), ("time", "<i8")])
+"""The entry of a packet in the table."""
+
+
+def _packets(codec: str, data: Buffer) -> ClipPackets:
+    """Return the packets that are there. Raise CodecError if the bytes are not a value of this codec."""
+    view = memoryview(data)
+    table = 4 + int.from_bytes(view[:4], "little")
+    first = table + 4 + int.from_bytes(view[table : table + 4], "little") * PACKET.itemsize
+    if len(view) < table + 4 or first > len(view):
+        raise refused(codec, "the packets of a frame", data)
+    packets = np.frombuffer(view[table + 4 : first], PACKET)
+    lengths = packets["length"].astype(np.int64)
+    ends = first + np.cumsum(lengths)
+    present = slice(int(ends.searchsorted(len(view), "right")))
+    if not present.stop or ends[present.stop - 1] != len(view):
+        raise refused(codec, "whole packets", data)
+    flags = packets["flags"][present].astype(np.uint8)
+    return ClipPackets(
+        bytes(view[4:table]),
+        (ends - lengths)[present],
+        lengths[present],
+        packets["time"][present].astype(np.int64),
+        flags,
+    )
+
+
+def _decode_frame(codec: str, data: Buffer) -> Pixels:
+    packets = _packets(codec, data)
+    config = clip_config(packets.config)
+    if config is None or config.codec not in DECODERS:
+        raise refused(codec, f"a video of {', '.join(DECODERS)}", packets.config)
+    av = pyav(codec)
+    # PyAV raises its own IndexError, ValueError … for invalid packets and configurations, too
+    with refusing(codec, "packets of a frame", data):
+        packets_of_frame = _av_packets(av, _contents(packets, data), packets.times)
+        frame = decode_last(codec, new_decoder(av, config), packets_of_frame)
+    if frame is None:
+        raise refused(codec, "packets that give a frame", data)
+    return frame
+
+
+def _contents(packets: ClipPackets | ClipPart, data: Buffer) -> list[bytes]:
+    view = memoryview(data)
+    extents = zip(packets.offsets.tolist(), packets.lengths.tolist(), strict=True)
+    return [bytes(view[at : at + size]) for at, size in extents]
+
+
+def _count_frames(codec: str, data: Buffer) -> int:
+    return int(np.count_nonzero(_packets(codec, data).flags & SHOWN))
+
+
+def _decode_frames(codec: str, data: Buffer, elements: slice | I64) -> Pixels:
+    part = _packets(codec, data).part(elements)
+    if part is None:
+        frames = None
+    else:
+        frames = part.read(_contents(part, data)).decode(codec)
+    if frames is None:
+        raise refused(codec, "packets that give these frames", data)
+    return frames
+
+
+def _encode_frame(codec: str, value: Any) -> Buffer:
+    raise refused(
+        codec, "the stored bytes of a frame of a video (store pictures as jpg or png)", value
+    )
+
+
+def _frame_codec(name: str, arguments: str) -> Codec:
+    base = name.partition("(")[0]
+    if arguments and metres_of_codes(name) is None:
+        raise SpecError(f"codec {name!r} takes only parameters of a depth camera: write {base!r}")
+    if base == "frame":
+        return Codec(name, partial(_encode_frame, name), partial(_decode_frame, name))
+    ranged = Ranged(partial(_count_frames, name), partial(_decode_frames, name))
+    return Codec(
+        name,
+        partial(_encode_frame, name),
+        partial(_decode_frames, name, elements=slice(None)),
+        ranged,
+    )
+
+
+FACTORIES: Mapping[str, Factory] = {"frame": _frame_codec, "frames": _frame_codec}

@@ -1,12 +1,17 @@
-"""Codec `as(float,i64)`: values that are stored by one codec and read as another one has them, without a change.
+"""Codecs around another codec: `as(…)`, `transposed(…)`, `gzip(…)` and `stored(…)`.
 
-`bushel._recognise.types` decides which conversions there are. A value that would change is an
-error.
+`as(float,i64)` has values that are stored by one codec and read as another one has them, without a
+change. `bushel._recognise.types` decides which conversions there are. A value that would change is
+an error. `gzip(…)` compresses the bytes of a codec, and `stored(…)` gives them.
 """
 
 from __future__ import annotations
 
+import gzip
+import io
 import re
+import zlib
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,10 +21,10 @@ from bushel._runtime.arrays import Array
 from bushel.errors import CodecError, SpecError
 
 from .arrays import as_array, dtype_named
-from .base import Buffer, Codec, codec_error, describe
+from .base import MAX_EXPANDED, Buffer, Codec, codec_error, refused, refusing
 from .scalars import FACTORIES as SCALARS
+from .scalars import encode_bytes, exact_time, time_dtype
 from .structured import FACTORIES as STRUCTURED
-from .times import exact_time, time_dtype
 
 WHOLE = ("int", "uint", "i64", "u64", "cls", "varint")
 REAL = ("float", "f32", "float-text")
@@ -56,16 +61,16 @@ def exact(codec: str, value: Any) -> Any:
         return _plain(value)
     if base == "array":
         return _array(codec, value, arguments[:-1].split(",")[0])
-    raise codec_error(codec, f"a value that {base} holds", describe(value))
+    raise refused(codec, f"a value that {base} holds", value)
 
 
 def _whole(codec: str, value: Any) -> int:
     is_endless = isinstance(value, float | np.floating) and not np.isfinite(value)
     if not isinstance(value, _NUMBERS) or is_endless or int(value) != value:
-        raise codec_error(codec, "a whole number", describe(value))
+        raise refused(codec, "a whole number", value)
     number = int(value)
     if number < 0 and codec in _UNSIGNED:
-        raise codec_error(codec, "a whole number from 0", describe(value))
+        raise refused(codec, "a whole number from 0", value)
     return number
 
 
@@ -74,7 +79,7 @@ def _real(codec: str, value: Any) -> float:
     with np.errstate(over="ignore"):
         is_exact = codec != "f32" or float(np.float32(real)) == real or np.isnan(real)
     if not is_exact:
-        raise codec_error(codec, "a number that a 32-bit float holds", describe(value))
+        raise refused(codec, "a number that a 32-bit float holds", value)
     return float(real)
 
 
@@ -96,7 +101,7 @@ def _array(codec: str, value: Any, dtype: str) -> Array:
     # Python compares numbers exactly
     pairs = zip(array.ravel().tolist(), cast.ravel().tolist(), strict=True)
     if not all(before == after or (before != before and after != after) for before, after in pairs):
-        raise codec_error(codec, f"numbers that {dtype} holds", describe(array))
+        raise refused(codec, f"numbers that {dtype} holds", array)
     return cast
 
 
@@ -144,3 +149,39 @@ def transposed(name: str, axes: str, stored: Codec) -> Codec:
     return Codec(
         name, partial(_encode_transposed, back, stored), partial(_transpose, order, stored)
     )
+
+
+_STEP = 1 << 20
+
+
+def _gzip(name: str, inner: Codec) -> Codec:
+    """Return the codec that stores another codec's bytes as a gzip file without name or time."""
+    return Codec(
+        name, partial(_encode_gzip, inner), partial(_decode_gzip, inner), runs_code=inner.runs_code
+    )
+
+
+def _encode_gzip(inner: Codec, value: Any) -> bytes:
+    return gzip.compress(inner.encode(value), mtime=0)
+
+
+def _decode_gzip(inner: Codec, data: Buffer) -> Any:
+    if not len(data):
+        raise refused("gzip", "a gzip file", data)
+    expanded = bytearray()
+    with (
+        refusing("gzip", "a complete gzip file", data, OSError, EOFError, zlib.error),
+        gzip.GzipFile(fileobj=io.BytesIO(data)) as stream,
+    ):
+        while piece := stream.read(_STEP):
+            expanded += piece
+            if len(expanded) > MAX_EXPANDED:
+                raise codec_error("gzip", f"at most {MAX_EXPANDED} bytes when expanded", "more")
+    return inner.decode(expanded)
+
+
+def _stored(name: str, inner: Codec) -> Codec:
+    return Codec(name, encode_bytes, bytes)
+
+
+WRAPPERS: Mapping[str, Callable[[str, Codec], Codec]] = {"gzip": _gzip, "stored": _stored}

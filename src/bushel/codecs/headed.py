@@ -1,4 +1,4 @@
-"""Arrays and images with the headers of MDS and LitData.
+"""Values with the headers of MDS and LitData: arrays, images, and nested values.
 
 `mds-array` and `mds-array(float32)` are the encoding `ndarray` of mosaicml-streaming
 (`format/mds/encodings.py`): a byte for the dtype if the column does not fix it, a byte with the
@@ -6,6 +6,10 @@ number of axes and the width of sizes, the sizes, the elements. `litdata-array` 
 are the serializers `numpy` and `tensor` of litdata (`streaming/serializers.py`): dtype, number of
 axes and sizes as u32, little-endian in one and big-endian in the other. `pil` is the raw image of
 both: width, height and length of the mode as u32, the mode, the pixels.
+
+`litdata-json` has lists and dicts in a binary form with a tag before each value, or as JSON
+(https://github.com/Lightning-AI/litData). A list of texts, of numbers or of equal dicts has one tag
+for all elements.
 """
 
 from __future__ import annotations
@@ -18,18 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bushel._runtime.arrays import Array
-from bushel.errors import SpecError
+from bushel.errors import CodecError, SpecError
 
 from .arrays import array_from, as_array, layout_of, rows_of
-from .base import (
-    ArrayLayout,
-    Buffer,
-    Codec,
-    Factory,
-    codec_error,
-    describe,
-    found_bytes,
-)
+from .base import ArrayLayout, Buffer, Codec, Factory, codec_error, plain, refused
+from .structured import FACTORIES as STRUCTURED
 
 _MDS_DTYPES = {
     8: "uint8",
@@ -113,11 +110,11 @@ def _parse_mds(codec: str, dtype: str | None, data: Buffer) -> _Parsed:
     if dtype is None:
         dtype, at = _MDS_DTYPES.get(view[0]) if len(view) else None, 1
     if dtype is None or len(view) <= at:
-        raise codec_error(codec, "an array of MDS with a known dtype", found_bytes(data))
+        raise refused(codec, "an array of MDS with a known dtype", data)
     axes, width = view[at] >> 2, 1 << (view[at] & 3)
     start = at + 1 + axes * width
     if len(view) < start:
-        raise codec_error(codec, f"the sizes of {axes} axes", found_bytes(data))
+        raise refused(codec, f"the sizes of {axes} axes", data)
     sizes = np.frombuffer(view[at + 1 : start], f"<u{width}").tolist()
     return _Parsed(_little(dtype), tuple(sizes), view[start:])
 
@@ -129,9 +126,7 @@ def _encode_mds(codec: str, dtype: str | None, value: Any) -> bytes:
     )
     if number is None or dtype not in (None, array.dtype.name) or not array.ndim or not array.size:
         expected = dtype or "8 to 64 bits"
-        raise codec_error(
-            codec, f"an array of numbers of {expected}, with elements and axes", describe(value)
-        )
+        raise refused(codec, f"an array of numbers of {expected}, with elements and axes", value)
     width = next(width for width in range(4) if max(array.shape) < 1 << (8 << width))
     sizes = np.array(array.shape, f"<u{1 << width}").tobytes()
     head = bytes([number]) if dtype is None else b""
@@ -173,9 +168,7 @@ def _encode_litdata(codec: str, order: str, dtypes: Mapping[int, str], value: An
     array = as_array(codec, value)
     number = next((number for number, name in dtypes.items() if name == array.dtype.name), None)
     if number is None or array.ndim > _MOST_AXES:
-        raise codec_error(
-            codec, f"an array of {', '.join(dict.fromkeys(dtypes.values()))}", describe(value)
-        )
+        raise refused(codec, f"an array of {', '.join(dict.fromkeys(dtypes.values()))}", value)
     head = struct.pack(f"{order}{2 + array.ndim}I", number, array.ndim, *array.shape)
     return head + array.astype(_little(array.dtype.name)).tobytes()
 
@@ -207,9 +200,7 @@ def _parse_pil(data: Buffer) -> _Parsed:
         pixels = np.unpackbits(bits, axis=1, count=width)
         return _Parsed(np.dtype(np.bool_), (height, width), memoryview(pixels.tobytes()))
     if mode not in _MODES:
-        raise codec_error(
-            "pil", f"a raw image of a mode among {_BITS}, {', '.join(_MODES)}", found_bytes(data)
-        )
+        raise refused("pil", f"a raw image of a mode among {_BITS}, {', '.join(_MODES)}", data)
     dtype, channels = _MODES[mode]
     shape: Sequence[int] = (height, width, channels) if channels else (height, width)
     return _Parsed(_little(dtype), tuple(shape), view[12 + size :])
@@ -225,10 +216,10 @@ def _encode_pil(value: Any) -> bytes:
         (mode for mode, kind in _MODES.items() if kind == (array.dtype.name, channels)), None
     )
     if mode is None or array.ndim not in (2, 3):
-        raise codec_error(
+        raise refused(
             "pil",
             "an array H×W or H×W×2 to 4 of uint8, or H×W of bool, uint16, int32, float32",
-            describe(value),
+            value,
         )
     head = struct.pack("<III", array.shape[1], array.shape[0], len(mode)) + mode.encode()
     return head + array.astype(_little(array.dtype.name)).tobytes()
@@ -240,9 +231,118 @@ def _pil(name: str, arguments: str) -> Codec:
     return _codec(name, _encode_pil, _parse_pil)
 
 
+# Nested values of LitData
+
+
+_NESTED_NAME = "litdata-json"
+_PLAIN = STRUCTURED["json"]("json", "")
+(
+    _AS_JSON,
+    _TEXTS,
+    _INTEGERS,
+    _REALS,
+    _TRUTHS,
+    _DICT,
+    _DICTS,
+    _TEXT,
+    _INTEGER,
+    _REAL,
+    _TRUTH,
+    _NONE,
+) = range(12)
+_DEEPEST = 200
+_OF_ROWS = {0x10: _NONE, 0x11: _TEXT, 0x12: _INTEGER, 0x13: _REAL, 0x14: _TRUTH}
+"""The tags of values in a list of dicts."""
+
+
+class _Cursor:
+    """Reads values one after another."""
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: memoryview) -> None:
+        self._data, self._at = data, 0
+
+    def _take(self, length: int) -> memoryview:
+        if length > len(self._data) - self._at:
+            raise ValueError(f"{length} bytes are announced at offset {self._at}, and fewer follow")
+        self._at += length
+        return self._data[self._at - length : self._at]
+
+    def _count(self, least: int) -> int:
+        """Read the number of elements, whose smallest size is `least` bytes."""
+        count = int.from_bytes(self._take(4), "little")
+        if count * least > len(self._data) - self._at:
+            raise ValueError(
+                f"{count} elements are announced at offset {self._at}, and fewer bytes follow"
+            )
+        return count
+
+    def _text(self) -> str:
+        return str(self._take(self._count(1)), "utf-8")
+
+    def _numbers(self, dtype: str) -> list[Any]:
+        width = np.dtype(dtype).itemsize
+        return list(np.frombuffer(self._take(self._count(width) * width), dtype).tolist())
+
+    def value(self, tag: int | None = None, depth: int = 0) -> Any:
+        """Read a value, after its tag if that is known."""
+        if tag is None:
+            tag = self._take(1)[0]
+        if depth > _DEEPEST:
+            raise ValueError(f"values are nested deeper than {_DEEPEST}")
+        if tag == _NONE:
+            return None
+        if tag == _AS_JSON:
+            return _PLAIN.decode(self._take(self._count(1)))
+        if tag == _TEXT:
+            return self._text()
+        if tag in (_INTEGER, _REAL):
+            return struct.unpack("<q" if tag == _INTEGER else "<d", self._take(8))[0]
+        if tag == _TRUTH:
+            return self._take(1)[0] != 0
+        if tag == _TEXTS:
+            return [self._text() for _ in range(self._count(4))]
+        if tag in (_INTEGERS, _REALS):
+            return self._numbers("<i8" if tag == _INTEGERS else "<f8")
+        if tag == _TRUTHS:
+            return [number != 0 for number in self._take(self._count(1))]
+        if tag == _DICT:
+            return {self._text(): self.value(None, depth + 1) for _ in range(self._count(5))}
+        if tag == _DICTS:
+            return self._dicts()
+        raise ValueError(f"the tag {tag} at offset {self._at - 1} is unknown")
+
+    def _dicts(self) -> list[dict[str, Any]]:
+        rows = self._count(0)
+        names = [self._text() for _ in range(self._count(4))]
+        if not names or rows * len(names) > len(self._data) - self._at:
+            raise ValueError(
+                f"{rows} dicts of {len(names)} values are announced, and fewer bytes follow"
+            )
+        return [{name: self._of_row() for name in names} for _ in range(rows)]
+
+    def _of_row(self) -> Any:
+        tag = self._take(1)[0]
+        if tag not in _OF_ROWS:
+            raise ValueError(f"the tag {tag} at offset {self._at - 1} is unknown")
+        return self.value(_OF_ROWS[tag])
+
+
+def _decode_nested(data: Buffer) -> Any:
+    view = memoryview(data).cast("B")
+    if len(view) and view[0] > 0x20:  # the older form
+        return _PLAIN.decode(view)
+    try:
+        return _Cursor(view).value()
+    except (ValueError, CodecError) as error:
+        raise refused(_NESTED_NAME, "a nested value of LitData", data, error) from error
+
+
 FACTORIES: Mapping[str, Factory] = {
     "mds-array": _mds,
     "litdata-array": partial(_litdata, "<", LITDATA_DTYPES),
     "litdata-tensor": partial(_litdata, ">", TORCH_DTYPES),
     "pil": _pil,
+    _NESTED_NAME: plain(_PLAIN.encode, _decode_nested),
 }

@@ -23,7 +23,7 @@ from bushel.errors import CodecError, MissingPackageError, SpecError
 from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
 
 from .arrays import Array
-from .base import Buffer, Codec, Factory, codec_error, describe, found_bytes
+from .base import Buffer, Codec, Factory, codec_error, describe, found_bytes, refused, refusing
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -276,30 +276,23 @@ def _encode(codec: str, target: _Format, value: Any) -> bytes:
     image = Image.fromarray(array)
     if codec == "pbm":
         if not np.isin(array, (0, 255)).all():
-            raise codec_error(codec, "pixels of 0 and 255 only", describe(value))
+            raise refused(codec, "pixels of 0 and 255 only", value)
         image = image.convert("1", dither=Image.Dither.NONE)
     if target.newer:
         from .newer_images import add_format
 
         add_format(target.pillow)
     stream = io.BytesIO()
-    try:
+    errors = OSError, ValueError, SystemError, OverflowError
+    with refusing(codec, f"an image that {target.pillow} can hold", value, *errors):
         image.save(stream, target.pillow, **target.options)
-    except (OSError, ValueError, SystemError, OverflowError) as error:
-        raise codec_error(
-            codec, f"an image that {target.pillow} can hold", f"{describe(value)} ({error})"
-        ) from error
     return stream.getvalue()
 
 
 def _encode_jpeg(codec: str, quality: int, sampling: tuple[int, int], value: Any) -> bytes:
     array = _check(codec, _JPEG, value)
-    try:
+    with refusing(codec, "an image that JPEG can hold", value, JpegError, ValueError):
         return encode_jpeg(np.ascontiguousarray(array), quality, sampling)
-    except (JpegError, ValueError) as error:
-        raise codec_error(
-            codec, "an image that JPEG can hold", f"{describe(value)} ({error})"
-        ) from error
 
 
 def _codec(name: str, target: _Format, reading: ImageReading) -> Codec:

@@ -10,8 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
-from bushel._runtime.public import public
+from bushel._runtime.public import broken_plugin, has_plugin, load_plugin, plugin_names, public
 from bushel.errors import CodecError, SpecError, UnsupportedError
 
 from .base import (
@@ -24,6 +23,7 @@ from .base import (
     codec_error,
     describe,
     found_bytes,
+    refused,
 )
 
 _NAME = r"[a-z0-9_-]+"
@@ -33,7 +33,7 @@ _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _MODULES: Mapping[str, Collection[str]] = {
     "scalars": (
         *("bytes", "utf8", "bool", "int", "uint", "i64", "u64", "float", "f32", "cls"),
-        *("float-text", "csv-text"),
+        *("float-text", "csv-text", "datetime64", "timedelta64"),
     ),
     "arrays": ("array", "npy", "npz", "tenbin"),
     "structured": ("json", "json-array", "msgpack", "tree", "pickle"),
@@ -42,13 +42,10 @@ _MODULES: Mapping[str, Collection[str]] = {
         *("tif", "tiff", "gif", "avif", "heic", "jxl", "image"),
     ),
     "video": ("mp4", "webm", "clip"),
-    "video_frame": ("frame", "frames"),
+    "clip_parts": ("frame", "frames"),
     "audio": ("wav", "flac", "mp3", "ogg", "audio"),
-    "recordio_label": ("recordio-label", "recordio-label-int"),
-    "varints": ("varint", "varints"),
-    "litdata_json": ("litdata-json",),
-    "times": ("datetime64", "timedelta64"),
-    "headed": ("mds-array", "litdata-array", "litdata-tensor", "pil"),
+    "record_numbers": ("recordio-label", "recordio-label-int", "varint", "varints"),
+    "headed": ("mds-array", "litdata-array", "litdata-tensor", "litdata-json", "pil"),
 }
 """The built-in codecs by the modules that define them. A module is imported when one of its codecs is first used, since
 importing Pillow or zipfile, for example, takes as long as opening a dataset."""
@@ -70,13 +67,7 @@ _ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor")
 """The built-in codecs of arrays whose rows can be decoded in part."""
 
 _LIGHT = frozenset(
-    {
-        *_MODULES["scalars"],
-        *_MODULES["times"],
-        *_MODULES["varints"],
-        *_MODULES["recordio_label"],
-        *_ARRAYS,
-    }
+    {*_MODULES["scalars"], *_MODULES["record_numbers"], *_ARRAYS}
     | {"as", "transposed", "tenbin", "json", "json-array", "msgpack", "tree"}
 )
 """The built-in codecs that decode in little more time than copying the bytes takes."""
@@ -131,7 +122,7 @@ def get_codec(name: str) -> Codec:
             raise SpecError(
                 f"codec {base!r} wraps another one: write '{base}({example})' or '{base}(bytes)'"
             )
-        from .wrapped import WRAPPERS
+        from .conversions import WRAPPERS
 
         return WRAPPERS[base](name, get_codec(arguments))
     if has_plugin(_GROUP, base):
@@ -169,9 +160,7 @@ def _added(name: str) -> Codec:
     codec = load_plugin(_GROUP, name)  # which may register it
     if not isinstance(codec, Codec):
         raise broken_plugin(
-            _GROUP,
-            name,
-            f"it is a {type(codec).__name__}, not the result of bushel.register_codec",
+            _GROUP, name, f"it is a {type(codec).__name__}, not the result of bushel.register_codec"
         )
     if codec.name != name:
         raise broken_plugin(_GROUP, name, f"it is the codec {codec.name!r}")
@@ -432,7 +421,7 @@ def _guarded_encode(name: str, encode: Callable[[Any], Buffer], value: Any) -> B
             name, "a value that it can encode", f"{describe(value)} ({error!r})"
         ) from error
     if not isinstance(stored, bytes | bytearray | memoryview):
-        raise codec_error(name, "its encode function to return bytes", describe(stored))
+        raise refused(name, "its encode function to return bytes", stored)
     return stored
 
 

@@ -1,8 +1,11 @@
-"""Bytes, text, integers and real numbers.
+"""Bytes, text, integers, real numbers, dates, times and durations.
 
 Granular changed the signedness of its `int` between versions 0.16 and 0.17. The `int` here writes
 the fewest bytes that leave the top bit clear for non-negative numbers, which both versions read
 alike; `uint` reads the older encoding.
+
+`datetime64(us)` and `timedelta64(us)` are NumPy's. A value is stored as 8 bytes: a little-endian
+count of the unit, for `datetime64` since 1970-01-01 UTC.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import operator
 import re
 import struct
 from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -19,17 +23,7 @@ import numpy as np
 from bushel._runtime.arrays import I64, U8, Array, offsets_of
 from bushel.errors import SpecError
 
-from .base import (
-    Buffer,
-    Codec,
-    Factory,
-    NumberLayout,
-    codec_error,
-    describe,
-    fixed_rows,
-    found_bytes,
-    plain,
-)
+from .base import Buffer, Codec, Factory, NumberLayout, codec_error, fixed_rows, plain, refused
 
 Encoded: TypeAlias = tuple[U8, I64]
 
@@ -43,7 +37,7 @@ def _integer(codec: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise codec_error(codec, "an integer", describe(value)) from None
+        raise refused(codec, "an integer", value) from None
 
 
 def _real(codec: str, value: Any) -> float:
@@ -53,13 +47,11 @@ def _real(codec: str, value: Any) -> float:
         or getattr(value, "ndim", 0) != 0
         or not (hasattr(value, "__float__") or hasattr(value, "__index__"))
     ):
-        raise codec_error(codec, "a real number", describe(value))
+        raise refused(codec, "a real number", value)
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise codec_error(
-            codec, "a real number in the range of a 64-bit float", describe(value)
-        ) from error
+        raise refused(codec, "a real number in the range of a 64-bit float", value) from error
 
 
 def _check_whole(codec: str, real: float, value: Any, bits: int = 64) -> None:
@@ -72,17 +64,15 @@ def _check_whole(codec: str, real: float, value: Any, bits: int = 64) -> None:
         isinstance(value, int) or getattr(getattr(value, "dtype", None), "kind", "f") in "iu"
     ) and real != int(value):
         keeps = f"a whole number that a {bits}-bit float keeps (`int` and `json` keep all)"
-        raise codec_error(codec, keeps, describe(value))
+        raise refused(codec, keeps, value)
 
 
 def _encode_int(value: Any) -> bytes:
     number = _integer("int", value)
     length = (number if number >= 0 else ~number).bit_length() // 8 + 1
     if length > _MAX_INT_BYTES:
-        raise codec_error(
-            "int",
-            "an integer of at most 127 bits (codec 'json' holds larger ones)",
-            describe(number),
+        raise refused(
+            "int", "an integer of at most 127 bits (codec 'json' holds larger ones)", number
         )
     return number.to_bytes(length, "little", signed=True)
 
@@ -124,7 +114,7 @@ def _decode_int(data: Buffer) -> int:
 def _encode_uint(value: Any) -> bytes:
     number = _integer("uint", value)
     if number < 0:
-        raise codec_error("uint", "an integer >= 0", describe(number))
+        raise refused("uint", "an integer >= 0", number)
     return number.to_bytes((number.bit_length() + 7) // 8, "little")
 
 
@@ -138,14 +128,12 @@ def _encode_fixed(codec: str, length: int, signed: bool, value: Any) -> bytes:
         return number.to_bytes(length, "little", signed=signed)
     except OverflowError:
         sign = "signed" if signed else "unsigned"
-        raise codec_error(
-            codec, f"an integer that fits {length} {sign} bytes", describe(number)
-        ) from None
+        raise refused(codec, f"an integer that fits {length} {sign} bytes", number) from None
 
 
 def _decode_fixed(codec: str, length: int, signed: bool, data: Buffer) -> int:
     if len(data) != length:
-        raise codec_error(codec, f"{length} bytes", found_bytes(data))
+        raise refused(codec, f"{length} bytes", data)
     return int.from_bytes(data, "little", signed=signed)
 
 
@@ -171,7 +159,7 @@ def _int(name: str, arguments: str) -> Codec:
 
 def _encode_bool(value: Any) -> bytes:
     if not isinstance(value, bool | np.bool_):
-        raise codec_error("bool", "a truth value", describe(value))
+        raise refused("bool", "a truth value", value)
     return bytes([bool(value)])
 
 
@@ -183,7 +171,7 @@ def _encode_bools(array: Array) -> Encoded | None:
 
 def _decode_bool(data: Buffer) -> bool:
     if bytes(data) not in (b"\0", b"\1"):
-        raise codec_error("bool", "one byte, 0 or 1", found_bytes(data))
+        raise refused("bool", "one byte, 0 or 1", data)
     return bytes(data) == b"\1"
 
 
@@ -191,16 +179,14 @@ def _encode_float(codec: str, layout: str, value: Any) -> bytes:
     try:
         stored = struct.pack(layout, _real(codec, value))
     except OverflowError as error:
-        raise codec_error(
-            codec, "a real number in the range of a 32-bit float", describe(value)
-        ) from error
+        raise refused(codec, "a real number in the range of a 32-bit float", value) from error
     _check_whole(codec, struct.unpack(layout, stored)[0], value, 8 * len(stored))
     return stored
 
 
 def _decode_float(codec: str, layout: str, data: Buffer) -> float:
     if len(data) != struct.calcsize(layout):
-        raise codec_error(codec, f"{struct.calcsize(layout)} bytes", found_bytes(data))
+        raise refused(codec, f"{struct.calcsize(layout)} bytes", data)
     number: float = struct.unpack(layout, data)[0]
     return number
 
@@ -210,15 +196,13 @@ def _encode_cls(value: Any) -> bytes:
     try:
         return str(number).encode()
     except ValueError as error:
-        raise codec_error(
-            "cls", "an integer of no more digits than Python prints", describe(value)
-        ) from error
+        raise refused("cls", "an integer of no more digits than Python prints", value) from error
 
 
 def _decode_cls(data: Buffer) -> int:
     text = bytes(data).strip()
     if not _DECIMAL.fullmatch(text):
-        raise codec_error("cls", "an integer as decimal text", found_bytes(data))
+        raise refused("cls", "an integer as decimal text", data)
     try:
         return int(text)
     except ValueError as error:
@@ -245,9 +229,9 @@ def _decode_float_text(data: Buffer) -> float:
         number = json.loads(bytes(data))
         real = float(number) if type(number) in (int, float) else None
     except (ValueError, OverflowError, RecursionError) as error:
-        raise codec_error("float-text", "a number as JSON text", found_bytes(data)) from error
+        raise refused("float-text", "a number as JSON text", data) from error
     if real is None:
-        raise codec_error("float-text", "a number as JSON text", found_bytes(data))
+        raise refused("float-text", "a number as JSON text", data)
     _check_whole("float-text", real, number)
     return real
 
@@ -256,25 +240,23 @@ def encode_bytes(value: Any) -> Buffer:
     """Return bytes as they are. Raise CodecError for other values."""
     if isinstance(value, bytes | bytearray | memoryview):
         return value
-    raise codec_error("bytes", "bytes, bytearray or memoryview", describe(value))
+    raise refused("bytes", "bytes, bytearray or memoryview", value)
 
 
 def _encode_utf8(value: Any) -> bytes:
     if not isinstance(value, str):
-        raise codec_error("utf8", "a str", describe(value))
+        raise refused("utf8", "a str", value)
     try:
         return value.encode()
     except UnicodeEncodeError as error:
-        raise codec_error("utf8", "text without lone surrogates", describe(value)) from error
+        raise refused("utf8", "text without lone surrogates", value) from error
 
 
 def _decode_utf8(data: Buffer) -> str:
     try:
         return str(data, "utf-8")
     except UnicodeDecodeError as error:
-        raise codec_error(
-            "utf8", f"UTF-8 text ({error.reason} at byte {error.start})", found_bytes(data)
-        ) from error
+        raise refused("utf8", f"UTF-8 text ({error.reason} at byte {error.start})", data) from error
 
 
 def _encode_cell(value: Any) -> bytes:
@@ -286,6 +268,89 @@ def _decode_cell(data: Buffer) -> str:
     if cell[:1] == b'"' and cell[-1:] == b'"' and len(cell) > 1:
         cell = cell[1:-1].replace(b'""', b'"')
     return _decode_utf8(cell)
+
+
+_SCALARS: Mapping[str, type[Any]] = {"M": np.datetime64, "m": np.timedelta64}
+_VALUES: Mapping[str, tuple[type, ...]] = {
+    "M": (np.datetime64, datetime, date, str),
+    "m": (np.timedelta64, timedelta),
+}
+_ISO = re.compile(r"[+-]?[0-9]{4,}-[0-9]{2}")
+_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")
+
+
+def time_dtype(codec: str) -> np.dtype[Any] | None:
+    """Return the dtype of a codec of times such as `datetime64(us)`; None for other codecs."""
+    base, _, unit = codec.partition("(")
+    if base not in ("datetime64", "timedelta64") or unit.removesuffix(")") not in _UNITS:
+        return None
+    return np.dtype(f"{base}[{unit.removesuffix(')')}]")
+
+
+def exact_time(codec: str, value: Any) -> Any:
+    """Return a time or duration as NumPy's scalar with the unit of a codec.
+
+    Args:
+        codec: Name of the codec, such as `datetime64(us)`.
+        value: A scalar of NumPy or of `datetime`, a whole number of units, or a text of ISO 8601.
+
+    Raises:
+        CodecError: It is another value, or the unit does not hold it exactly.
+    """
+    dtype = time_dtype(codec)
+    assert dtype is not None
+    expected = f"a {dtype.name} without loss"
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return np.int64(value).view(dtype)
+    usual = _VALUES[dtype.kind]
+    if not isinstance(value, usual) or (isinstance(value, str) and not _ISO.match(value)):
+        raise refused(codec, expected, value)
+    try:
+        exact = _SCALARS[dtype.kind](value)
+        converted = exact.astype(dtype)
+    except (ValueError, OverflowError) as error:
+        raise refused(codec, expected, value, error) from error
+    if np.isnat(converted) or converted.astype(exact.dtype) != exact:
+        raise refused(codec, expected, value)
+    return converted
+
+
+def _encode_time(codec: str, value: Any) -> bytes:
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value[()]
+    scalar = exact_time(codec, value)
+    return bytes(scalar.astype("<i8").tobytes())
+
+
+def _encode_times(dtype: np.dtype[Any], array: Array) -> tuple[U8, I64] | None:
+    if array.ndim != 1 or array.dtype != dtype or np.isnat(array).any():
+        return None
+    return fixed_rows(np.ascontiguousarray(array.astype("<i8")))
+
+
+def _decode_time(codec: str, dtype: np.dtype[Any], data: Buffer) -> Any:
+    if len(data) != 8:
+        raise refused(codec, "8 bytes", data)
+    return np.frombuffer(bytes(data), "<i8").view(dtype)[0]
+
+
+def _time(name: str, arguments: str) -> Codec:
+    """Return codec `datetime64(us)` or `timedelta64(us)`, with the unit in parentheses."""
+    dtype = time_dtype(name)
+    if dtype is None:
+        example = f"{name.partition('(')[0]}(us)"
+        raise SpecError(
+            f"codec {name!r}: expected a unit, as in {example!r}; the units are {', '.join(_UNITS)}"
+        )
+    encode_column = partial(_encode_times, dtype)
+    return Codec(
+        name,
+        partial(_encode_time, name),
+        partial(_decode_time, name, dtype),
+        encode_column=encode_column,
+    )
 
 
 FACTORIES: Mapping[str, Factory] = {
@@ -321,4 +386,6 @@ FACTORIES: Mapping[str, Factory] = {
     "cls": plain(_encode_cls, _decode_cls, layout=NumberLayout("decimal")),
     "float-text": plain(_encode_float_text, _decode_float_text),
     "csv-text": plain(_encode_cell, _decode_cell),
+    "datetime64": _time,
+    "timedelta64": _time,
 }

@@ -13,9 +13,10 @@ from bushel._runtime.arrays import Array
 
 from .arrays import FACTORIES as ARRAYS
 from .arrays import array_from, as_array, dtype_from
-from .base import Buffer, Codec, Factory, codec_error, describe, found_bytes, plain
+from .base import Buffer, Codec, Factory, plain, refused, refusing
 
 _ARRAY_MARK = "_"
+_SHALLOW = "a value with fewer levels of nesting"
 
 
 def _scalar(value: Any) -> Any:
@@ -42,7 +43,7 @@ def _encode_json(value: Any) -> bytes:
         except UnicodeEncodeError:  # a lone surrogate, which only an escape can represent
             return json.dumps(value, separators=(",", ":"), default=_scalar).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise codec_error("json", "a JSON value", f"{describe(value)} ({error})") from error
+        raise refused("json", "a JSON value", value, error) from error
 
 
 def _decode_json(data: Buffer) -> Any:
@@ -52,10 +53,8 @@ def _decode_json(data: Buffer) -> Any:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass  # Python's parser also accepts NaN, Infinity, lone surrogates and a byte order mark.
-    try:
+    with refusing("json", "JSON text", data, ValueError, RecursionError):
         return json.loads(bytes(data))
-    except (ValueError, RecursionError) as error:
-        raise codec_error("json", "JSON text", f"{found_bytes(data)} ({error})") from error
 
 
 def _json_array(name: str, arguments: str) -> Codec:
@@ -82,7 +81,7 @@ def _of_dtype(codec: str, array: Array, dtype: np.dtype[Any]) -> Array:
         CodecError: The dtype does not keep them.
     """
     if array.dtype.kind not in "biuf":
-        raise codec_error(codec, "lists of numbers", describe(array))
+        raise refused(codec, "lists of numbers", array)
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if (
@@ -90,9 +89,9 @@ def _of_dtype(codec: str, array: Array, dtype: np.dtype[Any]) -> Array:
             or int(array.min()) < limits.min
             or int(array.max()) > limits.max
         ):
-            raise codec_error(codec, f"integers that fit {dtype}", describe(array))
+            raise refused(codec, f"integers that fit {dtype}", array)
     if dtype.kind == "b" and array.dtype.kind != "b":
-        raise codec_error(codec, "truth values", describe(array))
+        raise refused(codec, "truth values", array)
     with np.errstate(over="ignore"):
         cast = array.astype(dtype)
     if dtype.kind == "f" and array.dtype.kind in "iu":
@@ -100,7 +99,7 @@ def _of_dtype(codec: str, array: Array, dtype: np.dtype[Any]) -> Array:
         if int(array.min()) < -exact or int(array.max()) > exact:
             changed = zip(cast.ravel().tolist(), array.ravel().tolist(), strict=True)
             if any(real != whole for real, whole in changed):  # Python compares them exactly
-                raise codec_error(codec, f"integers that {dtype} keeps", describe(array))
+                raise refused(codec, f"integers that {dtype} keeps", array)
     return cast
 
 
@@ -110,7 +109,7 @@ def _encode_msgpack(value: Any, codec: str = "msgpack") -> bytes:
     try:
         packed: bytes = msgpack.packb(value, default=_scalar)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise codec_error(codec, "a msgpack value", f"{describe(value)} ({error})") from error
+        raise refused(codec, "a msgpack value", value, error) from error
     return packed
 
 
@@ -122,7 +121,7 @@ def _decode_msgpack(data: Buffer, codec: str = "msgpack") -> Any:
     try:
         return msgpack.unpackb(data, strict_map_key=False)
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
-        raise codec_error(codec, "one msgpack value", f"{found_bytes(data)} ({error})") from error
+        raise refused(codec, "one msgpack value", data, error) from error
 
 
 def _fold(value: Any) -> Any:
@@ -133,10 +132,8 @@ def _fold(value: Any) -> Any:
         return {key: _fold(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         if len(value) == 4 and isinstance(value[0], str) and value[0] == _ARRAY_MARK:
-            raise codec_error(
-                "tree",
-                "a list that cannot be confused with an array ('_' and three items)",
-                describe(value),
+            raise refused(
+                "tree", "a list that cannot be confused with an array ('_' and three items)", value
             )
         return [_fold(item) for item in value]
     return value
@@ -151,44 +148,30 @@ def _unfold(value: Any) -> Any:
         return [_unfold(item) for item in value]
     _, dtype, shape, data = value
     if not isinstance(shape, list) or not isinstance(data, bytes):
-        raise codec_error("tree", "an array as ['_', dtype, shape, bytes]", describe(value))
+        raise refused("tree", "an array as ['_', dtype, shape, bytes]", value)
     return array_from("tree", dtype_from("tree", dtype), shape, data)
 
 
 def _encode_tree(value: Any) -> bytes:
-    try:
+    with refusing("tree", _SHALLOW, value, RecursionError):
         folded = _fold(value)
-    except RecursionError as error:
-        raise codec_error(
-            "tree", "a value with fewer levels of nesting", describe(value)
-        ) from error
     return _encode_msgpack(folded, "tree")
 
 
 def _decode_tree(data: Buffer) -> Any:
     packed = _decode_msgpack(data, "tree")
-    try:
+    with refusing("tree", _SHALLOW, data, RecursionError):
         return _unfold(packed)
-    except RecursionError as error:
-        raise codec_error(
-            "tree", "a value with fewer levels of nesting", found_bytes(data)
-        ) from error
 
 
 def _encode_pickle(value: Any) -> bytes:
-    try:
+    with refusing("pickle", "a value that pickles", value):  # its own __reduce__ may raise anything
         return pickle.dumps(value, protocol=4)
-    except Exception as error:  # a value's own __reduce__ may raise anything
-        raise codec_error(
-            "pickle", "a value that pickles", f"{describe(value)} ({error})"
-        ) from error
 
 
 def _decode_pickle(data: Buffer) -> Any:
-    try:
+    with refusing("pickle", "a pickle", data):  # it may call anything, which may raise anything
         return pickle.loads(data)
-    except Exception as error:  # a pickle may call anything, which may raise anything
-        raise codec_error("pickle", "a pickle", f"{found_bytes(data)} ({error})") from error
 
 
 FACTORIES: Mapping[str, Factory] = {

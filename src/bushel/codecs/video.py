@@ -1,4 +1,10 @@
-"""Video clips, through PyAV (`pip install 'bushel[video]'`)."""
+"""Video clips, through PyAV (`pip install 'bushel[video]'`), and the packets that must be decoded for given frames.
+
+The packets of a clip are in decoding order, and its frames are counted in display order. The two
+differ where frames are predicted from later ones. Decoding can start at a keyframe. A frame that is
+displayed before a keyframe but stored after it (in an open group of pictures) needs the keyframe
+before that one.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +12,75 @@ import io
 import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._kinds import kind_of
-from bushel._runtime.arrays import I64, Array
-from bushel._runtime.log import log_warning
+from bushel._runtime.arrays import I64, Array, Bools
+from bushel._runtime.messages import log_warning
 from bushel._runtime.system import room_for
-from bushel.errors import CodecError, SpecError, needed_by
+from bushel.errors import SpecError, needed_by
 from bushel.kernels import yuv420_to_rgb
 
-from .base import (
-    Buffer,
-    Codec,
-    Factory,
-    Ranged,
-    choose,
-    codec_error,
-    describe,
-    found_bytes,
-)
+from .base import Buffer, Codec, Factory, Ranged, choose, codec_error, refused, refusing
 from .depth import FORMAT, metres_of_codes
-from .frames import FrameTable
+
+
+class FrameTable(Struct, frozen=True):
+    """The frames of a clip in display order."""
+
+    times: I64  # int64[frames], ascending, in the clip's own unit
+    packets: I64  # int64[frames], the packet of each frame; packets are counted in decoding order
+    # int64[frames], the packet to start decoding from: the last keyframe displayed no later than
+    # the frame
+    starts: I64
+
+    @classmethod
+    def of(cls, times: I64, shown: Bools, keys: Bools) -> FrameTable | None:
+        """Return the table of a clip.
+
+        Args:
+            times: int64[packets], display time of the frame of each packet.
+            shown: bool[packets], whether the frame is displayed at all.
+            keys: bool[packets], whether the packet is a keyframe.
+
+        Returns:
+            None if the packets do not determine the frames of a decoder: two have the same display
+            time, or the first ones depend on something before them.
+        """
+        packets = np.flatnonzero(shown)
+        packets = packets[np.argsort(times[packets], kind="stable")]
+        shown_times = times[packets]
+        if (
+            not len(shown_times)
+            or not keys[0]
+            or shown_times[0] < times[0]
+            or (np.diff(shown_times) <= 0).any()
+        ):
+            return None
+        begins = np.flatnonzero(keys)
+        begins = begins[np.argsort(times[begins], kind="stable")]
+        starts = begins[np.searchsorted(times[begins], shown_times, side="right") - 1]
+        return cls(shown_times, packets, np.where(starts > packets, 0, starts))
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def runs(self, numbers: I64) -> list[range]:
+        """Return the packets to decode for these frames, in runs that each start at a keyframe."""
+        runs: list[range] = []
+        for start in np.unique(self.starts[numbers]).tolist():
+            last = int(self.packets[numbers[self.starts[numbers] == start]].max()) + 1
+            if runs and start <= runs[-1].stop:
+                runs[-1] = range(runs[-1].start, max(runs[-1].stop, last))
+            else:
+                runs.append(range(start, last))
+        return runs
+
 
 MAX_DECODED = 4 << 30
 """Limit in bytes of the decoded frames of one clip. A larger clip is rejected as a decompression bomb."""
@@ -66,54 +116,41 @@ def _encode(codec: str, rate: int, value: Any) -> bytes:
     av, container = pyav(codec), "webm" if codec.startswith("webm") else "mp4"
     clip = np.asarray(value)
     if clip.dtype != np.uint8 or clip.ndim != 4 or clip.shape[3] != 3 or 0 in clip.shape:
-        raise codec_error(codec, "a uint8 array of shape TxHxWx3", describe(value))
+        raise refused(codec, "a uint8 array of shape TxHxWx3", value)
     if clip.shape[1] % 2 or clip.shape[2] % 2:
-        raise codec_error(
-            codec, "an even height and width (chroma is stored at half size)", describe(value)
-        )
+        raise refused(codec, "an even height and width (chroma is stored at half size)", value)
     stored = io.BytesIO()
-    try:
-        with av.open(stored, "w", format=container, options={"fflags": "+bitexact"}) as output:
-            encoder, options = _ENCODERS[container]
-            stream = output.add_stream(encoder, rate=rate, options=dict(options))
-            # with several threads, bytes could differ from run to run
-            stream.codec_context.thread_count = 1
-            stream.height, stream.width, stream.pix_fmt = clip.shape[1], clip.shape[2], "yuv420p"
-            for position, picture in enumerate(clip):
-                frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
-                frame.pts = position
-                output.mux(stream.encode(frame))
-            output.mux(stream.encode(None))
-    except (av.FFmpegError, ValueError) as error:
-        raise codec_error(
-            codec, "a clip that the encoder accepts", f"{describe(value)} ({error})"
-        ) from error
+    errors = av.FFmpegError, ValueError
+    with (
+        refusing(codec, "a clip that the encoder accepts", value, *errors),
+        av.open(stored, "w", format=container, options={"fflags": "+bitexact"}) as output,
+    ):
+        encoder, options = _ENCODERS[container]
+        stream = output.add_stream(encoder, rate=rate, options=dict(options))
+        # with several threads, bytes could differ from run to run
+        stream.codec_context.thread_count = 1
+        stream.height, stream.width, stream.pix_fmt = clip.shape[1], clip.shape[2], "yuv420p"
+        for position, picture in enumerate(clip):
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
+            frame.pts = position
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
     return stored.getvalue()
 
 
-def reason(error: Exception) -> str:
-    """Return the message of PyAV's error, without FFmpeg's error number and unnamed file."""
-    return getattr(error, "strerror", None) or str(error)
+def _explained(codec: str, data: Buffer) -> AbstractContextManager[None]:
+    """Turn any error of PyAV into a `CodecError` that describes a clip.
 
-
-@contextmanager
-def explained(codec: str, data: Buffer, expected: str = "") -> Iterator[None]:
-    """Turn any error of PyAV into a `CodecError` that describes the clip or sound `data`."""
-    try:
-        yield
-    except CodecError:
-        raise
-    # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError, TypeError … for invalid
-    # streams.
-    except Exception as error:
-        expected = expected or f"a {_format_of(codec, data)} clip with frames of one size"
-        raise codec_error(codec, expected, f"{found_bytes(data)} ({reason(error)})") from error
+    Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError, TypeError … for invalid
+    streams.
+    """
+    return refusing(codec, f"a {_format_of(codec, data)} clip with frames of one size", data)
 
 
 def open_clip(codec: str, data: Buffer) -> Any:
     """Open a clip with PyAV."""
     av = pyav(codec)
-    with explained(codec, data):
+    with _explained(codec, data):
         # The format is named because FFmpeg's detection also accepts playlists, which open other
         # files.
         source = av.open(io.BytesIO(data), format=_format_of(codec, data))
@@ -130,7 +167,7 @@ def _format_of(codec: str, data: Buffer) -> str:
 
 
 def _decode(codec: str, data: Buffer) -> Pixels:
-    with open_clip(codec, data) as source, explained(codec, data):
+    with open_clip(codec, data) as source, _explained(codec, data):
         pixels = _Pixels(codec)
         return np.stack([pixels(frame) for frame in source.decode(video=0)])
 
@@ -138,7 +175,7 @@ def _decode(codec: str, data: Buffer) -> Pixels:
 def _decode_some(codec: str, data: Buffer, elements: slice | I64) -> Pixels:
     """Decode the frames `elements`, from the keyframes before them."""
     with open_clip(codec, data) as source:
-        with explained(codec, data):
+        with _explained(codec, data):
             table, packets = read_packets(source)
         if table is not None:
             numbers = choose(elements, len(table))
@@ -146,7 +183,7 @@ def _decode_some(codec: str, data: Buffer, elements: slice | I64) -> Pixels:
             if not len(numbers):
                 return new_frames(codec, 0, stream.height, stream.width)
             runs = [(run, packets[run.start : run.stop]) for run in table.runs(numbers)]
-            with explained(codec, data):
+            with _explained(codec, data):
                 frames = decode_runs(codec, stream.codec_context, runs, table, numbers)
             if frames is not None:
                 return frames
@@ -204,33 +241,21 @@ def decode_runs(
     return frames[rows]
 
 
-def decode_last(
-    codec: str, context: Any, packets: Sequence[bytes], times: Sequence[int]
-) -> Pixels | None:
-    """Decode the frame of the last of some packets.
-
-    Packets are in decoding order, from a keyframe on; `times` has the display time of each.
+def decode_last(codec: str, context: Any, packets: Sequence[Any]) -> Pixels | None:
+    """Decode the frame of the last of PyAV's packets, which are in decoding order, from a keyframe on.
 
     Returns:
         None if the packets do not give this frame.
     """
-    av, last_time = pyav(codec), times[-1]
-    av_packets = []
-    for data, time in zip(packets, times, strict=True):
-        packet = av.Packet(data)
-        packet.pts = time
-        av_packets.append(packet)
-    av_packets[0].is_keyframe = True
-    frames = [
-        frame for frame in _decoded(context, av_packets, (last_time,)) if frame.pts == last_time
-    ]
+    time = packets[-1].pts
+    frames = [frame for frame in _decoded(context, packets, (time,)) if frame.pts == time]
     if frames:
         return _Pixels(codec)(frames[0])
     return None
 
 
 def _count(codec: str, data: Buffer) -> int:
-    with open_clip(codec, data) as source, explained(codec, data):
+    with open_clip(codec, data) as source, _explained(codec, data):
         table, _ = read_packets(source)
     return len(_decode(codec, data) if table is None else table)
 

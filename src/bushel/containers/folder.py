@@ -29,7 +29,7 @@ from bushel._recognise.layout import (
     suffix_of,
 )
 from bushel._recognise.splits import split_in
-from bushel._runtime.log import log_info, log_warning
+from bushel._runtime.messages import log_info, log_warning
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, Blocks, absolute, leads_out

@@ -27,7 +27,7 @@ from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._recognise.layout import unique_keys
 from bushel._recognise.splits import split_in
 from bushel._runtime.arrays import I64, U8, U32, joined
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec
 from bushel.errors import FormatError, needed_by
 from bushel.kernels import crc32

@@ -27,7 +27,7 @@ from bushel._index.table import FOLDER, FileStamp, ShardIndex
 from bushel._index.table_cache import cache_of_tables
 from bushel._recognise.junk import junk_kind, without_junk
 from bushel._runtime.arrays import U8
-from bushel._runtime.log import log_info
+from bushel._runtime.messages import log_info
 from bushel._runtime.progress import slow_work
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, Blocks, list_names

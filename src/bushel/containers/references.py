@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from bushel._index.opening import opener
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, Shard, ShardIndex, is_url
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel._runtime.parallel import map_all
 from bushel.codecs import get_codec
 from bushel.codecs.registry import content_codec

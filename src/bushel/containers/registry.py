@@ -16,8 +16,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
-from bushel._runtime.public import public
+from bushel._runtime.public import broken_plugin, has_plugin, load_plugin, plugin_names, public
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, below
 

@@ -22,8 +22,8 @@ from bushel._index.class_names import Labels
 from bushel._index.columns import Column, Kind
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, U8, Bools, joined, offsets_of
-from bushel._runtime.log import log_warning
-from bushel.codecs.times import time_dtype
+from bushel._runtime.messages import log_warning
+from bushel.codecs.scalars import time_dtype
 from bushel.errors import FormatError, needed_by
 from bushel.spec import Field, Spec
 from bushel.storage import Blocks, File

@@ -5,7 +5,7 @@
 an engine, see `bushel.engines.Engine`, and test it with `bushel.testing.check_engine`.
 """
 
-from bushel._runtime.tasks.engine import AnyEngine, Engine, Finished, LostWorkerError, Task
+from bushel._runtime.tasks import AnyEngine, Engine, Finished, LostWorkerError, Task
 
 from .named import connect
 

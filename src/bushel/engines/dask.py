@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from bushel._runtime.tasks.engine import Finished, LostWorkerError, Task
+from bushel._runtime.tasks import Finished, LostWorkerError, Task
 from bushel._runtime.threads import cpu_count
 from bushel.errors import UnsupportedError, needed_by
 

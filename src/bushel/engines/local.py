@@ -14,7 +14,7 @@ from bushel._runtime.processes import (
     pickle_for_worker,
     portable,
 )
-from bushel._runtime.tasks.engine import Finished, LostWorkerError, Task
+from bushel._runtime.tasks import Finished, LostWorkerError, Task
 from bushel._runtime.threads import cpu_count
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from bushel._runtime.public import public
-from bushel._runtime.tasks.engine import AnyEngine, Engine
+from bushel._runtime.tasks import AnyEngine, Engine
 
 ENGINES = ("local", "ray", "dask")
 """Names of the engines that Bushel has, each a module of this package with a function `connect`."""

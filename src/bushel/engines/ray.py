@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from bushel._runtime.tasks.engine import Finished, LostWorkerError, Task
+from bushel._runtime.tasks import Finished, LostWorkerError, Task
 from bushel.errors import needed_by
 
 from .local import call

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 
-from bushel._runtime.tasks.engine import format_numbers
+from bushel._runtime.tasks import format_numbers
 
 _ARRAY = 1000  # numbers in an array: Slurm's default allows indexes up to 1000 (MaxArraySize)
 _WITH_VALUE = ("--engine", "--sbatch", "--part")

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
+from bushel._runtime.public import broken_plugin, has_plugin, load_plugin, plugin_names
 from bushel.errors import SpecError
 
 from .base import Expander, Filter

@@ -44,7 +44,7 @@ from bushel._index.removal_list import (
 )
 from bushel._index.table import LISTS_OF_FILES, may_lack_samples
 from bushel._runtime.arrays import I64
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel._runtime.public import public
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions

@@ -25,8 +25,7 @@ from bushel._runtime.arrays import offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
-from bushel._runtime.tasks.drive import map_on_engine
-from bushel._runtime.tasks.engine import AnyEngine
+from bushel._runtime.tasks import AnyEngine, map_on_engine
 from bushel._runtime.threads import cpu_count
 from bushel.containers import container_names
 from bushel.engines import connect

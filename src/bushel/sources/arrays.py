@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bushel._runtime.arrays import I64, U8
-from bushel.codecs.columns import check_stored, is_stored, without_arrow
-from bushel.codecs.exact_lists import InexactError, exact_array
+from bushel.codecs.columns import InexactError, check_stored, exact_array, is_stored, without_arrow
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, as_path, read_whole

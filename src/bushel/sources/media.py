@@ -15,8 +15,9 @@ import numpy.typing as npt
 from bushel._kinds import JPEG
 from bushel._recognise.layout import media_of, suffix_of
 from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
+from bushel.codecs.base import reason
 from bushel.codecs.extensions import extensions_of
-from bushel.codecs.video import reason, say_narrowed
+from bushel.codecs.video import say_narrowed
 from bushel.errors import FormatError, SpecError, needed_by
 from bushel.storage import AnyPath, read_all
 

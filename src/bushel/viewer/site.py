@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from bushel._pictures.palette import class_colours
-from bushel._runtime.amounts import size
+from bushel._runtime.messages import size
 from bushel._runtime.threads import cpu_count
 from bushel.errors import BushelError
 

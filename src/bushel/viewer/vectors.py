@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._runtime.amounts import size
 from bushel._runtime.arrays import F32, F64
+from bushel._runtime.messages import size
 from bushel.errors import BushelError
 
 _MOST = 1 << 30  # bytes that the vectors of one field may use

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from bushel._index.sidecar import Manifest, find_manifest, spec_from_file, without_code
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
-from bushel._runtime.log import log_info
+from bushel._runtime.messages import log_info
 from bushel.codecs.registry import asked_for, from_file, get_codec, is_withheld
 from bushel.containers import get_container, writable_containers
 from bushel.containers.base import ReadOptions, WriteOptions

@@ -125,7 +125,7 @@ def _report_others(path: AnyPath, found: Found) -> None:
     kinds = owners_of(set(names_in(path)).difference(*(shard.files for shard in found.shards)))
     unread = [name for owner, names in kinds.items() if owner != found.container for name in names]
     if unread:
-        from bushel._runtime.log import log_warning
+        from bushel._runtime.messages import log_warning
 
         log_warning(
             "%s: read as %s; other files are not read: %s", path, found.container, few(unread)

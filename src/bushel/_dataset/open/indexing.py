@@ -27,10 +27,10 @@ from bushel._index.scans import FRAMES, has_pyav
 from bushel._index.sidecar import find_manifest, spec_from_file
 from bushel._index.table import Shard, ShardIndex
 from bushel._index.table_cache import keep_table
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
-from bushel._runtime.tasks.engine import AnyEngine
+from bushel._runtime.tasks import AnyEngine
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError, UnsupportedError

@@ -19,7 +19,7 @@ from bushel._index.named_arrays import encode, parse, whole_crc32
 from bushel._index.sidecar import DAMAGES
 from bushel._index.table import FOLDER, ShardIndex
 from bushel._runtime.arrays import I64
-from bushel._runtime.log import log_info
+from bushel._runtime.messages import log_info
 from bushel.kernels import map_array
 from bushel.storage import make_folder, write_whole
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bushel._index.sidecar import FOLDER
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel._runtime.public import did_you_mean
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.containers import candidates, is_data_file, is_data_if_named

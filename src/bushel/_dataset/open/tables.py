@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
-from bushel._runtime.log import log_info, log_warning
+from bushel._runtime.messages import log_info, log_warning
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import CorruptError, FormatError, UnsupportedError

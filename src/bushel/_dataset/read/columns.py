@@ -19,7 +19,7 @@ from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.public import command, did_you_mean
 from bushel.codecs import get_codec, holds_clip, holds_elements
-from bushel.codecs.times import time_dtype
+from bushel.codecs.scalars import time_dtype
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.spec import KEY
 from bushel.storage import AnyPath

@@ -75,7 +75,7 @@ class Source(Protocol):
 
 def warn_of_whole_clip(which: str) -> None:
     """Warn that a clip is read whole; `which` names sample, field and file."""
-    from bushel._runtime.log import log_warning
+    from bushel._runtime.messages import log_warning
 
     log_warning(
         "%s: the packets that the index lists do not give the frames, so the clip is read whole."

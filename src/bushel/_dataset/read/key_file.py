@@ -28,7 +28,7 @@ from bushel._index.key_lookup import (
 from bushel._index.sidecar import ALWAYS_CHECKED, DAMAGES, Arrays
 from bushel._index.table import Keys
 from bushel._runtime.arrays import I64, U32, U64, Array, equal_places
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import crc32, map_array
 from bushel.storage import replacing

@@ -34,7 +34,7 @@ from bushel._index.shard_list import (
 from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, PartOfRun
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import offsets_of
-from bushel._runtime.log import log_info
+from bushel._runtime.messages import log_info
 from bushel._runtime.threads import Result, Threads
 from bushel.codecs.registry import asked_for
 from bushel.spec import parse_spec
@@ -108,7 +108,7 @@ def each_shard(
             is dropped.
     """
     if engine is not None:
-        from bushel._runtime.tasks.drive import map_on_engine
+        from bushel._runtime.tasks import map_on_engine
         from bushel.engines import connect
 
         return map_on_engine(

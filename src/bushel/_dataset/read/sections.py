@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._index.table_cache import has_table, keep_table, kept_table
-from bushel._runtime.log import log_info
+from bushel._runtime.messages import log_info
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.containers.sections import Section

@@ -253,7 +253,7 @@ def unread_bytes(shards: Sequence[OpenShard]) -> int:
 def warn_unread(path: str, shards: Sequence[OpenShard]) -> None:
     """Log how much of a remote dataset will be read to find its samples."""
     if size := unread_bytes(shards):
-        from bushel._runtime.log import log_warning
+        from bushel._runtime.messages import log_warning
 
         log_warning(
             "%s has no index: up to %s bytes are read when their samples are needed. `bushel"

@@ -19,7 +19,7 @@ from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._runtime.arrays import I64, U8, Array, Bools, joined
 from bushel.codecs import get_codec
 from bushel.codecs.base import fixed_rows
-from bushel.codecs.exact_lists import InexactError, exact_array
+from bushel.codecs.columns import InexactError, exact_array
 from bushel.errors import SpecError
 from bushel.spec import Field, parse_spec
 from bushel.storage.blocks import Blocks

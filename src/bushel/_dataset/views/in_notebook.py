@@ -9,7 +9,7 @@ import numpy as np
 
 from bushel._dataset.read.shard_fields import labels_of
 from bushel._pictures.notebook import Gallery, facts_html, sample_html
-from bushel._runtime.amounts import size
+from bushel._runtime.messages import size
 from bushel.codecs import holds_sound
 from bushel.errors import BushelError
 from bushel.spec import format_spec

@@ -14,9 +14,8 @@ import numpy as np
 
 from bushel._index.clip_frames import ClipFrames
 from bushel._runtime.arrays import F64, I64, U8, joined, offsets_of
-from bushel.codecs.clip_parts import KEYFRAME, SHOWN, ClipPackets, clip_config
-from bushel.codecs.frames import FrameTable
-from bushel.codecs.video_frame import PACKET
+from bushel.codecs.clip_parts import KEYFRAME, PACKET, SHOWN, ClipPackets, clip_config
+from bushel.codecs.video import FrameTable
 from bushel.storage import IN_TABLE, Blocks
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents, Shard, ShardIndex
 from bushel._runtime.arrays import I64, Bools
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout
 from bushel.errors import FormatError

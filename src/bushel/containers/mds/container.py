@@ -18,7 +18,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 
 from bushel._index.table import Shard, ShardIndex
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.containers.base import Container, ReadOptions, Report
 from bushel.containers.json_index import (
     AS_BYTES,

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from bushel._index.table import FileStamp, Shard, ShardIndex, stamps
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.features import Feature, features_in
 from bushel.containers.references import with_keys, with_references

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from bushel._runtime.arrays import I64
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.containers.json_index import IndexFormat, Listing, load_index
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, File, below, is_local, leads_out, open_file

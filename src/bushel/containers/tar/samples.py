@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.arrays import I32, I64, U8, U32, joined
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.containers.growing import GrowingArrays
 from bushel.errors import FormatError
 from bushel.kernels import SampleNames

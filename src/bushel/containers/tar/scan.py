@@ -13,7 +13,7 @@ from bushel import kernels
 from bushel._index.class_names import Labels
 from bushel._recognise.junk import counted, junk_kind, may_hold_junk
 from bushel._runtime.arrays import I64, offsets_of
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, TarMembers
 from bushel.spec import Spec

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from bushel._recognise.junk import counted, junk_kind, may_hold_junk
 from bushel._runtime.arrays import I32, I64, U8, U32, offsets_of, ranges
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.tar import samples as tar
 from bushel.errors import FormatError

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.kernels import crc32
 from bushel.storage.notation import parse_bytes
 

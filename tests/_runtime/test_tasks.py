@@ -5,10 +5,9 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests._runtime.tasks.pretended import Pretended
+from tests._runtime.pretended import Pretended
 
-from bushel._runtime.tasks.drive import Schedule, can_be_tried_again, drive
-from bushel._runtime.tasks.engine import LostWorkerError
+from bushel._runtime.tasks import LostWorkerError, Schedule, can_be_tried_again, drive
 from bushel.engines import connect
 
 

@@ -1,4 +1,7 @@
-"""Environment variables whose names or values have no effect. A warning names them when Bushel is imported."""
+"""What Bushel says to people: log records, amounts as text, and a warning of environment variables without effect.
+
+`logging` and `difflib` are imported when there is something to say: `logging` takes 3 ms.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Collection
 
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _OWN = "BUSHEL_"
 
 _VALUES = {
@@ -19,6 +23,41 @@ _VALUES = {
 
 _OF_KUBERNETES = ("BUSHEL_SERVICE_", "BUSHEL_PORT_")
 """Prefixes of variables that Kubernetes sets in pods if a service is called `bushel`; it also sets `BUSHEL_PORT`."""
+
+
+def log_info(message: str, *arguments: object) -> None:
+    """Log details for finding the cause of a problem."""
+    from logging import getLogger
+
+    getLogger("bushel").info(message, *arguments, stacklevel=2)
+
+
+def log_warning(message: str, *arguments: object) -> None:
+    """Log what the user should know."""
+    from logging import getLogger
+
+    getLogger("bushel").warning(message, *arguments, stacklevel=2)
+
+
+def size(number: float) -> str:
+    """Return a number of bytes as text: `1 byte`, `999 bytes`, `12.3 MB`, `2 GB`."""
+    if number == 1:
+        return "1 byte"
+    unit = 0
+    # what would be rounded to 1000 has the next unit
+    while number >= 999.5 and unit < len(_UNITS) - 1:
+        number /= 1000
+        unit += 1
+    if unit == 0 or number >= 999.5:
+        return f"{number:.0f} {_UNITS[unit]}"
+    return f"{number:.3g} {_UNITS[unit]}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 shard`, `2 shards`."""
+    if number == 1:
+        return f"{number:,} {noun}"
+    return f"{number:,} {noun}s"
 
 
 def warn_of_mistakes(settings: Collection[str]) -> None:

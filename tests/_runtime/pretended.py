@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from bushel._runtime.tasks.engine import Finished, LostWorkerError, Task
+from bushel._runtime.tasks import Finished, LostWorkerError, Task
 
 
 class Pretended:
