@@ -1,6 +1,6 @@
 """The frames of a camera as values of a block file: the decoder's configuration, then the packets that are needed.
 
-Pure: no I/O. `codecs.video_frame` describes the parts of a value. Packets of all videos of a camera
+Pure: no I/O. `codecs.clip_parts` describes the parts of a value. Packets of all videos of a camera
 are numbered together.
 """
 
