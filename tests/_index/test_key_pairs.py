@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel._index.key_pairs import equal_hashes
+from bushel._index.key_lookup import equal_hashes
 
 HASHES = st.lists(st.integers(0, 12) | st.integers(0, (1 << 64) - 1), max_size=30)
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from bushel._index.block_arrays import blocks_without
 from bushel._index.saving import save_index, save_manifest
 from bushel._index.sidecar import Manifest, ManifestShard, load_index, load_manifest
-from bushel._index.split_records import blocks_without
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field

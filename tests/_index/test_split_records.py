@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel._index.split_records import blocks_without, length_words, position_of, words_of
+from bushel._index.block_arrays import blocks_without, length_words, position_of, words_of
 from bushel.errors import FormatError
 from bushel.kernels import split_recordio
 from bushel.storage import BlockFile

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from bushel._index.block_arrays import blocks_without, words_of
 from bushel._index.builders import FieldBuilder, IndexBuilder
-from bushel._index.split_records import blocks_without, words_of
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, Place, Shard, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field

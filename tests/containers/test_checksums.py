@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import bushel
+from bushel._index.block_arrays import blocks_without, length_words
 from bushel._index.sidecar import load_index
-from bushel._index.split_records import blocks_without, length_words
 from bushel._index.table import MISSING, FieldExtents, FileStamp, ShardIndex
 from bushel.containers import checksums
 from bushel.containers.checksums import with_checksums

@@ -177,7 +177,7 @@ class IndexBuilder:
             else:
                 builder.load(column)
         for blocks in index.blocks:
-            from .split_records import words_of
+            from .block_arrays import words_of
 
             if blocks.filters != ("stored",) or blocks.held is not None:
                 raise FormatError(
@@ -202,7 +202,7 @@ class IndexBuilder:
         fields = {name: builder.build() for name, builder in self.columns.items()}
         blocks: tuple[Blocks, ...] = ()
         if self.left_out:
-            from .split_records import blocks_without
+            from .block_arrays import blocks_without
 
             blocks = (blocks_without(files[0].size, [word for _, word in self.left_out]),)
             fields = {name: replace(extents, file=len(files)) for name, extents in fields.items()}

@@ -7,13 +7,14 @@ here does I/O.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import F64, I64, U8, U32, offsets_of
+from bushel._runtime.arrays import F64, I64, U8, U32, U64, offsets_of
 
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets
@@ -190,3 +191,39 @@ def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> Cli
         config_text=np.frombuffer(b"".join(numbers), np.uint8),
         config_offsets=ends,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Lengths of the segments of tiled JPEGs (docs/tiled-jpeg.md), so that a crop can be read in part."""
+
+    # int64[rows + 1]; row `i` owns the lengths `starts[i]` to `starts[i + 1]`, none if it is not
+    # tiled
+    starts: I64
+    # uint32[total], bytes of the header before the first segment, then of each segment with its
+    # marker
+    lengths: U32
+
+    def of(self, row: int) -> I64:
+        """Return the offsets of a row's segments in the JPEG, followed by the end of the last; empty if not tiled."""
+        return np.cumsum(self.lengths[self.starts[row] : self.starts[row + 1]], dtype=np.int64)
+
+
+class SeekTables(Struct, frozen=True):
+    """The seek tables of plain JPEGs (docs/seek-tables.md), so that decoding can begin inside the image.
+
+    The kernel checks each table when it uses it.
+    """
+
+    # int64[rows + 1]; row `i` owns the words `starts[i]` to `starts[i + 1]`, none if it has no
+    # table
+    starts: I64
+    words: U64  # uint64[total]
+
+    def of(self, rows: I64) -> list[U64]:
+        """Return the tables of some rows. An empty one stands for none."""
+        first, last = (
+            np.maximum(self.starts[rows], 0).tolist(),
+            np.maximum(self.starts[rows + 1], 0).tolist(),
+        )
+        return [self.words[begin:end] for begin, end in zip(first, last, strict=True)]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from bushel._runtime.arrays import I64, U32, Bools
 from bushel.errors import FormatError
 
-from .key_pairs import equal_hashes
+from .key_lookup import equal_hashes
 from .table import MISSING, FieldExtents, Keys, ShardIndex
 
 

@@ -21,8 +21,7 @@ from bushel.codecs import holds_clip, holds_image
 from bushel.kernels import JpegError, jpeg_seek_table, jpeg_segment_offsets
 from bushel.storage import Extents, File, read_many
 
-from .clip_frames import ClipFrames, joined
-from .jpeg_tables import SeekTables, Segments
+from .clip_frames import ClipFrames, SeekTables, Segments, joined
 from .table import MISSING, FieldExtents, ShardIndex
 
 if TYPE_CHECKING:

@@ -363,7 +363,7 @@ def _column(
     seek_starts = arrays.optional(f"{name}.seek_starts", np.int64, rows + 1)
     segments = seek = frames = None
     if segment_starts is not None or seek_starts is not None:
-        from .jpeg_tables import SeekTables, Segments
+        from .clip_frames import SeekTables, Segments
 
         if segment_starts is not None:
             segments = Segments(segment_starts, arrays.get(f"{name}.segment_lengths", np.uint32))

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from bushel.storage import AnyPath, File
     from bushel.storage.blocks import Blocks
 
-    from .clip_frames import ClipFrames
+    from .clip_frames import ClipFrames, SeekTables, Segments
     from .columns import Column
-    from .jpeg_tables import SeekTables, Segments
 
 MISSING = -1
 """Stored length of a field that a sample lacks."""

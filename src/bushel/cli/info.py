@@ -16,8 +16,7 @@ from .output import columns, count, print_json, print_text, size
 
 if TYPE_CHECKING:
     from bushel import Dataset
-    from bushel._dataset.read.field_summary import FieldSummary
-    from bushel._index.column_summary import ColumnSummary
+    from bushel._dataset.read.field_summary import ColumnSummary, FieldSummary
 
 
 _SHOWN = 5  # number of class names that are shown
@@ -49,7 +48,7 @@ def info(
     stray = unlisted_shards(path, dataset.shards)
     summaries = []
     if columns_too:
-        from bushel._index.column_summary import summary
+        from bushel._dataset.read.field_summary import summary
 
         summaries = [summary(name, dataset.column(name)) for name in dataset.columns]
     if as_json:

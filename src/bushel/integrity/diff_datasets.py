@@ -12,7 +12,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, refuse_windows, whole_positions
 from bushel._dataset.views.same_values import are_same
 from bushel._index.identity import field_digests
-from bushel._index.key_pairs import equal_hashes
+from bushel._index.key_lookup import equal_hashes
 from bushel._index.table import Keys, ShardIndex
 from bushel._runtime.arrays import I64, U64, Bools
 from bushel._runtime.progress import (

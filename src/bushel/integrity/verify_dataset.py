@@ -18,7 +18,7 @@ from bushel._dataset.read.key_file import NAME, damage
 from bushel._dataset.read.listed import manifest_of_tables
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels, join_labels
-from bushel._index.key_pairs import LookedUp
+from bushel._index.key_lookup import LookedUp
 from bushel._index.sidecar import Manifest, ManifestShard, load_manifest
 from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import offsets_of

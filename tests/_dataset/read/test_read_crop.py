@@ -16,7 +16,7 @@ from tests.kernels.jpegs import by_pillow, picture, save
 
 import bushel
 from bushel._dataset.read import crops
-from bushel._index.jpeg_tables import Segments
+from bushel._index.clip_frames import Segments
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
 from bushel.containers import get_writable

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._index.seek_lookup import warn_of_refused
+from bushel._index.part_plan import warn_of_refused
 from bushel._index.table import FieldExtents
 from bushel._runtime.arrays import I64, U64, Array
 from bushel.codecs.base import codec_error

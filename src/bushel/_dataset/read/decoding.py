@@ -358,7 +358,7 @@ def decode_samples(
     sought = {name for name, column in columns if column is not None and column.seek is not None}
     tables: dict[str, list[Any]] = {}
     if sought:
-        from bushel._index.seek_lookup import tables_by_field, with_table
+        from bushel._index.part_plan import tables_by_field, with_table
 
         tables = tables_by_field(groups, len(positions), sought, wanted)
     decoded = []

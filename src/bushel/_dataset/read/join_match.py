@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from bushel._index.block_arrays import JoinedBlocks
 from bushel._index.elements import Group
 from bushel._index.identity import table_digest
-from bushel._index.joined_blocks import JoinedBlocks
-from bushel._index.key_pairs import LookedUp
+from bushel._index.key_lookup import LookedUp
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._runtime.arrays import I64, U8, U64, Bools, offsets_of
 from bushel.containers import get_container

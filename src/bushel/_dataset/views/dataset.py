@@ -100,7 +100,7 @@ class Dataset(StoredValues):
         return described(self)
 
     def _repr_html_(self) -> str:
-        from .in_notebook import dataset_html
+        from .info import dataset_html
 
         return dataset_html(self)
 
@@ -462,7 +462,7 @@ class Dataset(StoredValues):
         if seconds is None and fps is None and times is None:
             shape = shape_of(field, length, hop=hop, step=step, also=also, pad=pad, delta=delta)
             return windows_of(self, shape)
-        from .time_windows import Pick, TimeOptions, shape_in_time
+        from .make_windows import Pick, TimeOptions, shape_in_time
 
         pick = Pick(length, step, seconds, fps)
         options = TimeOptions(hop, also, times, take, pad, delta)

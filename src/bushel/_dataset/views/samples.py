@@ -50,7 +50,7 @@ class ShownSample(dict[str, Any]):
         return lines_of(self)
 
     def _repr_html_(self) -> str:
-        from .in_notebook import sample_in_notebook
+        from .info import sample_in_notebook
 
         return sample_in_notebook(self, getattr(self, "origin", None))
 

@@ -78,7 +78,7 @@ def payloads_of(file: File, records: Records, number: int) -> Payloads:
     """
     if not len(records.split):
         return Payloads(file, 0, records.offset + 8, records.span)
-    from bushel._index.split_records import blocks_without, position_of
+    from bushel._index.block_arrays import blocks_without, position_of
     from bushel.storage.block_file import BlockFile
 
     words = np.unique(np.array(list(_words(file, records)), np.int64))
@@ -91,7 +91,7 @@ def payloads_of(file: File, records: Records, number: int) -> Payloads:
 
 def _words(file: File, records: Records) -> Iterator[int]:
     """Yield the offsets of the length words of later parts; a few MiB are read at a time."""
-    from bushel._index.split_records import length_words
+    from bushel._index.block_arrays import length_words
 
     offset, size = records.offset[records.split], 8 + records.span[records.split]
     for rows in batches_of(size, _WINDOW):

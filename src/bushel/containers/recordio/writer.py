@@ -313,7 +313,7 @@ class RecordIOWriter(ShardWriter):
             offset: Its offset in the file.
             row: Number of its sample, counted from the first one that is not closed.
         """
-        from bushel._index.split_records import length_words
+        from bushel._index.block_arrays import length_words
 
         words = length_words(memoryview(record))
         self._builder.left_out += [(self._builder.samples + row, offset + at) for at in words]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel._dataset.read.decoding import KNOWN_TYPES
-from bushel._index.seek_lookup import warn_of_refused
+from bushel._index.part_plan import warn_of_refused
 from bushel._runtime.arrays import I32
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.codecs.parts import Part

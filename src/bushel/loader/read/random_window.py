@@ -11,14 +11,13 @@ from zlib import crc32
 import numpy as np
 from msgspec import Struct
 
-from bushel._dataset.read.clocks import Clock
 from bushel._dataset.read.columns import check_has_elements, element_counts
-from bushel._dataset.read.field_clocks import FieldClocks
-from bushel._dataset.read.time_spans import elements_in_time, room_in_time
+from bushel._dataset.read.time_spans import Clock, elements_in_time, room_in_time
+from bushel._dataset.read.window_reader import FieldClocks
 from bushel._dataset.read.windows import PAD, WindowShape
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
-from bushel._dataset.views.time_windows import Pick, shape_of_picks
+from bushel._dataset.views.make_windows import Pick, shape_of_picks
 from bushel._index.elements import Ranges
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.messages import log_warning
