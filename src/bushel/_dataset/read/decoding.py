@@ -1,29 +1,30 @@
-"""Make samples: read plain stored values in a kernel, join the parts of clips, decode values, and collect them."""
+"""Make samples: read plain stored values in a kernel, collect the values of a plan, and decode them.
+
+`reader` is the `Reader` everywhere here.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 
-from bushel._index.elements import Elements, Group, Ranges, at_place
-from bushel._index.read_plan import FieldPlan, ReadPlan
+from bushel._index.elements import Elements, Group, at_place
+from bushel._index.read_plan import ReadPlan
 from bushel._runtime.arrays import I64, U8
+from bushel._runtime.system import keep_freed_memory
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.parts import HeadedRowsPart, OutlinedPart, Part, SharedPart, joined_parts
 from bushel.errors import CodecError
 from bushel.kernels import ExtentError, read_samples
-from bushel.spec import KEY, Field
+from bushel.spec import KEY
 
 from .selection import Sample
-from .shards import OpenShard
 
 if TYPE_CHECKING:
-    from bushel._index.part_plan import RowForms
-    from bushel.codecs.base import Outline
     from bushel.storage import File
 
 KNOWN_TYPES = (bool, int, float, str)
@@ -39,54 +40,6 @@ class Room(Struct, frozen=True):
     take: Callable[[int], U8 | None]
 
 
-class Source(Protocol):
-    """The part of `Reader` that decoding uses; `Reader` describes these members."""
-
-    shards: Sequence[OpenShard]
-    row_forms: dict[tuple[int, str], RowForms]
-    outlines: dict[tuple[int, str, int], Outline]
-    fields: dict[str, Field]
-    whole_clips: deque[None]
-    warned_of_clips: bool
-
-    def file(self, shard: int, number: int) -> File: ...
-
-    def row_of(self, position: int, name: str | None = None) -> tuple[int, int]: ...
-
-    def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]: ...
-
-    def key(self, position: int) -> str: ...
-
-    def location(self, position: int, name: str) -> tuple[str, int]: ...
-
-    def read(
-        self,
-        positions: I64,
-        wanted: Mapping[str, Elements],
-        *,
-        decode: bool,
-        parts: bool | None = None,
-    ) -> list[Sample]: ...
-
-    def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]: ...
-
-    def whole_value(self, position: int, name: str, elements: Elements) -> Any: ...
-
-
-def warn_of_whole_clip(which: str) -> None:
-    """Warn that a clip is read whole; `which` names sample, field and file."""
-    from bushel._runtime.messages import log_warning
-
-    log_warning(
-        "%s: the packets that the index lists do not give the frames, so the clip is read whole."
-        " It is "
-        "damaged, or a stream without true keyframes, or the index is wrong (`bushel index"
-        " --frames --force` "
-        "makes it again). More such clips are counted in the loader's stats, but not logged",
-        which,
-    )
-
-
 def drained(clips: deque[None]) -> int:
     """Remove all entries, and return how many there were. Other threads may add or remove some at the same time."""
     count = 0
@@ -99,154 +52,56 @@ def drained(clips: deque[None]) -> int:
     return count
 
 
-def with_field(
-    samples: list[dict[str, Any]] | None,
-    field: FieldPlan,
-    stored: Sequence[bytes | None],
-    values: Sequence[Any],
-    keys: Sequence[str],
-) -> list[dict[str, Any]]:
-    """Return samples with the values of one more field. They are changed in place.
-
-    Args:
-        samples: The samples with the fields before it, or None if it is the first one.
-        field: The field, as the plan of the read has it.
-        stored: The stored bytes of its values; None where a sample lacks the field.
-        values: The values; the elements of a sequence follow one another.
-        keys: The key of each sample.
-    """
-    name = field.name
-    if samples is None and field.counts is None and None not in stored:
-        return [{KEY: key, name: value} for key, value in zip(keys, values, strict=True)]
-    samples = samples or [{KEY: key} for key in keys]
-    if field.counts is None:
-        for sample, raw, value in zip(samples, stored, values, strict=True):
-            if raw is not None:
-                sample[name] = value
-        return samples
-    at = 0
-    for sample, count in zip(samples, field.counts, strict=True):
-        if count >= 0:
-            sample[name] = values[at : at + count]
-            at += count
-    return samples
-
-
-def decode_field(
-    reader: Source, field: FieldPlan, values: Sequence[Any], keys: Sequence[str], positions: I64
-) -> list[Any]:
-    """Decode the stored values of one field of some samples. Missing ones stay None.
-
-    Args:
-        reader: The reader that has read them.
-        field: The field, as the plan of the read has it.
-        values: Its stored values; the elements of a sequence follow one another.
-        keys: The key of each sample.
-        positions: int64[samples], the position of each.
-
-    Raises:
-        CodecError: A value cannot be decoded.
-    """
-    # many arrays at once, and the same again soon
-    if field.counts is not None or field.elements is not None:
-        from bushel._runtime.system import keep_freed_memory
-
-        keep_freed_memory()
-    if field.parts is not None:
-        values = _decoded_parts(reader, field, values, keys, positions)
-    elif isinstance(field.codecs, str) and not isinstance(field.elements, Ranges):
-        decode = decoder_of(field.codecs, field.elements)
-        try:
-            return [None if value is None else decode(value) for value in values]
-        except CodecError:
-            pass  # decode again, value by value, to find out which one it was
-    if field.counts is None:
-        counts = [1] * len(keys)
-    else:
-        counts = [max(count, 0) for count in field.counts]
-    decoded: list[Any] = []
-    at = 0
-    for place, count in enumerate(counts):
-        decode = decoder_of(field.codec_at(place), at_place(field.elements, place))
-        for value in values[at : at + count]:
-            try:
-                decoded.append(
-                    value if value is None or isinstance(value, np.ndarray) else decode(value)
-                )
-            except CodecError as error:
-                raise _undecodable(
-                    reader, error, keys[place], field.name, int(positions[place])
-                ) from error
-        at += count
-    return decoded
-
-
-def _decoded_parts(
-    reader: Source, field: FieldPlan, values: Sequence[Any], keys: Sequence[str], positions: I64
-) -> list[Any]:
-    """Decode the parts among the values of a field."""
-    decoded: list[Any] = []
-    for place, (value, position) in enumerate(zip(values, positions.tolist(), strict=True)):
-        try:
-            if isinstance(value, Part):
-                value = some_of(
-                    reader,
-                    value,
-                    field.codec_at(place),
-                    field.name,
-                    position,
-                    at_place(field.elements, place),
-                )
-            decoded.append(value)
-        except CodecError as error:
-            raise _undecodable(reader, error, keys[place], field.name, position) from error
-    return decoded
-
-
-def decoder_of(name: str, elements: slice | I64 | None) -> Callable[[Any], Any]:
-    """Return the function that decodes stored values of a codec, or only these elements of each."""
-    codec = get_codec(name)
-    if elements is None:
-        return codec.decode
-    if codec.ranged is None:
-        raise TypeError(f"codec {name!r} can only decode whole values: ask for the field with True")
-    ranged = codec.ranged
-    return lambda data: ranged.decode(data, elements)
-
-
 def some_of(
-    reader: Source, part: Part, codec: str, name: str, position: int, elements: Elements
+    reader: Any, value: Any, codec: str, name: str, position: int, elements: slice | I64
 ) -> Any:
-    """Decode the elements of a part of a field, or of the whole value if its bytes do not give them."""
-    if (elements_read := part.decode(codec)) is not None:
+    """Decode elements of a field, given a part of its value or all of it.
+
+    If the bytes of a part do not give its elements, the whole value is read.
+    """
+    if not isinstance(value, Part):
+        ranged = get_codec(codec).ranged
+        if ranged is None:
+            raise TypeError(
+                f"codec {codec!r} can only decode whole values: ask for the field with True"
+            )
+        return ranged.decode(value, elements)
+    if (elements_read := value.decode(codec)) is not None:
         return elements_read
-    inner = part.part if isinstance(part, SharedPart) else part
+    inner = value.part if isinstance(value, SharedPart) else value
     if isinstance(inner, HeadedRowsPart):
         from .row_forms import look_again
 
         look_again(reader, position, name)
-    if isinstance(inner, HeadedRowsPart | OutlinedPart):
-        return reader.whole_value(position, name, elements)
-    return _whole_clip(reader, position, name, elements)
-
-
-def _whole_clip(reader: Source, position: int, name: str, elements: Elements) -> Any:
-    """Return frames of a clip that is read whole, since a part of it did not give them. It is counted."""
-    reader.whole_clips.append(None)
-    if not reader.warned_of_clips:
-        reader.warned_of_clips = True
-        file, _ = reader.location(position, name)
-        warn_of_whole_clip(f"sample {reader.key(position)!r}, field {name!r} ({file})")
+    if not isinstance(inner, HeadedRowsPart | OutlinedPart):  # a clip, which is counted
+        reader.whole_clips.append(None)
+        if not reader.warned_of_clips:
+            reader.warned_of_clips = True
+            _warn_of_whole_clip(reader, position, name)
     return reader.whole_value(position, name, elements)
 
 
-def _undecodable(
-    reader: Source, error: CodecError, key: str, name: str, position: int
-) -> CodecError:
-    """Return the error of a codec, with the sample and the file that it belongs to."""
-    from .read_errors import undecodable
+def _warn_of_whole_clip(reader: Any, position: int, name: str) -> None:
+    from bushel._runtime.log import log_warning
 
-    return undecodable(error, key, name, *reader.location(position, name), position)
+    log_warning(
+        "sample %r, field %r (%s): the packets that the index lists do not give the frames, so the"
+        " clip is read whole. It is damaged, or a stream without true keyframes, or the index is"
+        " wrong (`bushel index --frames --force` makes it again). More such clips are counted in"
+        " the loader's stats, but not logged",
+        reader.key(position),
+        name,
+        reader.location(position, name)[0],
+    )
+
+
+def _undecodable(reader: Any, error: CodecError, name: str, position: int) -> CodecError:
+    """Return the error for stored bytes that do not decode, with the sample and the place that they are of."""
+    key, (file, offset) = reader.key(position), reader.location(position, name)
+    place = {"key": key, "field": name, "file": file, "offset": offset, "position": position}
+    return CodecError(
+        f"sample {key!r}, field {name!r} ({file}@{offset}): {error}", **{**error.details, **place}
+    )
 
 
 def read_by_kernel(
@@ -269,52 +124,32 @@ def read_by_kernel(
         return read_samples(
             maps, plan[0], rows, KEY, key_text, *(() if room is None else (room.names, room.take))
         )
-    except (ExtentError, ValueError, IndexError):
+    except (ExtentError, ValueError, IndexError, TypeError):  # also for a file that is not mapped
         return None
 
 
-def samples_of(
-    reader: Source,
-    plan: ReadPlan,
-    stored: Sequence[bytes | None],
-    positions: I64,
-    keys: Sequence[str],
-    *,
-    decode: bool,
-) -> list[Sample]:
-    """Return the samples that the extents of a plan make up.
-
-    Args:
-        reader: The reader that has read them.
-        plan: The plan.
-        stored: The bytes of each extent.
-        positions: int64[samples], the position of each.
-        keys: The key of each sample.
-        decode: Whether values are decoded.
-
-    Raises:
-        CodecError: A value cannot be decoded.
-    """
-    samples: list[Sample] | None = None
-    for number, field in enumerate(plan.fields):
-        last = len(stored)
-        if number + 1 < len(plan.fields):
-            last = plan.fields[number + 1].first
-        values_stored: Sequence[Any] = (
-            stored if len(plan.fields) == 1 else stored[field.first : last]
-        )
+def samples_of(plan: ReadPlan, stored: Sequence[bytes | None], keys: Sequence[str]) -> list[Sample]:
+    """Return the samples that the extents of a plan make up, given the bytes of each, and the key of each sample."""
+    samples: list[Sample] = [{KEY: key} for key in keys]
+    ends = [field.first for field in plan.fields[1:]] + [len(stored)]
+    for field, end in zip(plan.fields, ends, strict=False):
+        name, values = field.name, stored[field.first : end]
+        if field.counts is not None:
+            at = 0
+            for sample, count in zip(samples, field.counts, strict=True):
+                if count >= 0:
+                    sample[name] = values[at : at + count]
+                    at += count
+            continue
         if field.parts is not None:
-            values_stored = joined_parts(field.parts, values_stored)
-        values = (
-            decode_field(reader, field, values_stored, keys, positions) if decode else values_stored
-        )
-        samples = with_field(samples, field, values_stored, values, keys)
-    if samples is None:
-        return [{KEY: key} for key in keys]
+            values = joined_parts(field.parts, values)
+        for sample, value in zip(samples, values, strict=True):
+            if value is not None:
+                sample[name] = value
     return samples
 
 
-def count_elements(reader: Source, position: int, name: str) -> int:
+def count_elements(reader: Any, position: int, name: str) -> int:
     """Return the number of elements of a value whose codec can decode them one by one.
 
     It is read only if the index lacks it.
@@ -322,7 +157,7 @@ def count_elements(reader: Source, position: int, name: str) -> int:
     number, row = reader.row_of(position, name)
     extents = reader.shards[number].index.fields[name]
     if extents.frames is not None and (count := extents.frames.count(row)) is not None:
-        return count
+        return int(count)
     [sample] = reader.read(np.array([position], np.int64), {name: None}, decode=False)
     ranged = get_codec(extents.codec).ranged
     if ranged is None:
@@ -330,17 +165,17 @@ def count_elements(reader: Source, position: int, name: str) -> int:
     try:
         return ranged.count(sample[name])
     except CodecError as error:
-        raise _undecodable(reader, error, sample[KEY], name, position) from error
+        raise _undecodable(reader, error, name, position) from error
 
 
 def decode_samples(
-    reader: Source,
+    reader: Any,
     samples: Sequence[Sample],
     positions: I64,
     encoded: Collection[str] = (),
     wanted: Mapping[str, Elements] | None = None,
 ) -> list[Sample]:
-    """Decode stored samples of these positions, except for images of the fields `encoded`.
+    """Return decoded samples for stored ones of these positions, except for images of the fields `encoded`.
 
     Those become `Seekable` if the index has their seek table.
 
@@ -349,56 +184,61 @@ def decode_samples(
     """
     wanted = reader.asked(positions, dict.fromkeys(reader.fields) if wanted is None else wanted)
     groups = reader.groups(positions, wanted)
-    decoders: list[dict[str, Callable[[Any], Any]]] = [{}] * len(samples)
-    for group in groups:
-        of_shard = _decoders(reader.shards[group.number], encoded, wanted)
-        for place in range(len(samples)) if group.places is None else group.places.tolist():
-            decoders[place] = decoders[place] | of_shard if decoders[place] else of_shard
+    decoded = list(map(dict, samples))
+    decode_in_place(reader, decoded, groups, positions, wanted, encoded)
     columns = ((name, group.index.fields.get(name)) for group in groups for name in encoded)
     sought = {name for name, column in columns if column is not None and column.seek is not None}
-    tables: dict[str, list[Any]] = {}
     if sought:
         from bushel._index.part_plan import tables_by_field, with_table
 
-        tables = tables_by_field(groups, len(positions), sought, wanted)
-    decoded = []
-    for place, (sample, functions) in enumerate(zip(samples, decoders, strict=True)):
-        values: Sample = {}
-        name = KEY
-        try:
-            for name, value in sample.items():
-                decode = functions.get(name)
-                if decode is None or type(value) in KNOWN_TYPES:
-                    if name in tables:
-                        values[name] = with_table(value, tables[name][place])
-                    else:
-                        values[name] = value
-                elif isinstance(value, list):
-                    values[name] = [decode(element) for element in value]
-                elif isinstance(value, Part) or isinstance(wanted.get(name), Ranges):
-                    position, elements = int(positions[place]), at_place(wanted[name], place)
-                    number, _ = reader.row_of(position, name)
-                    codec = reader.shards[number].index.fields[name].codec
-                    if isinstance(value, Part):
-                        values[name] = some_of(reader, value, codec, name, position, elements)
-                    else:
-                        values[name] = decoder_of(codec, elements)(value)
-                else:
-                    values[name] = decode(value)
-        except CodecError as error:
-            raise _undecodable(reader, error, sample[KEY], name, int(positions[place])) from error
-        decoded.append(values)
+        for name, tables in tables_by_field(groups, len(positions), sought, wanted).items():
+            for sample, table in zip(decoded, tables, strict=True):
+                if name in sample:
+                    sample[name] = with_table(sample[name], table)
     return decoded
 
 
-def _decoders(
-    shard: OpenShard, encoded: Collection[str], wanted: Mapping[str, Elements]
-) -> dict[str, Callable[[Any], Any]]:
-    return {
-        name: get_codec(extents.codec).decode
-        if extents.starts is not None or elements is None or isinstance(elements, Ranges)
-        else decoder_of(extents.codec, elements)
-        for name, extents in shard.index.fields.items()
-        if name not in encoded or not holds_image(extents.codec)
-        for elements in (wanted.get(name),)
-    }
+def decode_in_place(
+    reader: Any,
+    samples: Sequence[Sample],
+    groups: Iterable[Group],
+    positions: I64,
+    wanted: Mapping[str, Elements],
+    encoded: Collection[str] = (),
+) -> None:
+    """Decode the stored values of samples, field by field.
+
+    Args:
+        reader: The `Reader` that has read them.
+        samples: The samples. Values that came from the index are decoded already.
+        groups: The samples by shard.
+        positions: int64[samples], the position of each.
+        wanted: The fields, and the elements of each that were read.
+        encoded: Fields whose images stay as they are.
+
+    Raises:
+        CodecError: A value cannot be decoded.
+    """
+    keep_freed_memory()  # many values at once, and the same again soon
+    for group in groups:
+        places = range(len(samples)) if group.places is None else group.places.tolist()
+        for name, elements in wanted.items():
+            extents = group.index.fields.get(name)
+            if extents is None or (name in encoded and holds_image(extents.codec)):
+                continue
+            decode = get_codec(extents.codec).decode
+            for place in places:
+                sample = samples[place]
+                stored = sample.get(name)
+                try:
+                    if isinstance(stored, list):
+                        sample[name] = list(map(decode, stored))
+                    elif stored is None or type(stored) in KNOWN_TYPES:
+                        continue
+                    elif (these := at_place(elements, place)) is None:
+                        sample[name] = decode(stored)
+                    else:
+                        position = int(positions[place])
+                        sample[name] = some_of(reader, stored, extents.codec, name, position, these)
+                except CodecError as error:
+                    raise _undecodable(reader, error, name, int(positions[place])) from error

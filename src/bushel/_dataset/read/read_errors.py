@@ -6,19 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from bushel._runtime.public import did_you_mean
-from bushel.errors import CodecError, CorruptError, FormatError
+from bushel.errors import CorruptError, FormatError
 from bushel.kernels import ExtentError
 from bushel.spec import KEY
-
-
-def undecodable(
-    error: CodecError, key: str, field: str, file: str, offset: int, position: int
-) -> CodecError:
-    """Return the error for stored bytes that do not decode, with the sample and the place that they are of."""
-    place = {"key": key, "field": field, "file": file, "offset": offset, "position": position}
-    return CodecError(
-        f"sample {key!r}, field {field!r} ({file}@{offset}): {error}", **{**error.details, **place}
-    )
 
 
 def unreadable(

@@ -246,7 +246,7 @@ class Reader(ShardRows):
         """
         from bushel._index.read_plan import plan_kernel
 
-        from .decoding import read_by_kernel, samples_of
+        from .decoding import decode_in_place, read_by_kernel, samples_of
 
         groups = self.readable(positions, wanted)
         if parts is None:
@@ -262,7 +262,7 @@ class Reader(ShardRows):
             if not rest:
                 return merged([{KEY: key} for key in self.keys(positions, groups)], columns, wanted)
         samples: list[Sample] | None = None
-        if not decode and groups and all(self.shards[group.number].local for group in groups):
+        if groups and all(self.shards[group.number].local for group in groups):
             kernel_plan = plan_kernel(groups, len(positions), rest, self.checks.among(groups))
             keys = partial(self.keys, positions, groups)
             samples = self.pool.attempt(
@@ -271,9 +271,9 @@ class Reader(ShardRows):
         if samples is None:
             plan = self.plan(groups, len(positions), rest, parts=parts)
             stored = self.stored(plan, positions, held)
-            samples = samples_of(
-                self, plan, stored, positions, self.keys(positions, groups), decode=decode
-            )
+            samples = samples_of(plan, stored, self.keys(positions, groups))
+        if decode:
+            decode_in_place(self, samples, groups, positions, rest)
         if columns:
             return merged(samples, columns, wanted)
         return samples

@@ -1,6 +1,7 @@
 """Learning where the rows of arrays are: the headers of a few arrays of each field and shard are read once.
 
 Elements of other values with an outline are found by first reading a few bytes of each value.
+`reader` is the `Reader` everywhere here.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from io import BufferedReader
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,7 @@ from bushel.codecs.base import Outline, Ranged
 from bushel.codecs.parts import FileOutline, RowForm
 from bushel.errors import BushelError, CodecError
 from bushel.kernels import ExtentError
-from bushel.storage import Extents, File, Seekable, read_many
-
-from .shards import OpenShard
+from bushel.storage import Extents, Seekable, read_many
 
 _HEAD = 1024  # bytes of a value in which its header is looked for
 _AT_A_TIME = 16  # values of a batch whose headers are read
@@ -33,18 +32,6 @@ _READ_AHEAD = 64 << 10  # bytes that are read at a time for decoders that read f
 _MOST_ROUNDS = 70  # of looking; a codec that asks for more is not asked again
 Place = tuple[int, str, int]
 """The number of a shard, a field, and the row of a value."""
-
-
-class Source(Protocol):
-    """The reader of the values: `Reader`, which describes these members."""
-
-    shards: Sequence[OpenShard]
-    row_forms: dict[tuple[int, str], RowForms]
-    outlines: dict[Place, Outline]
-
-    def file(self, shard: int, number: int) -> File: ...
-
-    def row_of(self, position: int, name: str | None = None) -> tuple[int, int]: ...
 
 
 def ranged_fields(
@@ -61,7 +48,7 @@ def ranged_fields(
 
 
 def forms_of(
-    reader: Source, groups: Iterable[Group], wanted: Mapping[str, Elements]
+    reader: Any, groups: Iterable[Group], wanted: Mapping[str, Elements]
 ) -> Mapping[tuple[int, str], RowForms]:
     """Return where the rows of the wanted arrays of a batch are, by number of the shard and field.
 
@@ -82,7 +69,7 @@ def forms_of(
     return forms_of_fields
 
 
-def look_again(reader: Source, position: int, name: str) -> None:
+def look_again(reader: Any, position: int, name: str) -> None:
     """Look at an array whose header was not the expected one, for the next time that it is read."""
     number, row = reader.row_of(position, name)
     if (forms := reader.row_forms.get((number, name))) is not None:
@@ -104,9 +91,7 @@ def _has_headers(ranged: Ranged, size: int) -> bool:
         return True
 
 
-def _look(
-    reader: Source, number: int, column: FieldExtents, forms: RowForms, rows: list[int]
-) -> None:
+def _look(reader: Any, number: int, column: FieldExtents, forms: RowForms, rows: list[int]) -> None:
     """Note the forms of arrays. Reading the value finds those that cannot be read."""
     sizes = column.length[rows].astype(np.int64)
     try:
@@ -130,14 +115,14 @@ def _look(
 
 
 def forms_and_outlines(
-    reader: Source, groups: Sequence[Group], wanted: Mapping[str, Elements], total: int
+    reader: Any, groups: Sequence[Group], wanted: Mapping[str, Elements], total: int
 ) -> Mapping[tuple[int, str], Forms]:
     """Return where the wanted elements of a batch are, by shard and field: in rows with headers and in other values."""
     return {**forms_of(reader, groups, wanted), **outlines_of(reader, groups, wanted, total)}
 
 
 def outlines_of(
-    reader: Source, groups: Iterable[Group], wanted: Mapping[str, Elements], total: int
+    reader: Any, groups: Iterable[Group], wanted: Mapping[str, Elements], total: int
 ) -> dict[tuple[int, str], dict[int, Outline]]:
     """Return the outlines of the wanted values of a batch of `total` samples, by shard and field, and by row.
 
@@ -175,7 +160,7 @@ def outlines_of(
     return outlines_of_fields
 
 
-def _opened(reader: Source, number: int, column: FieldExtents, row: int) -> BufferedReader:
+def _opened(reader: Any, number: int, column: FieldExtents, row: int) -> BufferedReader:
     """Open a value as a file."""
     file = reader.file(number, column.file)
     value = Seekable(file, int(column.offset[row]), int(column.length[row]))
@@ -183,7 +168,7 @@ def _opened(reader: Source, number: int, column: FieldExtents, row: int) -> Buff
 
 
 def _look_at_outlines(
-    reader: Source, wanted_parts: Sequence[tuple[Place, Outline, slice | I64]]
+    reader: Any, wanted_parts: Sequence[tuple[Place, Outline, slice | I64]]
 ) -> None:
     """Look at bytes of values until all parts are clear. Reading the values finds those that cannot be read."""
     for _ in range(_MOST_ROUNDS):
