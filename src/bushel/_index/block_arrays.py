@@ -1,4 +1,7 @@
-"""The arrays of block files in a sidecar, such as `__blocks__.0.start`, with the number of the block file."""
+"""Block files of a table: their arrays in a sidecar, those of several shards as one, and records without length words.
+
+The arrays have names such as `__blocks__.0.start`, with the number of the block file. Pure: no I/O.
+"""
 
 from __future__ import annotations
 
@@ -175,6 +178,12 @@ def _whole_file(number: int, size: int) -> Blocks:
         np.zeros(1, np.int64), np.array([size], np.int64), file=np.array([number], np.int32)
     )
 
+
+# Records in pieces, as a block file: RecordIO files whose records have several parts. A record whose
+# payload has the magic word of the format is split there. The word itself stands in the header of
+# the next part, which consists of that word and the length of the part. So the payload is a
+# concatenation of plain pieces of the file: only the length words of later parts are left out. The
+# block file of such a file is the file without these words.
 
 WORD = 4
 """Size of a length word in bytes."""

@@ -110,7 +110,7 @@ class IndexBuilder:
         container: Name of the container.
         columns: One builder per field.
         samples: Number of complete samples.
-        left_out: For each length word that is left out of the first file (`split_records`), the
+        left_out: For each length word that is left out of the first file (`block_arrays`), the
             number of its sample and its offset. If there are any, the extents are positions in the
             file without them.
     """

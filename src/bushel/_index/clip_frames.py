@@ -1,7 +1,7 @@
-"""Places of the packets of clips, so that single frames can be read.
+"""Places inside values, so that parts of them can be read: packets of clips, segments and decoder states of JPEGs.
 
-`ClipFrames` is the part of a column; docs/video.md specifies its arrays. `scans` makes it. Nothing
-here does I/O.
+`ClipFrames`, `Segments` and `SeekTables` are parts of a column; docs/video.md, docs/tiled-jpeg.md and
+docs/seek-tables.md specify their arrays. `scans` makes them. Nothing here does I/O.
 """
 
 from __future__ import annotations

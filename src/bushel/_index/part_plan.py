@@ -1,4 +1,4 @@
-"""Plan the parts of values that a batch needs: packets of clips, rows of arrays. Pure: no I/O."""
+"""The parts of values that a batch needs: packets of clips, rows of arrays, seek tables of images. Pure: no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summary of fields: numbers and sizes of their values. Only the index is read."""
+"""Fields and columns in a few numbers: counts, sizes, ranges and frequent values. Only the index is read."""
 
 from __future__ import annotations
 

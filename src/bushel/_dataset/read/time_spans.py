@@ -1,4 +1,7 @@
-"""Windows in time: where they may start in a sample, and which elements of each field they have. Pure: no I/O."""
+"""Windows in time: when the elements of values are, where windows may start, and which elements they have.
+
+The clock of a value says when its elements are: at a rate, or by time stamps. Pure: no I/O.
+"""
 
 from __future__ import annotations
 

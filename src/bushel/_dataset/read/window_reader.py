@@ -1,4 +1,8 @@
-"""The reader of windows: a position is the number of a window, and a sample has only the elements of its window."""
+"""The reader of windows: a position is the number of a window, and a sample has only the elements of its window.
+
+Windows in time need the clocks of fields, which `FieldClocks` finds: rates that the user gives, time
+stamps in another field, and times of clips in the index.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Info`: the facts about a dataset."""
+"""`Info`, the facts about a dataset, and how a dataset or a sample describes itself: as text, and in a notebook."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from bushel._dataset.read.shards import Listing, OpenShard, any_keyed, kinds
 from bushel._index.expansion import COSTLY, expansion_of
 from bushel._index.sidecar import find_manifest
 from bushel._index.table import may_lack_samples
-from bushel._pictures.notebook import Gallery, facts_html, sample_html
 from bushel._runtime.amounts import size
 from bushel._runtime.public import public
 from bushel.codecs import holds_sound
@@ -250,6 +249,8 @@ _SHOWN = 6
 
 def dataset_html(dataset: Any) -> str:
     """Return the description of a dataset with the pictures of its first samples."""
+    from bushel._pictures.notebook import Gallery, facts_html
+
     info: Info = dataset.info
     samples = len(dataset)
     if samples == info.samples:
@@ -280,6 +281,8 @@ def sample_in_notebook(sample: Mapping[str, Any], origin: tuple[Reader, int] | N
     `origin` is its reader and its position in the whole dataset; without it, sounds are arrays like
     others, and classes have no names.
     """
+    from bushel._pictures.notebook import sample_html
+
     if origin is None:
         return sample_html(sample)
     reader, position = origin
