@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bushel._runtime.arrays import I64
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec
 from bushel.codecs.base import Outline
 from bushel.codecs.image import Seekable

@@ -82,7 +82,7 @@ def some_of(
 
 
 def _warn_of_whole_clip(reader: Any, position: int, name: str) -> None:
-    from bushel._runtime.log import log_warning
+    from bushel._runtime.messages import log_warning
 
     log_warning(
         "sample %r, field %r (%s): the packets that the index lists do not give the frames, so the"
