@@ -88,8 +88,11 @@ def test_a_type_that_changed_in_the_files_is_named(
             sidecar.unlink()
     problems = [problem for problem in bushel.verify(tmp_path / "data").problems if not problem.warning]
     assert ("index", field) in [(problem.kind, problem.field) for problem in problems]
-    assert all("restore them, or accept the new type with `bushel index`" in each.message for each in problems)
-    bushel.index(tmp_path / "data")
+    assert all("restore them, or accept the new type with `bushel index --force`" in each.message for each in problems)
+    if not lost:
+        with pytest.raises(bushel.errors.FormatError, match="--force"):
+            bushel.index(tmp_path / "data")
+    bushel.index(tmp_path / "data", force=True)
     assert bushel.verify(tmp_path / "data").verdict == "ok"
 
 

@@ -208,7 +208,7 @@ class DatasetPlan:
         if self._usual is not None:
             self.check_usual(sample)
         try:
-            return key, self._encode(sample)
+            return key, self._encode(sample, self.numbers)
         except (CodecError, SpecError) as error:
             error.add_note(f"in the sample {position if key is None else key!r}")
             raise

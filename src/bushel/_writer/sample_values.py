@@ -38,10 +38,13 @@ class SampleEncoder:
         ]
         self._allowed = frozenset([KEY, *(column.field.name for column in layout.columns)])
 
-    def __call__(self, sample: Mapping[str, Any]) -> dict[str, Stored]:
+    def __call__(
+        self, sample: Mapping[str, Any], labelled: Collection[str] = ()
+    ) -> dict[str, Stored]:
         """Return the stored bytes, or an iterator of them, of every field of a sample.
 
-        Bytes-like values are stored as they are.
+        Bytes-like values are stored as they are. `labelled` fields have names of classes, so that
+        no error proposes to give some.
 
         Raises:
             SpecError: The sample does not have the fields of the spec.
@@ -75,7 +78,7 @@ class SampleEncoder:
                     values[name] = encode(value)
             except CodecError as error:
                 error.add_note(f"in the field {name!r}")
-                if isinstance(value, str) and field.codec in NUMBERS:
+                if isinstance(value, str) and field.codec in NUMBERS and name not in labelled:
                     error.add_note(
                         f"labels={{{name!r}: [names of classes]}} stores names as numbers"
                     )

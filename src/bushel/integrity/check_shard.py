@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bushel._dataset.open.binding import stamp_of, stamps_of
 from bushel._dataset.open.caller_fields import CallerFields, listed_table
 from bushel._dataset.open.indexing import again
-from bushel._dataset.open.tables import StoredTable, build_table
+from bushel._dataset.open.tables import StoredTable, build_table, changed_types
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.identity import table_digest
@@ -219,14 +219,12 @@ def _check_types(
         now = build_table(container.name, shard, ReadOptions(pickle=pickle), table)
     except (FormatError, SpecError):  # no types at all
         return
-    for name in recorded.fields.keys() & now.fields.keys():
-        was, is_now = (index.fields[name].field.type for index in (recorded, now))
-        if was != is_now:
-            message = (
-                f"its type is recorded as {was}, and is {is_now} in the files now: restore them,"
-                " or accept the new type with `bushel index`"
-            )
-            found.add(Problem(str(shard.path(0)), None, None, name, "index", message))
+    for name, was, is_now in changed_types(recorded, now):
+        message = (
+            f"its type is recorded as {was}, and is {is_now} in the files now: restore them,"
+            " or accept the new type with `bushel index --force`"
+        )
+        found.add(Problem(str(shard.path(0)), None, None, name, "index", message))
 
 
 def _check_stamps(kept: ShardIndex, files: Sequence[File], found: Findings) -> None:

@@ -1,7 +1,11 @@
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import bushel
 from bushel._index.sidecar import FOLDER
+from bushel.errors import FormatError
 
 FEW = '{"x": 1}\n{"x": 2}\n'
 
@@ -54,3 +58,21 @@ def test_files_that_are_all_of_their_folder_get_a_manifest(tmp_path: Path) -> No
     bushel.index(str(tmp_path / "*.jsonl"))
     assert (tmp_path / FOLDER / "manifest.json").exists()
     assert len(bushel.open(tmp_path)) == 4
+
+
+def test_changed_types_are_accepted_by_force_only(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.arange(4))
+    bushel.index(path)
+    np.save(path, np.arange(4).view(np.float64))  # the checksums stay the same
+    with pytest.raises(FormatError, match=r"recorded as array\(int64\), and is array\(float64\).*--force"):
+        bushel.index(path)
+    assert bushel.index(path, force=True).spec == {"data": "array(float64)"}
+
+
+def test_types_that_the_caller_declares_are_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(FEW)
+    bushel.index(path)
+    path.write_text(FEW + '{"x": 3}\n')
+    assert bushel.index(path, spec={"x": "float"}).spec == {"x": "float"}

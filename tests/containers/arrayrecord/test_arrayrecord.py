@@ -12,7 +12,7 @@ from tests.containers.read_in_place import FOREIGN, check_damaged, check_expecte
 from tests.containers.tfrecords import varint
 
 import bushel
-from bushel.errors import BushelError, FormatError, SpecError
+from bushel.errors import BushelError, FormatError, SpecError, UnsupportedError
 from bushel.testing import READABLE_CHECKS
 
 each_dataset = pytest.mark.parametrize(
@@ -133,3 +133,12 @@ def test_a_filter_without_its_side_input() -> None:
             bushel.filters.expand("riegeli", b"\1x", 1, side)
     with pytest.raises(BushelError, match="it says that it expands to 2 bytes"):
         bushel.filters.expand("riegeli", b"\2x", 1, b"z\xff\xff\0\0")
+
+
+@pytest.mark.parametrize("spec", [None, {"label": "int"}])
+def test_files_of_tensorflow_datasets(tmp_path: Path, spec: dict[str, str] | None) -> None:
+    folder = copy("arrayrecord-default", tmp_path)
+    (folder / "features.json").write_text("{}")
+    with pytest.raises(UnsupportedError, match="each record is a tf.train.Example"):
+        bushel.open(folder, spec=spec)
+    assert bushel.open(folder, spec={"data": "bytes"}).spec == {"data": "bytes"}

@@ -171,6 +171,20 @@ def test_a_folder_called_meta_is_no_dataset_of_lerobot(tmp_path: Path) -> None:
     assert bushel.open(tmp_path).info.container == "folder"
 
 
+@pytest.mark.parametrize("description", [None, "", '{"codeba', "[]", "null", '{"fps": 3}'])
+def test_a_damaged_description_is_an_error(tmp_path: Path, description: str | None) -> None:
+    root = copy("lerobot", tmp_path, "robot")
+    path = root / "meta/info.json"
+    if description is None:
+        path.unlink()
+    else:
+        path.write_text(description)
+    with pytest.raises(FormatError, match="the dataset is incomplete or damaged") as caught:
+        bushel.open(root)
+    assert caught.value.file == str(path)
+    assert bushel.open(root, container="folder").info.container == "folder"
+
+
 def test_a_truncated_video(tmp_path: Path) -> None:
     pytest.importorskip("av")
     root = copy("lerobot", tmp_path, "robot")

@@ -358,7 +358,7 @@ def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardI
     if index is None or lacks_checksums(index, options):
         index = build_table(container, shard, options, table)
         if table is not None and table.index.has_checksums and not force:
-            index = accepted(table, index, shard)
+            index = accepted(table, index, shard, options.spec or ())
     read = index is not known
     if index.container != container:  # a forged table
         index = replace(index, container=container)

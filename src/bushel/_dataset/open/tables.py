@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -260,7 +260,7 @@ def table_to_read(
         return TableToRead(index, damage=damage)
     complete = table is not None and table.index.has_checksums
     if table is not None and complete and options.checksums:
-        index, complete = accepted(table, index, shard), False
+        index, complete = accepted(table, index, shard, options.spec or ()), False
     if table is None or not complete:
         worth = options.spec is None and not get_container(container).has_own_index(shard)
         stored = _keep(index, shard) if keep and worth else None
@@ -280,8 +280,23 @@ def table_to_read(
     return TableToRead(index)
 
 
-def accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
-    """Return the new table of a shard, or raise if it would give up checksums of the old one."""
+def changed_types(known: ShardIndex, now: ShardIndex) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of each field of two tables that has another type now, its old type and its new one."""
+    for name, extents in known.fields.items():
+        field = now.fields[name].field if name in now.fields else extents.field
+        if field != extents.field:
+            yield name, extents.field.type, field.type
+
+
+def accepted(
+    table: StoredTable, index: ShardIndex, shard: Shard, declared: Collection[str]
+) -> ShardIndex:
+    """Return the new table of a shard, with the checksums that the old one knows.
+
+    Raises:
+        FormatError: It would give up checksums of the old one, or the files give another type to a
+            field that is not `declared`. The types of text follow from its values.
+    """
     from bushel._index.matching import compare_values, with_known_checksums, with_sound_keys
 
     try:
@@ -290,12 +305,20 @@ def accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
     except FormatError as error:
         log_warning("%s; the checksums in it are not compared", error)
         return index
+    hint = "restore the data; or accept them as they are with `bushel index --force` (force=True)"
+    is_text = get_container(index.container).stores_text
+    for name, was, is_now in changed_types(stored, index):
+        if not is_text and name not in declared:
+            raise FormatError(
+                f"field {name!r} is recorded as {was}, and is {is_now} in the files now",
+                file=str(shard.path(0)),
+                hint=hint,
+            )
     if table.fits:
         index = with_known_checksums(stored, index)
     compared = compare_values(stored, index)
     if not (compared.differing or compared.missing or compared.empties):
         return index
-    hint = "restore the data; or accept them as they are with `bushel index --force` (force=True)"
     counted = {
         "values with other bytes": compared.differing,
         "values that are missing or would lose their checksums": compared.missing,

@@ -23,7 +23,7 @@ from bushel.containers.base import Container, ReadOptions, Report
 from bushel.containers.features import codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.plain_table import PlainField, file_shards, table_of
-from bushel.errors import FormatError, SpecError
+from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.filters import FilterError, expand
 from bushel.filters.riegeli import KINDS, SIDE, read_number, sides_of
 from bushel.kernels import decode_varints
@@ -42,6 +42,7 @@ from .chunks import (
 
 _NAME = re.compile(r".*\.array_?record(-[0-9]+-of-[0-9]+)?", re.DOTALL)
 _FIELD = "data"
+_FEATURES = "features.json"  # which TensorFlow Datasets writes beside its files
 _BATCH = 1024
 
 
@@ -59,7 +60,18 @@ class _ArrayRecord(Container):
         return file_shards(path, _NAME.fullmatch)
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return where the records of one file are. The headers of all chunks are read."""
+        """Return where the records of one file are. The headers of all chunks are read.
+
+        Raises:
+            UnsupportedError: They are Examples of TensorFlow Datasets, and no type is declared for
+                all of a record.
+        """
+        if _FIELD not in (options.spec or ()) and (shard.root / _FEATURES).exists():
+            raise UnsupportedError(
+                f"{shard.path(0)}: each record is a tf.train.Example, as {_FEATURES} beside it says,"
+                " and its features are only read in TFRecord files: bushel.pack(tfds.data_source(…))"
+                f" decodes them, and spec={{{_FIELD!r}: 'bytes'}} reads whole records"
+            )
         stored = open_file(shard.path(0))
         reader = Reader(stored)
         records = Records(reader)

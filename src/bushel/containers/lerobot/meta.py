@@ -130,9 +130,12 @@ def load_meta(root: AnyPath) -> Meta | None:
         FormatError: It has another version, or its metadata are damaged.
     """
     path = root / INFO
+    names = [*([_TASKS] if (root / _TASKS).exists() else []), *_listed(root)]
     if not path.exists():
+        if names:
+            raise FormatError("its description is missing", file=str(path), hint=HINT)
         return None
-    names = [INFO, *([_TASKS] if (root / _TASKS).exists() else []), *_listed(root)]
+    names.insert(0, INFO)
     files = [open_file(below(root, name)) for name in names]
     if not all(file.mtime_ns for file in files):  # a file may have changed unnoticed
         return _meta(root, names)
@@ -168,8 +171,8 @@ def _meta(root: AnyPath, names: Sequence[str]) -> Meta | None:
     file = open_file(below(root, INFO))
     try:
         text = msgspec.json.decode(file.read(0, file.size))
-        if not isinstance(text, dict) or "codebase_version" not in text:
-            return None
+        if len(names) == 1 and not (isinstance(text, dict) and "codebase_version" in text):
+            return None  # another program's folder `meta`
         info = _DECODER.decode(file.read(0, file.size))
     except (ValueError, RecursionError) as error:
         raise FormatError(
