@@ -19,8 +19,7 @@ EXCEPTIONS = {
     """,
     "the folder's own listing gave the name, which is one component": """
         storage/objects/location.py:ObjectPath.glob
-        _dataset/open/local_splits.py:splits_at _dataset/open/local_splits.py:splits_below_fields
-        _dataset/open/local_splits.py:splits_below_fields_in_store
+        _dataset/open/splits.py:_inside
         _dataset/open/folders.py:datasets_in cards/front_matter.py:_files
         storage/objects/hub.py:HubPath.listing sources/files.py:_folders sources/media.py:Frames.read
         sources/tables.py:Table._fitting _writer/overwrite.py:_other_files _writer/overwrite.py:_files_beside

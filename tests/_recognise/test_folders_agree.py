@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bushel
-from bushel._dataset.open.local_splits import splits_at
+from bushel._dataset.open.splits import splits_of
 from bushel.codecs import get_codec
-from bushel.errors import FormatError
+from bushel.errors import FormatError, SpecError
 
 FOLDERS = st.sampled_from(
     ["", "cat/", "dog/", "a-b/", "a/", "a/b/", ".hidden/", "__MACOSX/", "train/cat/", "val/dog/", "é x/"]
@@ -48,7 +48,7 @@ def contents(dataset: bushel.Dataset) -> list[tuple[str, dict[str, Any]]]:
 
 def opened(root: Path) -> bushel.Dataset:
     """Open a folder, with all of its splits."""
-    return bushel.open(root, split="all" if splits_at(root) else None)
+    return bushel.open(root, split="all" if splits_of(root).paths else None)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -67,8 +67,12 @@ def test_packed_is_as_opened(names: list[str]) -> None:
             folder = opened(root)
         except FormatError:  # no media
             return
-        split = "all" if splits_at(root) else None
-        bushel.pack(root, Path(place, "out"), container="bag", split=split, sync=False)
+        split = "all" if splits_of(root).paths else None
+        try:
+            bushel.pack(root, Path(place, "out"), container="bag", split=split, sync=False)
+        except SpecError as error:  # a bag has no samples that lack a field
+            assert "lacks the field" in str(error)  # noqa: PT017
+            return
         packed = bushel.open(Path(place, "out"))
         assert contents(packed) == contents(folder)
         assert packed.labels.get("label") == folder.labels.get("label")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
-from .layout import MANY, MIXED, SEVERAL, codec_of_files, media_of
+from .layout import MANY, SEVERAL, codec_of_files, main_media, media_of
 
 
 def labelled_media(counts: Mapping[str, int], samples: int) -> set[str]:
@@ -16,19 +15,13 @@ def labelled_media(counts: Mapping[str, int], samples: int) -> set[str]:
         counts: The number of files with each extension.
         samples: The number of samples: files that share a path up to the first dot.
     """
-    kinds = Counter[str]()
-    for extension, count in counts.items():
-        if (kind := media_of_members(extension)) is not None:
-            kinds[kind] += count
-    main = [kind for kind, count in kinds.items() if count * MIXED >= kinds.total()]
-    if len(main) != 1:
-        return set()
-    media = {extension for extension in counts if media_of_members(extension) == main[0]}
-    beside = [count for extension, count in counts.items() if extension not in media]
+    media = main_media(counts, media_of_members)
+    kinds = set(media.values())
     several = sum(counts[extension] for extension in media) - samples
-    if max([several, *beside]) * MANY >= samples or codec_of_files(main[0], media) is None:
+    beside = [count for extension, count in counts.items() if extension not in media]
+    if len(kinds) != 1 or max([several, *beside]) * MANY >= samples:
         return set()
-    return media
+    return set() if codec_of_files(kinds.pop(), media) is None else set(media)
 
 
 def media_of_members(field: str) -> str | None:

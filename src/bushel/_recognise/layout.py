@@ -12,11 +12,12 @@ from functools import lru_cache
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.errors import FormatError
 
-from .splits import ROLES, role_of, split_in, splits_in
+from .splits import roles_of, split_in, splits_in
 
 T = TypeVar("T")
 OUTSIDE = "outside class folders"
@@ -66,8 +67,15 @@ class _Listing(Struct, frozen=True):
     """Files, with the parts of their names."""
 
     names: Sequence[str]
-    stems: list[str]
-    extensions: list[str]
+    stems: Sequence[str]
+    extensions: Sequence[str]
+
+    def left_out(self, numbers: Iterable[int], why: str = "") -> tuple[tuple[str, str], ...]:
+        """Return the names of some files, and their kinds in words."""
+        return tuple(
+            (self.names[number], _kind_left_out(self.extensions[number]) + why)
+            for number in numbers
+        )
 
 
 @lru_cache(maxsize=4096)
@@ -108,37 +116,46 @@ def layout_of(
         FormatError: Folders are named like fields of the same samples, and their files have other
             names.
     """
-    tops = {name[: name.find("/")] for name in names if "/" in name}
+    tops = _tops(names)
     splits = _folders_of_splits(names, tops)
     roles = roles_of(
         {name.split("/", 2)[1] for name in names if name.count("/") > 1} if splits else tops
     )
     if roles:
         return _by_roles(names, splits, roles, place)
-    stems, extensions = _cut_all(names)
-    counts = Counter(extensions)
-    kinds = Counter[str]()
-    for extension, count in counts.items():
-        kind = media_of(extension)
-        if kind is not None:
-            kinds[kind] += count
-    main = {kind for kind, count in kinds.items() if count * MIXED >= kinds.total()}
-    media = {extension for extension in counts if media_of(extension) in main}
+    listing = _Listing(names, *_cut_all(names))
+    if "." in "".join(listing.stems):
+        dotted = _Listing(names, *zip(*map(_cut_first, names), strict=True))
+        shared = _shared_extensions(dotted)
+        media = set(filter(media_of, shared))
+        if media:
+            return _by_extension(dotted, shared.union(declared), media, declared)
+    counts = Counter(listing.extensions)
+    kind_of = main_media(counts)
     companions = set[str]()
-    if len(set(stems)) < len(stems) or counts.keys() & declared:
-        companions = _companions(stems, extensions, counts, media, declared)
-    first_dot = _first_dot_fields(names) if "." in "".join(stems) else set()
-    if first_dot and any(media_of(extension) for extension in first_dot):
-        stems, extensions = _cut_all(names, first=True)
-        read = first_dot | (set(extensions) & set(declared))
-        with_media = {extension for extension in first_dot if media_of(extension)}
-        return _by_extension(names, stems, extensions, read, with_media, declared)
-    codec = codec_of_files(next(iter(main)), media) if len(main) == 1 else None
+    if len(set(listing.stems)) < len(names) or counts.keys() & declared:
+        companions = _companions(listing, counts, kind_of, declared)
+    main = set(kind_of.values())
+    codec = codec_of_files(next(iter(main)), kind_of) if len(main) == 1 else None
     if companions or codec is None:
-        return _by_extension(names, stems, extensions, media | companions, media, declared)
-    return _one_kind(
-        _Listing(names, stems, extensions), next(iter(main)), codec, media, splits, known
-    )
+        return _by_extension(listing, kind_of.keys() | companions, kind_of, declared)
+    return _one_kind(listing, next(iter(main)), codec, kind_of, splits, known)
+
+
+def main_media(
+    counts: Mapping[str, int], kind_of: Callable[[str], str | None] | None = None
+) -> dict[str, str]:
+    """Return the extensions of media files, with their kinds; not those of a kind that few of the files have.
+
+    Args:
+        counts: The number of files with each extension.
+        kind_of: Returns the kind of an extension; by default `media_of`.
+    """
+    media = {name: kind for name in counts if (kind := (kind_of or media_of)(name)) is not None}
+    kinds = Counter[str]()
+    for extension, kind in media.items():
+        kinds[kind] += counts[extension]
+    return {name: kind for name, kind in media.items() if kinds[kind] * MIXED >= kinds.total()}
 
 
 def _cut(name: str) -> tuple[str, str]:
@@ -164,10 +181,7 @@ def _cut_first(name: str) -> tuple[str, str]:
     return name[:dot], name[dot + 1 :].lower()
 
 
-def _cut_all(names: Sequence[str], *, first: bool = False) -> tuple[list[str], list[str]]:
-    if first:
-        pairs = list(map(_cut_first, names))
-        return [stem for stem, _ in pairs], [extension for _, extension in pairs]
+def _cut_all(names: Sequence[str]) -> tuple[list[str], list[str]]:
     stems, extensions = [], []
     for name in names:  # what `_cut` does, for a million names
         dot = name.rfind(".")
@@ -179,6 +193,11 @@ def _cut_all(names: Sequence[str], *, first: bool = False) -> tuple[list[str], l
         stems.append(stem)
         extensions.append(extension)
     return stems, extensions
+
+
+def _tops(names: Iterable[str]) -> set[str]:
+    """Return the folders at the top."""
+    return {name[: name.find("/")] for name in names if "/" in name}
 
 
 def _folders_of_splits(names: Sequence[str], tops: Collection[str]) -> tuple[str, ...]:
@@ -202,42 +221,35 @@ def folders_of_splits(media: Iterable[str]) -> tuple[str, ...]:
 
 
 def _companions(
-    stems: Sequence[str],
-    extensions: Sequence[str],
-    counts: Counter[str],
-    media: Collection[str],
-    declared: Collection[str],
+    listing: _Listing, counts: Counter[str], media: Collection[str], declared: Collection[str]
 ) -> set[str]:
     """Return the extensions of files that stand beside the media files of many samples."""
     beside: dict[str, set[str]] = {}
-    for stem, extension in zip(stems, extensions, strict=True):
+    for stem, extension in zip(listing.stems, listing.extensions, strict=True):
         beside.setdefault(stem, set()).add(extension)
     samples, having = 0, Counter[str]()
-    for own in beside.values():
-        if own.isdisjoint(media):
+    for extensions in beside.values():
+        if extensions.isdisjoint(media):
             continue
         samples += 1
-        if len(own) > 1:
-            first = max(own & set(media), key=lambda extension: (counts[extension], extension))
+        if len(extensions) > 1:
+            first = max(extensions.intersection(media), key=lambda name: (counts[name], name))
             same = codec_of_extension(first)
-            having.update(
-                each for each in own if each != first and codec_of_extension(each) != same
-            )
-    found = {extension for extension, count in having.items() if count * MANY >= samples}
-    if found:
-        found |= {extension for extension, count in having.items() if count * _SOME >= samples}
-    return found | (counts.keys() & set(declared))
+            having.update(name for name in extensions if name and codec_of_extension(name) != same)
+    if max(having.values(), default=0) * MANY < samples:
+        having.clear()
+    some = {name for name, count in having.items() if count * _SOME >= samples}
+    return some | (counts.keys() & set(declared))
 
 
-def _first_dot_fields(names: Sequence[str]) -> set[str]:
+def _shared_extensions(dotted: _Listing) -> set[str]:
     """Return the extensions after the first dot that many samples share, if one has several parts; else none."""
-    stems, extensions = _cut_all(names, first=True)
-    samples = len(set(stems))
-    counts = Counter(extensions)
+    samples = len(set(dotted.stems))
+    counts = Counter(dotted.extensions)
     many = {
-        each for each, count in counts.items() if each and count > 1 and count * MANY >= samples
+        name for name, count in counts.items() if name and count > 1 and count * MANY >= samples
     }
-    if len(many) > 1 and any("." in each for each in many):
+    if len(many) > 1 and any("." in name for name in many):
         return many
     return set()
 
@@ -257,14 +269,15 @@ def layout_of_kind(
         known: Classes of other splits, which are numbered, too.
         ordered: Whether the samples have the order of the names instead of that of the keys.
     """
-    stems, extensions = _cut_all(names)
-    last = {each: each and f".{each.rpartition('.')[2]}" for each in set(extensions)}
-    kinds = {extension for extension, suffix in last.items() if suffix in suffixes}
-    pairs = zip(names, extensions, strict=True)
+    listing = _Listing(names, *_cut_all(names))
+    kinds = {
+        extension
+        for extension in set(listing.extensions)
+        if extension and f".{extension.rpartition('.')[2]}" in suffixes
+    }
+    pairs = zip(names, listing.extensions, strict=True)
     files = [name for name, extension in pairs if extension in kinds]
-    tops = {name[: name.find("/")] for name in files if "/" in name}
-    splits = _folders_of_splits(files, tops)
-    listing = _Listing(names, stems, extensions)
+    splits = _folders_of_splits(files, _tops(files))
     return _one_kind(listing, "file", "bytes", kinds, splits, known, ordered=ordered)
 
 
@@ -275,43 +288,35 @@ def _kind_left_out(extension: str) -> str:
 
 
 def _by_extension(
-    names: Sequence[str],
-    stems: Sequence[str],
-    extensions: Sequence[str],
+    listing: _Listing,
     read: Collection[str],
     media: Collection[str],
-    declared: Collection[str] = (),
+    declared: Collection[str],
 ) -> FolderLayout:
-    """Return samples of files that share a stem; each extension is a field, as in a tar."""
+    """Return samples of files that share a stem; each extension in `read` is a field, as in a tar.
+
+    A sample has a file with an extension of `media`, or one that is `declared`.
+    """
     samples: dict[str, dict[str, int]] = {}
-    left_out = []
-    whole = 0
-    for number, (stem, extension) in enumerate(zip(stems, extensions, strict=True)):
+    left_out, whole = list[int](), 0
+    for number, (stem, extension) in enumerate(zip(listing.stems, listing.extensions, strict=True)):
         if extension not in read:
-            left_out.append((names[number], _kind_left_out(extension)))
+            left_out.append(number)
             continue
-        own = samples.setdefault(stem, {})
-        if extension in own:  # a.jpg and a.JPG
+        sample = samples.setdefault(stem, {})
+        if extension in sample:  # a.jpg and a.JPG
             whole += 1
-            own = samples.setdefault(names[number], {})
-        own[extension] = number
-    alone = [
-        stem
-        for stem, own in samples.items()
-        if own.keys().isdisjoint(media) and own.keys().isdisjoint(declared)
-    ]
-    for stem in alone:
-        left_out += [
-            (names[number], _kind_left_out(extension))
-            for extension, number in samples.pop(stem).items()
-        ]
+            sample = samples.setdefault(listing.names[number], {})
+        sample[extension] = number
+    needed = {*media, *declared}
+    for stem in [stem for stem, sample in samples.items() if needed.isdisjoint(sample)]:
+        left_out += samples.pop(stem).values()
     keys = sorted(samples)
-    used = sorted({extension for own in samples.values() for extension in own})
     fields = {
         name: FileField(codec_of_extension(name), [samples[key].get(name, -1) for key in keys])
-        for name in used
+        for name in sorted(set().union(*samples.values()))
     }
-    return FolderLayout(keys, fields, left_out=tuple(left_out), twins=whole)
+    return FolderLayout(keys, fields, left_out=listing.left_out(left_out), twins=whole)
 
 
 def _one_kind(
@@ -325,41 +330,32 @@ def _one_kind(
     ordered: bool = False,
 ) -> FolderLayout:
     """Return samples of one media file each; folders are classes unless most files are outside of them."""
-    names, stems, extensions = listing.names, listing.stems, listing.extensions
-    left_out: list[tuple[str, str]] = []
+    names, extensions = listing.names, listing.extensions
+    left_out: tuple[tuple[str, str], ...] = ()
     files: Sequence[int] = range(len(names))
     if len(media) < len(set(extensions)):
+        left_out = listing.left_out(number for number in files if extensions[number] not in media)
         files = [number for number in files if extensions[number] in media]
-        left_out += [
-            (name, _kind_left_out(extension))
-            for name, extension in zip(names, extensions, strict=True)
-            if extension not in media
-        ]
     folders = class_folders(_taken(names, files), inside=bool(splits), known=known)
     if any(folders) and "" in folders:
-        loose = [number for number, folder in zip(files, folders, strict=True) if not folder]
-        left_out += [
-            (names[number], f"{_kind_left_out(extensions[number])} {OUTSIDE}") for number in loose
-        ]
-        files = [number for number, folder in zip(files, folders, strict=True) if folder]
-        folders = [folder for folder in folders if folder]
-    keys, twins = unique_keys(_taken(stems, files), _taken(names, files))
+        pairs = list(zip(files, folders, strict=True))
+        left_out += listing.left_out(
+            (number for number, folder in pairs if not folder), f" {OUTSIDE}"
+        )
+        files = [number for number, folder in pairs if folder]
+        folders = list(filter(None, folders))
+    keys, twins = unique_keys(_taken(listing.stems, files), _taken(names, files))
     in_order = sorted(keys)
     if not ordered and in_order != keys:
         order = sorted(range(len(keys)), key=keys.__getitem__)
         keys, files, folders = in_order, _taken(files, order), _taken(folders, order)
-    labelled = any(folders)
-    classes = tuple(sorted({*folders, *known})) if labelled else ()
+    fields = {kind: FileField(codec, files)}
+    layout = FolderLayout(keys, fields, left_out=left_out, twins=twins, splits=splits)
+    if not any(folders):
+        return layout
+    classes = tuple(sorted({*folders, *known}))
     number_of = {name: number for number, name in enumerate(classes)}
-    return FolderLayout(
-        keys=list(keys),
-        fields={kind: FileField(codec, files)},
-        classes=classes,
-        class_of=[number_of[folder] for folder in folders] if labelled else (),
-        left_out=tuple(left_out),
-        twins=twins,
-        splits=splits,
-    )
+    return replace(layout, classes=classes, class_of=[number_of[folder] for folder in folders])
 
 
 def class_folders(
@@ -390,8 +386,8 @@ def class_folders(
         return [""] * len(folders)
     if len({*folders, *known} - {""}) == 1:
         below = [name.partition("/")[2] for name in names]
-        inside = bool(folders_of_splits(name for name in below if "/" in name))
-        inner = class_folders(below, counts, inside=inside)
+        are_splits = bool(folders_of_splits(name for name in below if "/" in name))
+        inner = class_folders(below, counts, inside=are_splits)
         if all(inner) or len({*inner} - {""}) > 1:
             return inner
     return folders
@@ -414,17 +410,6 @@ def unique_keys(stems: list[str], names: Sequence[str]) -> tuple[list[str], int]
 
 
 # Folders of fields
-
-
-def roles_of(folders: Collection[str]) -> dict[str, str]:
-    """Return the folders that hold a field each, with its name; empty if there are others, or no images."""
-    if len(folders) < 2 or len(folders) > 2 * len(ROLES):
-        return {}
-    fields = {folder: role_of(folder) for folder in folders}
-    different = len(set(fields.values())) == len(fields)
-    if different and "" not in fields.values() and "image" in fields.values():
-        return fields
-    return {}
 
 
 def _by_roles(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 SAME = {
     "train": ("train", "training"),
@@ -108,3 +108,14 @@ def split_named(splits: Mapping[str, list[str]], name: str) -> str | None:
 def role_of(folder: str) -> str:
     """Return the field that the files of a folder are, by its name; empty if it names none."""
     return ROLES.get(folder.lower(), "")
+
+
+def roles_of(folders: Collection[str]) -> dict[str, str]:
+    """Return the folders that hold a field each, with its name; empty if there are others, or no images."""
+    if len(folders) < 2 or len(folders) > 2 * len(ROLES):
+        return {}
+    fields = {folder: role_of(folder) for folder in folders}
+    different = len(set(fields.values())) == len(fields)
+    if different and "" not in fields.values() and "image" in fields.values():
+        return fields
+    return {}

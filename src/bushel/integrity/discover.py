@@ -10,8 +10,8 @@ from typing import Any
 from bushel._dataset.open.completeness import find_incomplete, manifest_and_names, with_advice
 from bushel._dataset.open.discovery import find
 from bushel._dataset.open.folders import is_half_replaced, shard_of_entry
-from bushel._dataset.open.open import files_named
 from bushel._dataset.open.source_paths import expand_paths
+from bushel._dataset.open.splits import files_named
 from bushel._dataset.open.tables import index_place, indexed_in
 from bushel._index.sidecar import FOLDER, load_manifest
 from bushel._index.table import Shard

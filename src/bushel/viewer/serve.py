@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.open.open import files_named
 from bushel._dataset.open.open import open as open_dataset
+from bushel._dataset.open.splits import files_named
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import F32
 from bushel._runtime.public import public

@@ -45,7 +45,7 @@ from .kept_labels import (
     place_of_labels,
     save_labels,
 )
-from .local_splits import splits_at
+from .splits import splits_of
 from .tables import table_to_read
 
 _TABLES = {name.partition(".")[2] for name in METADATA}
@@ -250,7 +250,7 @@ def _archives_beside(shard: OpenShard) -> list[ShardIndex]:
         place, split = root, split_in(root.name, folder=True)
     if split is None:
         return []
-    splits = splits_at(place.absolute().parent)
+    splits = splits_of(place.absolute().parent).paths
     beside = [Path(name) for other, names in splits.items() if other != split for name in names]
     if not beside:
         return []

@@ -271,14 +271,9 @@ def _find_at(
     if alone and path.listable and not folder.exists():
         raise missing(path)
     if whole:
-        from .local_splits import (
-            several_splits,
-            splits_below_fields_in_store,
-            splits_in_store,
-        )
+        from .splits import refuse_splits
 
-        if splits := splits_in_store(folder) or splits_below_fields_in_store(folder):
-            raise several_splits(path, splits)
+        refuse_splits(path, folder)
     name, shards = _sniff(folder, container)
     shards = [replace(shard, root=path) if shard.root is folder else shard for shard in shards]
     few = alone and len(shards) <= _MANY_OBJECTS

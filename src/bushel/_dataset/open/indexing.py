@@ -51,8 +51,9 @@ from .completeness import (
 from .discovery import find
 from .folders import above_parts
 from .locking import locked_sources
-from .open import files_named, remaining_of
+from .open import remaining_of
 from .source_paths import expand_paths
+from .splits import files_named
 from .tables import (
     accepted,
     build_table,

@@ -15,12 +15,11 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.table import may_lack_samples
-from bushel._recognise.splits import splits_in
 from bushel._runtime.public import check_flags, check_names, public
 from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, with_episodes
 from bushel.containers.base import ReadOptions
-from bushel.errors import FormatError, SpecError
+from bushel.errors import FormatError
 from bushel.storage import AnyLocation, AnyPath, AnySource, absolute, as_path
 
 from .as_listed import Found, as_written, folder_state, manifest_stat
@@ -33,16 +32,9 @@ from .caller_fields import (
 from .completeness import warn_incomplete, with_advice
 from .discovery import discover
 from .folders import pinned
-from .local_splits import (
-    ALL,
-    chosen_split,
-    files_of_split,
-    refuse_splits,
-    splits_below_fields,
-    splits_of,
-)
 from .shards import open_shards
 from .source_paths import expand_paths, forward_only, is_stream, lacks_index
+from .splits import is_on_hub, named_files, refuse_splits, samples_of_split
 
 if TYPE_CHECKING:
     from bushel._dataset.read.listed import RequestedLists
@@ -148,10 +140,9 @@ def open(
             episodes=episodes,
             allow_stale=allow_stale,
         )
-    whole = config is None and split is None and not _is_on_hub(source)
-    split, of_file, beginning = _below_fields(source, config, split)
-    source, features = _named(source, config, split)
-    paths = _paths_of(source, spec, index)
+    whole = config is None and split is None and not is_on_hub(source)
+    files = named_files(source, config, split)
+    paths = _paths_of(files.source, spec, index)
     fields, place = None if spec is None else checked_spec(spec), None
     if index not in POLICIES:
         from .tables import index_place
@@ -164,7 +155,7 @@ def open(
         _checked_shards,
         options=ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True),
         policy=cast("IndexPolicy", index),
-        features=features,
+        features=files.features,
         path=paths[0],
         recover=on_damage == "warn",
     )
@@ -214,10 +205,8 @@ def open(
     elif not allow_incomplete:
         warn_incomplete(discovered.incomplete, len(dataset))
     dataset = _saved(dataset, view, allow_stale=allow_stale)
-    if of_file is not None:
-        beginning = _in_archive(source, dataset, of_file)
-    if beginning:
-        dataset = dataset[[at for at, key in enumerate(dataset.keys) if key.startswith(beginning)]]
+    if files.inside is not None:
+        dataset = samples_of_split(dataset, source, files.inside)
     if delta_timestamps is None:
         return dataset
     from bushel._dataset.views.episode_windows import episode_windows
@@ -328,39 +317,6 @@ def _checked_shards(
     return shards
 
 
-def _below_fields(
-    source: Any, config: str | None, split: str | None
-) -> tuple[str | None, str | None, str]:
-    """Return a split of files, a split inside one file, and the beginning of the keys of a split below fields."""
-    if _is_file(source):
-        return None, split, ""
-    if config is not None or split is None or not (beginnings := splits_below_fields(source)):
-        return split, None, ""
-    if split == ALL:
-        return None, None, ""
-    [beginning] = beginnings[chosen_split(source, beginnings, split)]
-    return None, None, beginning
-
-
-def _is_file(source: Any) -> bool:
-    return isinstance(source, str | os.PathLike) and os.path.isfile(source)
-
-
-def _has_splits_inside(source: Any) -> bool:
-    """Return whether splits are chosen when the source is open: of an archive, or below fields."""
-    return _is_file(source) or bool(splits_below_fields(source))
-
-
-def _in_archive(source: Any, dataset: Dataset, split: str) -> str:
-    """Return the beginning of the keys of a split of an archive, `test/`. Raise SpecError without that split."""
-    folders = {key.partition("/")[0] for key in dataset.keys if "/" in key}
-    if split == ALL:
-        return ""
-    splits = splits_in(folders, ())
-    [folder] = splits[chosen_split(source, splits, split)]
-    return f"{folder}/"
-
-
 def _understood_shards(
     found: Found,
     tables: Callable[[Found], list[OpenShard]],
@@ -389,25 +345,6 @@ def _saved(dataset: Dataset, name: str | None, *, allow_stale: bool) -> Dataset:
     return saved_view(dataset, name, allow_stale=allow_stale)
 
 
-def files_named(source: Any, config: str | None = None, split: str | None = None) -> Any:
-    """Return the files of a configuration and a split; a source that names no dataset of the Hub, as it is.
-
-    A folder of several splits stands for all of them if none is named.
-
-    Raises:
-        SpecError, FileNotFoundError, FormatError, TypeError: See `repository.split_of`.
-    """
-    if config is None and split is None and (splits := splits_of(source)):
-        return files_of_split(source, splits, ALL)
-    if config is None and _has_splits_inside(source):
-        if split not in (None, ALL):
-            raise SpecError(
-                f"{source} has its splits inside: leave out split= here, or open one of them"
-            )
-        return [as_path(source)]
-    return _named(source, config, split)[0]
-
-
 def files_asked(source: Any, split: str | None) -> Any:
     """Return the files of a split that a caller names; the source itself if it has not several.
 
@@ -418,25 +355,8 @@ def files_asked(source: Any, split: str | None) -> Any:
     if split is None:
         refuse_splits(source)
         return source
-    if _has_splits_inside(source):
-        return open(source, split=split)
-    return files_named(source, None, split)
-
-
-def _is_on_hub(source: object) -> bool:
-    return isinstance(source, str) and source.startswith("hf://")
-
-
-def _named(source: Any, config: str | None, split: str | None) -> tuple[Any, Mapping[str, Feature]]:
-    """Return the files, and the fields that their repository describes."""
-    if config is None and split is None and not _is_on_hub(source):
-        return source, {}
-    if config is None and split is not None and (splits := splits_of(source)):
-        return files_of_split(source, splits, split), {}
-    from .repository import split_of
-
-    described = split_of(source, config, split)
-    return described.source, described.features
+    files = named_files(source, None, split)
+    return files.source if files.inside is None else open(source, split=split)
 
 
 def _requested_lists(found: Found) -> RequestedLists | None:

@@ -9,7 +9,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -46,19 +45,12 @@ _INFO = "dataset_info.json"
 _MOST_NAMES = 100_000  # files of a folder that is looked through for a hint
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """The files to open."""
+def split_of(
+    source: object, config: str | None, split: str | None
+) -> tuple[Any, Mapping[str, Feature]]:
+    """Return the files of a split, and the features of its fields in the repository's card.
 
-    # the files of a split, or the folder that has only these; or the source, if it is not a
-    # repository
-    source: Any
-    # the features of fields in the repository's card
-    features: Mapping[str, Feature] = field(default_factory=dict)
-
-
-def split_of(source: object, config: str | None, split: str | None) -> Split:
-    """Return the files of a split.
+    The files are the folder if that has only these, or the source if it is not a repository.
 
     Args:
         source: The repository: a URL or a path.
@@ -80,7 +72,7 @@ def split_of(source: object, config: str | None, split: str | None) -> Split:
         and split is None
         and not (isinstance(source, str) and HubPath.names_repository(source))
     ):
-        return Split(source)
+        return source, {}
     if isinstance(source, list | tuple):
         raise TypeError("config= and split= are for one dataset: give its URL or its folder")
     root = as_path(source)
@@ -88,9 +80,9 @@ def split_of(source: object, config: str | None, split: str | None) -> Split:
     if not names and not root.is_dir():
         raise FileNotFoundError(f"no such folder: {root}")
     if config is None and split is None and f"{FOLDER}/manifest.json" in names:
-        return Split([root])  # it was packed or indexed as one dataset
+        return [root], {}  # it was packed or indexed as one dataset
     if config is None and split is None and _is_whole(root, names):
-        return Split([root])
+        return [root], {}
     try:
         card = _card(root, names)
         configured = configurations(card)
@@ -116,7 +108,7 @@ def split_of(source: object, config: str | None, split: str | None) -> Split:
             ),
             *(root, chosen.name, ", ".join(chosen.options)),
         )
-    return Split(_paths(root, names, files), features)
+    return _paths(root, names, files), features
 
 
 def splits_hint(root: AnyPath) -> str | None:

@@ -1,0 +1,308 @@
+"""The files that a source, `config=` and `split=` name; and the splits of a folder, from which the caller chooses.
+
+A folder has splits if all data in it are in folders or files that are named like splits: `train/` and
+`val/`, `train.csv` and `test.csv`. They may also be below folders of fields, `images/train/`, or in an
+archive: then the dataset is opened whole, and its keys tell the samples of a split.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
+
+from bushel._dataset.views.dataset import Dataset
+from bushel._index.table import FOLDER, is_url
+from bushel._recognise.splits import (
+    numbered_in,
+    role_of,
+    roles_of,
+    split_in,
+    split_named,
+    splits_in,
+)
+from bushel._runtime.public import did_you_mean
+from bushel.containers import candidates, is_data_file, is_data_if_named
+from bushel.errors import SpecError
+from bushel.storage import AnyPath, as_path, is_object, read_whole
+from bushel.storage.names import leads_to_folder
+
+if TYPE_CHECKING:
+    from bushel.containers.features import Feature
+
+    from .remote_discovery import ListedPath
+
+Folder: TypeAlias = "str | ListedPath"
+"""A local folder, or one of a store that is listed once."""
+
+_CARD = 1 << 20  # bytes of README.md that are read
+_SHOWN = 10  # names of splits in an error
+_README = "README.md"
+ALL = "all"
+"""The name by which a caller asks for all splits together."""
+
+
+class NamedFiles(Struct, frozen=True):
+    """What a source, `config=` and `split=` name."""
+
+    source: Any  # the paths to open; or the source as it is
+    features: Mapping[str, Feature] = {}  # of fields, as their repository describes them
+    inside: str | None = None  # the split whose samples are chosen by their keys
+
+
+class Splits(Struct, frozen=True):
+    """The splits of a folder, in their order. It has at most one of the two kinds."""
+
+    paths: Mapping[str, list[str]] = {}  # the paths of each split
+    below_fields: Mapping[str, list[str]] = {}  # the folder of each split in the folders of fields
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the splits; empty if there are none."""
+        return [*self.paths, *self.below_fields]
+
+
+def named_files(
+    source: Any, config: str | None = None, split: str | None = None, *, usual: str | None = None
+) -> NamedFiles:
+    """Return the files of a configuration and a split; a source that names no dataset of the Hub, as it is.
+
+    Args:
+        source: A path, a URL, or a list of these.
+        config: Name of the configuration.
+        split: Name of the split, or `all`.
+        usual: The split of a folder of several ones if the caller names none.
+
+    Raises:
+        SpecError, FileNotFoundError, FormatError, TypeError: See `repository.split_of`.
+    """
+    chosen = usual if split is None else split
+    if config is None and chosen is not None:
+        splits = splits_of(source)
+        is_file = isinstance(source, str | os.PathLike) and os.path.isfile(source)
+        if is_file or splits.below_fields:
+            return NamedFiles([as_path(source)], inside=None if chosen == ALL else chosen)
+        if splits.paths:
+            return NamedFiles(_paths_of_split(source, splits.paths, chosen))
+    if config is None and split is None and not is_on_hub(source):
+        return NamedFiles(source)
+    from .repository import split_of
+
+    return NamedFiles(*split_of(source, config, split))
+
+
+def files_named(source: Any, config: str | None = None, split: str | None = None) -> Any:
+    """Return the source of `named_files`; of a folder of several splits, all of them if none is named.
+
+    Raises:
+        SpecError, FileNotFoundError, FormatError, TypeError: See `named_files`; or the split is
+            inside the source.
+    """
+    files = named_files(source, config, split, usual=ALL)
+    if files.inside is not None:
+        raise SpecError(
+            f"{source} has its splits inside: leave out split= here, or open one of them"
+        )
+    return files.source
+
+
+def is_on_hub(source: object) -> bool:
+    """Return whether a source is the URL of a dataset of the Hugging Face Hub."""
+    return isinstance(source, str) and source.startswith("hf://")
+
+
+def samples_of_split(dataset: Dataset, source: object, split: str) -> Dataset:
+    """Return the samples of a split that is inside a source (`NamedFiles.inside`).
+
+    Raises:
+        SpecError: It has no split of this name.
+    """
+    splits = splits_of(source).below_fields
+    if not splits:
+        splits = splits_in({key.partition("/")[0] for key in dataset.keys if "/" in key}, ())
+    [folder] = splits[_chosen(source, splits, split)]
+    return dataset[[at for at, key in enumerate(dataset.keys) if key.startswith(f"{folder}/")]]
+
+
+def refuse_splits(source: object, listed: ListedPath | None = None) -> None:
+    """Check that a path is not a folder of several splits, which nobody wants as one dataset without saying so.
+
+    A folder of a store is checked if it is `listed`.
+
+    Raises:
+        SpecError: It is. The message names the splits, and what to write.
+    """
+    folder: Folder | None = listed or _local_folder(source)
+    if folder is not None and (names := splits_in_folder(folder).names):
+        shown = ", ".join(names[:_SHOWN]) + " and others" * (len(names) > _SHOWN)
+        raise SpecError(
+            f"{source} has several splits: {shown}. Name one: split={names[0]!r},"
+            f" or join them: split={ALL!r}"
+        )
+
+
+def splits_of(source: object) -> Splits:
+    """Return the splits of a folder, a local one or one of a store, which is listed; none of any other source."""
+    folder = _local_folder(source) or _listed_folder(source)
+    return Splits() if folder is None else splits_in_folder(folder)
+
+
+def _local_folder(source: object) -> str | None:
+    if isinstance(source, str | os.PathLike) and os.path.isdir(source):
+        return os.fspath(source)
+    return None
+
+
+def _listed_folder(source: object) -> ListedPath | None:
+    """Return a folder of an object store, which is not of the Hub; None for any other source."""
+    if isinstance(source, str) and (not is_url(source) or set(source) & {*"*?["}):
+        return None
+    path = as_path(source) if isinstance(source, str | os.PathLike) else source
+    if not is_object(path) or not path.listable or is_on_hub(str(path)):
+        return None
+    from .remote_discovery import ListedPath
+
+    return ListedPath(path)
+
+
+def splits_in_folder(folder: Folder) -> Splits:
+    """Return the splits of a folder, a local one or one of a store.
+
+    Only the names in the folder are looked at, and those in its only folder, such as `data/`. If
+    README.md lists configurations, its rules hold instead (`repository`). A folder with a manifest and
+    its shards is one dataset.
+    """
+    folders, files = list[str](), list[str]()
+    if _has_shards(folder):
+        return Splits()
+    for name, is_folder in _data_in(folder):
+        (folders if is_folder else files).append(name)
+        named = (
+            split_in(name, folder=is_folder) or numbered_in(name) or (is_folder and role_of(name))
+        )
+        # a photo is not a split, even if it is called train.jpg
+        if (not named and (files or len(folders) > 1)) or (not is_folder and _is_media(name)):
+            return Splits()
+    is_only = len(folders) == 1 and not files
+    splits = splits_in(folders, files)
+    if (splits or is_only) and not _has_configurations(folder):
+        if is_only:
+            return Splits(splits_in_folder(_inside(folder, folders[0])).paths)
+        return Splits(
+            {
+                split: [str(_inside(folder, name)) for name in names]
+                for split, names in splits.items()
+            }
+        )
+    images = [name for name, field in roles_of(folders).items() if field == "image"]
+    if files or not images:
+        return Splits()
+    inner = list(_data_in(_inside(folder, images[0])))
+    if not all(is_folder for _, is_folder in inner):
+        return Splits()
+    return Splits(below_fields=splits_in([name for name, _ in inner], ()))
+
+
+def _has_shards(folder: Folder) -> bool:
+    """Return whether a folder has a manifest and its shards, and not only files as they were found."""
+    if isinstance(folder, str):
+        is_indexed = os.path.exists(os.path.join(folder, FOLDER, "manifest.json"))
+    else:
+        is_indexed = FOLDER in dict(folder.names())
+    return is_indexed and any(
+        name.isdecimal() or is_data_file(name) for name, _ in _entries(folder)
+    )
+
+
+def _inside(folder: Folder, name: str) -> Folder:
+    """Return a folder or file inside a folder."""
+    if isinstance(folder, str):
+        return os.path.join(folder, name)
+    return type(folder)(folder / name)
+
+
+def _entries(folder: Folder) -> Iterator[tuple[str, bool]]:
+    """Yield the names in a folder, and which are folders."""
+    if not isinstance(folder, str):
+        yield from folder.names()
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            yield entry.name, leads_to_folder(entry)
+
+
+def _data_in(folder: Folder) -> Iterator[tuple[str, bool]]:
+    """Yield the names in a folder that may be data, and which are folders."""
+    from bushel._recognise.junk import junk_kind
+
+    for name, is_folder in _entries(folder):
+        is_junk = name.startswith(".") or junk_kind(f"{name}/x") or junk_kind(name)
+        if not is_junk and (is_folder or _is_data(name)):
+            yield name, is_folder
+
+
+def _is_media(name: str) -> bool:
+    from bushel._recognise.layout import media_of, suffix_of
+
+    return media_of(suffix_of(name)) is not None
+
+
+def _is_data(name: str) -> bool:
+    from bushel.containers.folder_metadata import METADATA
+
+    if name in METADATA:
+        return False
+    if is_data_file(name) or _is_media(name):
+        return True
+    return is_data_if_named(name) and split_in(name, folder=False) is not None
+
+
+def _has_configurations(folder: Folder) -> bool:
+    """Return whether README.md says which files belong to which split, as on the Hugging Face Hub."""
+    card = as_path(folder) / _README if isinstance(folder, str) else folder / _README
+    if _README not in dict(_entries(folder)):
+        return False
+    from .data_files import front_matter
+
+    text = front_matter(bytes(read_whole(card)[:_CARD]).decode("utf-8", "replace"))
+    return text is not None and "configs" in text
+
+
+def _paths_of_split(source: Any, splits: Mapping[str, list[str]], split: str) -> Any:
+    """Return the files to open for one split of a folder, or for all of them.
+
+    Raises:
+        SpecError: The folder has no split of this name.
+    """
+    if split == ALL and ALL not in splits:
+        paths = [as_path(path) for files in splits.values() for path in files]
+        if all(map(_is_dataset, paths)):
+            return paths
+        return [as_path(source)]
+    paths = [as_path(path) for path in splits[_chosen(source, splits, split)]]
+    return paths[0] if len(paths) == 1 else paths
+
+
+def _is_dataset(path: AnyPath) -> bool:
+    """Return whether a split is a file, or a folder of files of a container; not of photos."""
+    if is_data_file(path.name) or is_data_if_named(path.name):
+        return True
+    return bool(candidates(entry.name for entry in path.iterdir()))
+
+
+def _chosen(source: Any, splits: Mapping[str, list[str]], split: str) -> str:
+    """Return the split that a caller names, as the folder spells it.
+
+    Raises:
+        SpecError: The folder has no split of this name.
+    """
+    chosen = split_named(splits, split)
+    if chosen is None:
+        meant = did_you_mean(split, list(splits))
+        raise SpecError(
+            f"{source} has no split {split!r} (split=): it has"
+            f" {', '.join(splits) or 'none'}{'; ' + meant if meant else ''}"
+        )
+    return chosen
