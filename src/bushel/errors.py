@@ -171,13 +171,13 @@ class FormatError(BushelError):
     def __init__(
         self,
         message: str,
-        *,
-        file: str | None = None,
+        file: object = None,
         offset: int | None = None,
         hint: str | None = None,
     ) -> None:
-        super().__init__(message, file=file, offset=offset, hint=hint)
-        self.file, self.offset, self.hint = file, offset, hint
+        path = None if file is None else str(file)
+        super().__init__(message, file=path, offset=offset, hint=hint)
+        self.file, self.offset, self.hint = path, offset, hint
 
     def __str__(self) -> str:
         where = ""

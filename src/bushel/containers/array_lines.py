@@ -59,7 +59,7 @@ def start_of_array(lines: File, start: int, path: str) -> int:
             f"jq -c '.NAME[]' {path} > rows.jsonl makes lines of the array NAME in it; jq -c ."
             " makes one line of all"
         )
-    raise FormatError(problem, file=path, offset=start, hint=hint)
+    raise FormatError(problem, path, start, hint)
 
 
 class ArrayLines:

@@ -349,7 +349,7 @@ class Container(ABC):
                 files.
         """
         message = f"samples of a damaged {self.name} cannot be recovered"
-        raise FormatError(message, file=str(shard.path(0)))
+        raise FormatError(message, shard.path(0))
 
     def file_of_references(self, shard: Shard) -> str | None:
         """Return the name of the file by which the samples of a shard refer to their values; None if it has none."""

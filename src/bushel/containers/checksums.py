@@ -219,6 +219,6 @@ class _Reading:
             place = self._index.place(number, offset)
             raise FormatError(
                 f"{int(extents.length[error.row])} bytes cannot be read ({error.reason})",
-                file=self._files[number if place.file is None else place.file].path,
-                offset=place.offset,
+                self._files[number if place.file is None else place.file].path,
+                place.offset,
             ) from error

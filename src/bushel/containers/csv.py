@@ -63,7 +63,7 @@ def _first_record(
                 "spec= does not help here: divide the columns among files, or store them as"
                 " one array"
             )
-        return FormatError(f"line 1: {message}", file=file.real.path, offset=file.start, hint=hint)
+        return FormatError(f"line 1: {message}", file.real.path, file.start, hint)
 
     try:
         offset, length, kind, end = csv_record(head, ord(delimiter), whole, _MOST_COLUMNS)
@@ -118,9 +118,9 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
         twice = next(name for name in named if named.count(name) > 1)
         raise FormatError(
             f"line 1: two columns are called {twice!r}",
-            file=file.real.path,
-            offset=file.start,
-            hint="rename one; if the first line is not a header, name the columns with spec=",
+            file.real.path,
+            file.start,
+            "rename one; if the first line is not a header, name the columns with spec=",
         )
     return named, True
 

@@ -63,9 +63,7 @@ def features_in(text: str | bytes | None, path: str) -> dict[str, Feature]:
         described = msgspec.json.decode(text)["info"]["features"]
         return {str(name): feature_of(description) for name, description in described.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(
-            f"the metadata 'huggingface' is malformed: {error!r}", file=path
-        ) from error
+        raise FormatError(f"the metadata 'huggingface' is malformed: {error!r}", path) from error
 
 
 def feature_of(described: Any) -> Feature:

@@ -253,7 +253,7 @@ def _with_metadata(
     [kind] = kinds if len(kinds) == 1 else [None]
     if kind is None:
         shown = ", ".join(sorted(str(kind_of_files) for kind_of_files in kinds))
-        raise FormatError(f"the metadata name files of several kinds: {shown}", file=place)
+        raise FormatError(f"the metadata name files of several kinds: {shown}", place)
     named = set(numbers)
     files = enumerate(shard.files)
     unnamed = sum(

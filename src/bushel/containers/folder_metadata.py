@@ -90,7 +90,7 @@ def metadata_rows(
     for name in names:
         if (other := folders.setdefault(name.rpartition("/")[0], name)) != name:
             hint = "keep one of them: two would make two samples of each file"
-            raise FormatError(f"a folder has {other} and {name}", file=str(root), hint=hint)
+            raise FormatError(f"a folder has {other} and {name}", root, hint=hint)
         path, (folder, slash, base_name) = below(root, name, any_text=True), name.rpartition("/")
         if isinstance(path, Path) and read is None:
             _check_file(path)
@@ -107,15 +107,13 @@ def metadata_rows(
                 message = f"row {number} has the {FILE_NAME} {spelled!r}, not the name of a file"
                 raise FormatError(
                     message,
-                    file=str(path),
+                    path,
                     hint=None if file is not None else _names_of_others(content, path),
                 )
             is_of_others = file.partition("/")[0] in others
             if folder + slash + file not in files and not is_of_others:
                 missing = folder + slash + str(spelled)
-                raise FormatError(
-                    f"the metadata name {missing!r}, which does not exist", file=str(path)
-                )
+                raise FormatError(f"the metadata name {missing!r}, which does not exist", path)
             rows.append(
                 Row(
                     folder + slash + file,
@@ -138,9 +136,7 @@ def _names_of_others(row: Iterable[str], path: AnyPath) -> str | None:
 
 
 def _too_large(size: int, path: AnyPath) -> FormatError:
-    return FormatError(
-        f"metadata of {size} bytes; {_LARGEST} are the most that is read", file=str(path)
-    )
+    return FormatError(f"metadata of {size} bytes; {_LARGEST} are the most that is read", path)
 
 
 def _check_file(path: Path) -> None:
@@ -152,9 +148,7 @@ def _check_file(path: Path) -> None:
     """
     size = path.stat().st_size
     if not path.is_file():
-        raise FormatError(
-            "metadata that are not a file, but a folder, pipe or device", file=str(path)
-        )
+        raise FormatError("metadata that are not a file, but a folder, pipe or device", path)
     if size > _LARGEST:
         raise _too_large(size, path)
 
@@ -164,14 +158,14 @@ def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
         reader = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
         rows = list(reader)
     except (ValueError, csv.Error) as error:
-        raise FormatError(f"not a CSV file: {error}", file=str(path)) from error
+        raise FormatError(f"not a CSV file: {error}", path) from error
     names = list(reader.fieldnames or ())
     if FILE_NAME not in names or len(set(names)) < len(names):
         message = f"its first line names the columns {names}: expected {FILE_NAME} and others"
-        raise FormatError(message, file=str(path), hint=_names_of_others(names, path))
+        raise FormatError(message, path, hint=_names_of_others(names, path))
     for number, row in enumerate(rows):
         if None in row or None in row.values():
-            raise FormatError(f"row {number} does not have {len(names)} values", file=str(path))
+            raise FormatError(f"row {number} does not have {len(names)} values", path)
     for name in names:
         parse = str if name == FILE_NAME else _number_type([row[name] for row in rows])
         for row in rows:
@@ -206,9 +200,9 @@ def _json_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
         try:
             row = msgspec.json.decode(line)
         except (ValueError, RecursionError) as error:
-            raise FormatError(f"line {number + 1} is not JSON: {error}", file=str(path)) from error
+            raise FormatError(f"line {number + 1} is not JSON: {error}", path) from error
         if not isinstance(row, dict):
-            raise FormatError(f"line {number + 1} is not an object", file=str(path))
+            raise FormatError(f"line {number + 1} is not an object", path)
         rows.append(row)
     return rows
 
@@ -220,7 +214,7 @@ def _parquet_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
     try:
         rows: list[dict[str, Any]] = read_table(io.BytesIO(data)).to_pylist()
     except (ArrowException, OSError, ValueError) as error:
-        raise FormatError(f"not a Parquet file: {error}", file=str(path)) from error
+        raise FormatError(f"not a Parquet file: {error}", path) from error
     return rows
 
 
@@ -245,7 +239,7 @@ def values_of(name: str, rows: Sequence[Row], path: str) -> Values:
     try:
         stored = [b"" if value is None else bytes(encode(value)) for value in cells]
     except (ValueError, TypeError, OverflowError) as error:
-        raise FormatError(f"column {name!r} of the metadata: {error}", file=path) from error
+        raise FormatError(f"column {name!r} of the metadata: {error}", path) from error
     data, ends = joined(stored)
     length = np.where([value is None for value in cells], MISSING, np.diff(ends))
     column = None if codec == "json" and kinds != {bool} else of_objects(cells)
@@ -268,7 +262,7 @@ def with_columns(
     """
     for name in dict.fromkeys(name for row in rows for name in row.values):
         if name in index.fields:
-            raise FormatError(f"the metadata have a column {name!r}, as the files", file=path)
+            raise FormatError(f"the metadata have a column {name!r}, as the files", path)
         values = values_of(name, rows, path)
         checksums, places = None, (values.offset, values.length)
         if sums:

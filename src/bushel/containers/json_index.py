@@ -67,7 +67,7 @@ class IndexFormat(Generic[T]):
 
     def damaged(self, error: Exception, path: str) -> FormatError:
         """Return the error of a damaged file."""
-        return FormatError(f"not {self.name}: {error}", file=path, hint=self.hint)
+        return FormatError(f"not {self.name}: {error}", path, hint=self.hint)
 
 
 def load_index(folder: AnyPath, parse: _Parse[T], name: str = INDEX) -> T:
@@ -106,7 +106,7 @@ def listed_shards(
         file = name if listing.has(name) else other
         if file is None or not listing.has(file):
             message = f"it lists the {what} {name!r}, which does not exist"
-            raise FormatError(message, file=str(folder / INDEX), hint=hint)
+            raise FormatError(message, folder / INDEX, hint=hint)
         shards.append(Shard(folder, name, (file, INDEX)))
     return shards
 
@@ -118,7 +118,7 @@ def described_field(what: str, name: str, codec: str, file: File) -> Field:
         get_codec(field.codec)
     except SpecError as error:
         raise FormatError(
-            f"{what} {name!r} cannot be a field: {error}", file=file.path, hint=AS_BYTES % name
+            f"{what} {name!r} cannot be a field: {error}", file.path, hint=AS_BYTES % name
         ) from error
     return field
 
@@ -236,7 +236,7 @@ def values_of(
 
 
 def _damage(file: File, message: str, offset: int) -> FormatError:
-    return FormatError(message, file=file.path, offset=offset, hint=_HINT)
+    return FormatError(message, file.path, offset, _HINT)
 
 
 def elements_of(file: File, offset: I64, length: I64, skip: int, name: str) -> tuple[I64, I64, I64]:
@@ -276,4 +276,4 @@ def elements_of(file: File, offset: I64, length: I64, skip: int, name: str) -> t
         f"field {name!r}, sample {row}: its {counts[row]} elements do not fit its"
         f" {length[row]} bytes"
     )
-    raise FormatError(message, file=file.path, offset=int(offset[row]), hint=_HINT)
+    raise FormatError(message, file.path, int(offset[row]), _HINT)

@@ -93,9 +93,9 @@ def open_lines(shard: Shard) -> LineFile:
     if head.startswith(_WIDE):
         raise FormatError(
             "its text is UTF-16",
-            file=real.path,
-            offset=0,
-            hint="convert it to UTF-8: iconv does that",
+            real.path,
+            0,
+            "convert it to UTF-8: iconv does that",
         )
     start = 3 if head == _BOM else 0
     if not shard.files[0].lower().endswith(ARRAYS) or holds_lines(lines, start):
@@ -184,9 +184,9 @@ class LineTable:
                             f"{self._word} {scanner.lines + lines_before + 1} has more than"
                             f" {_LONGEST_LINE >> 20} MiB"
                         ),
-                        file=self.file.real.path,
-                        offset=at,
-                        hint=(
+                        self.file.real.path,
+                        at,
+                        (
                             "no line of data is that long: do quotes not end, or is it another"
                             " format?"
                         ),
@@ -207,7 +207,7 @@ class LineTable:
             )
 
     def _report(self, problem: str, offset: int) -> None:
-        error = FormatError(problem, file=self.file.real.path, offset=offset)
+        error = FormatError(problem, self.file.real.path, offset)
         if self.fault is None:
             raise error
         self.fault(error)
@@ -232,9 +232,9 @@ class LineTable:
         if len(self._gaps) >= _MOST_FAULTS + self._samples:
             raise FormatError(
                 f"more {self._word}s are damaged than not, of more than {_MOST_FAULTS}",
-                file=self.file.real.path,
-                offset=error.offset,
-                hint="is it another format?",
+                self.file.real.path,
+                error.offset,
+                "is it another format?",
             )
         self._gaps.append((self._samples, str(self._samples + len(self._gaps))))
         if len(self._errors) < _MOST_FAULTS:
@@ -246,7 +246,7 @@ class LineTable:
         if scanner.problem is not None and "names" in scanner.problem:
             hint = "name the fields to be read with spec=, or write the names as values of a list"
         what, at = f"{self._word} {line}{where}: {scanner.problem}", scanner.problem_offset
-        return FormatError(what, file=self.file.real.path, offset=at, hint=hint)
+        return FormatError(what, self.file.real.path, at, hint)
 
     def _take(self, scanner: LineScanner, at: int) -> None:
         """Add the samples that the scanner has found up to a byte."""
@@ -258,7 +258,7 @@ class LineTable:
                 f"{samples} {self._word}s with {len(names)} different names would take a table"
                 " that is "
                 "far larger than the file",
-                file=self.file.real.path,
+                self.file.real.path,
                 hint="name the fields to be read with spec=, or write the names as values of a list",
             )
         if not rows:
@@ -286,7 +286,7 @@ class LineTable:
                     f"{shown!r} cannot be the name of a field, which is text without a NUL, other"
                     f" than '' and {KEY!r}"
                 ),
-                file=self.file.real.path,
+                self.file.real.path,
                 hint="rename it, or name the fields to be read with spec=",
             ) from error
         return text

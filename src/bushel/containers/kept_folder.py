@@ -149,15 +149,13 @@ def _check_link(entry: os.DirEntry[str], linked: Counter[str], links: int) -> No
     )
     if f"{containing}/".startswith(f"{target.rstrip('/')}/"):
         hint = "remove the link, or open a folder below it"
-        raise FormatError(
-            "a symbolic link to a folder that contains it", file=entry.path, hint=hint
-        )
+        raise FormatError("a symbolic link to a folder that contains it", entry.path, hint=hint)
     linked[target] += 1
     if links >= _MOST_NESTED_LINKS or linked[target] > _MOST_LINKS:
         problem = f"a symbolic link in a folder that {links} others lead to, one after another"
         if links < _MOST_NESTED_LINKS:
             problem = f"more than {_MOST_LINKS} symbolic links lead to the folder {target}"
-        raise FormatError(problem, file=entry.path, hint="remove links that lead to the same files")
+        raise FormatError(problem, entry.path, hint="remove links that lead to the same files")
 
 
 def _kept_names(root: Path) -> FolderNames | None:

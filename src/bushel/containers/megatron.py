@@ -112,7 +112,7 @@ def _read(file: File, data: File) -> _Table:
 
     def refuse(message: str, offset: int) -> FormatError:
         hint = "preprocess the corpus again, or restore the file"
-        return FormatError(message, file=file.path, offset=offset, hint=hint)
+        return FormatError(message, file.path, offset, hint)
 
     if file.size < _HEADER.size:
         raise refuse(f"an .idx has at least {_HEADER.size} bytes, but this one has {file.size}", 0)
@@ -168,9 +168,9 @@ def _documents(table: _Table, file: File) -> tuple[I64, I64]:
         row = int(apart.argmax()) + 1
         raise FormatError(
             f"sequence {row} does not follow the one before it, and is of the same document",
-            file=file.path,
-            offset=_HEADER.size + 4 * len(table.length) + 8 * row,
-            hint="spec={'tokens': 'array("
+            file.path,
+            _HEADER.size + 4 * len(table.length) + 8 * row,
+            "spec={'tokens': 'array("
             + table.dtype
             + (",-1)[]'} reads the sequences of a document as a list"),
         )

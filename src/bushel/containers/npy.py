@@ -53,7 +53,7 @@ class _Npy(Container):
             counts = ", ".join(f"{name}: {count}" for name, count in rows.items())
             raise FormatError(
                 f"its arrays have different numbers of rows ({counts}), so rows are not samples",
-                file=file.path,
+                file.path,
                 hint=(
                     "bushel.pack takes it as a source, with a dict of the arrays that belong"
                     " together"
@@ -82,7 +82,7 @@ class _Npy(Container):
                         f"array {name!r}: its {size} bytes have CRC-32 {computed:#010x}, expected"
                         f" {expected:#010x}"
                     )
-                    yield FormatError(message, file=file.path, offset=start)
+                    yield FormatError(message, file.path, start)
         except FormatError as error:
             yield error
 
@@ -108,7 +108,7 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
     """Return where the rows of one array are, and how many there are."""
 
     def refuse(message: str, hint: str | None = None) -> FormatError:
-        return FormatError(f"array {name!r}: {message}", file=file.path, offset=start, hint=hint)
+        return FormatError(f"array {name!r}: {message}", file.path, start, hint)
 
     head = file.read(start, min(size, _HEAD))
     try:
@@ -164,13 +164,13 @@ def _members(file: File) -> dict[str, tuple[int, int, int]]:
             if method != STORED or flags & ENCRYPTED:
                 raise FormatError(
                     f"array {name!r} is compressed, so no row of it can be read alone",
-                    file=file.path,
-                    offset=at,
-                    hint="write it with numpy.savez, or pack it with bushel.pack",
+                    file.path,
+                    at,
+                    "write it with numpy.savez, or pack it with bushel.pack",
                 )
             if start < 0 or start > file.size - size:
-                raise FormatError(f"array {name!r} is not in the file", file=file.path, offset=at)
+                raise FormatError(f"array {name!r} is not in the file", file.path, at)
             if name in members:
-                raise FormatError(f"two arrays are called {name!r}", file=file.path, offset=at)
+                raise FormatError(f"two arrays are called {name!r}", file.path, at)
             members[name] = start, size, checksum
     return members

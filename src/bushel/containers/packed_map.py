@@ -284,15 +284,14 @@ def index_records(
         except FormatError as error:
             raise FormatError(
                 f"sample {table.samples}: {error.message}",
-                file=file,
-                offset=record.offset + (error.offset or 0),
-                hint="every record should be a map as Bushel packs it; run "
-                + command("verify", file),
+                file,
+                record.offset + (error.offset or 0),
+                "every record should be a map as Bushel packs it; run " + command("verify", file),
             ) from error
     fields = table.fields_in(number)
     if damaged and not fields:
         [(_, first), *_] = damaged
-        raise first.damage or FormatError("all records are damaged", file=file)
+        raise first.damage or FormatError("all records are damaged", file)
     if damaged:
         fields = {name: _with_damage(extents, damaged) for name, extents in fields.items()}
     return PackedFields(fields, Keys.of(table.keys) if table.keyed else None, damaged)

@@ -62,7 +62,7 @@ class _Expanded:
         try:
             return self._blocks.expand(number, real.read(offset, int(blocks.length[number]))).data
         except FilterError as error:
-            raise FormatError(str(error), file=real.path, offset=offset) from error
+            raise FormatError(str(error), real.path, offset) from error
 
 
 def forward_reader(file: File, real: File) -> tuple[Callable[[int, int], bytes | memoryview], int]:

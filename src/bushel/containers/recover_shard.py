@@ -28,9 +28,7 @@ def recover_shard(
     reader = get_container(container)
     missing = [path for path in shard.paths if not path.exists()]
     if missing:
-        fault(
-            FormatError("without this file, its shard has no intact sample", file=str(missing[0]))
-        )
+        fault(FormatError("without this file, its shard has no intact sample", missing[0]))
         return None
     try:
         try:
@@ -38,9 +36,5 @@ def recover_shard(
         except SpecError:
             return reader.recover(shard, ReadOptions(), fault)
     except (FormatError, SpecError) as error:
-        fault(
-            error
-            if isinstance(error, FormatError)
-            else FormatError(str(error), file=str(shard.path(0)))
-        )
+        fault(error if isinstance(error, FormatError) else FormatError(str(error), shard.path(0)))
         return None

@@ -125,7 +125,7 @@ def _stamps(
         if is_url(name) and not allowed:
             raise FormatError(
                 f"field {field.name!r} of sample {of_samples.index(name)} is a URL, {name[:200]!r}",
-                file=str(shard.path(0)),
+                shard.path(0),
                 hint=f"URLs are read if you allow it: spec={{{field.name!r}: {content_type!r}}}",
             )
     for name in names:
@@ -134,7 +134,7 @@ def _stamps(
                 f"field {field.name!r} of sample {of_samples.index(name)}: {name[:200]!r} is not"
                 " the name of a file in "
                 "this folder",
-                file=str(shard.path(0)),
+                shard.path(0),
                 hint=_HINT,
             )
     inside = [name if is_url(name) else before + name.removeprefix("./") for name in names]
@@ -157,7 +157,7 @@ def _stamps(
             more = f", and {len(missing) - _NAMED} more"
         raise FormatError(
             f"field {field.name!r} names files that cannot be found: {first}{more}",
-            file=str(shard.path(0)),
+            shard.path(0),
             hint=_HINT,
         )
     return stamps
@@ -228,7 +228,7 @@ def texts_of(index: ShardIndex, shard: Shard, own: FieldExtents) -> Iterator[str
             except CodecError as error:
                 raise FormatError(
                     f"sample {row}, field {own.field.name!r}: {error}",
-                    file=file.path,
-                    offset=index.place(own.file, int(own.offset[row])).offset,
+                    file.path,
+                    index.place(own.file, int(own.offset[row])).offset,
                 ) from error
             yield text

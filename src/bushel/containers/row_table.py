@@ -52,7 +52,7 @@ def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
                 rows = [_parsed(value, column.type) for value in rows]
             except ValueError as error:
                 raise FormatError(
-                    f"column {name!r} has a text that is not JSON: {error}", file=path
+                    f"column {name!r} has a text that is not JSON: {error}", path
                 ) from error
         for value in rows:
             encoded = None if value is None else msgspec.json.encode(_plain(value))
@@ -60,7 +60,7 @@ def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
             size += len(encoded or b"")
         if size > _LARGEST:
             message = f"the values of column {name!r} take more than {_LARGEST} bytes as JSON"
-            raise FormatError(message, file=path, hint="leave the column out with fields=")
+            raise FormatError(message, path, hint="leave the column out with fields=")
     return values
 
 
@@ -76,7 +76,7 @@ def _python_values(column: Any, name: str, path: str) -> list[Any]:
                 f"column {name!r} has values of type {column.type}, which pyarrow cannot convert"
                 f" ({error!r})"
             ),
-            file=path,
+            path,
             hint="leave the column out when the file is written",
         ) from error
     return values
@@ -272,7 +272,7 @@ class RowTable:
             cause: Exception = error
         except (ArrowException, OSError, ValueError) as error:
             what = cause = error
-        raise FormatError(f"column {name!r}: {what}", file=self.file.path) from cause
+        raise FormatError(f"column {name!r}: {what}", self.file.path) from cause
 
     def put_values(self, name: str, values: Sequence[bytes | None]) -> None:
         """Add a field of JSON, which the table holds; None is a missing value."""

@@ -94,13 +94,11 @@ def _chunk_at(reader: Reader, position: int) -> tuple[_Chunk, int]:
         _, length, _, kind, expanded = _CHUNK.unpack(reader.read(position, _CHUNK.size))
     except ValueError as error:
         message = f"expected the header of a chunk: {error}"
-        raise FormatError(
-            message, file=reader.file.path, offset=place_of(position), hint=HINT
-        ) from error
+        raise FormatError(message, reader.file.path, place_of(position), HINT) from error
     start, records = position + _CHUNK.size, kind >> 8
     if length > reader.size - start:
         message = f"a chunk of {length} bytes goes beyond the end of the file"
-        raise FormatError(message, file=reader.file.path, offset=place_of(position), hint=HINT)
+        raise FormatError(message, reader.file.path, place_of(position), HINT)
     end = start + length
     # a chunk covers a byte of the file for each record, so that each has a place
     if records > length:
@@ -123,7 +121,7 @@ def chunks_of(reader: Reader) -> Iterator[Chunks]:
                 scanned = scan_riegeli(reader.file, position, footer, _TOGETHER)
             except ExtentError as error:
                 message = "the file shrank while it was read"
-                raise FormatError(message, file=reader.file.path, offset=error.found) from error
+                raise FormatError(message, reader.file.path, error.found) from error
             position = scanned.end
             if len(scanned.start):
                 yield Chunks(*(getattr(scanned, name) for name in Chunks._fields))
@@ -135,7 +133,7 @@ def chunks_of(reader: Reader) -> Iterator[Chunks]:
         message = (
             f"its chunks end at {place_of(position)}, and its footer begins at {place_of(footer)}"
         )
-        raise FormatError(message, file=reader.file.path, hint=HINT)
+        raise FormatError(message, reader.file.path, hint=HINT)
 
 
 def _one(reader: Reader, chunk: _Chunk) -> Chunks | None:
@@ -143,9 +141,9 @@ def _one(reader: Reader, chunk: _Chunk) -> Chunks | None:
     if chunk.kind == _TRANSPOSED:
         raise FormatError(
             "its chunks are transposed, which is not read",
-            file=reader.file.path,
-            offset=place_of(chunk.start),
-            hint="write it again with the package array_record, without the option transpose",
+            reader.file.path,
+            place_of(chunk.start),
+            "write it again with the package array_record, without the option transpose",
         )
     if chunk.kind != _SIMPLE or not chunk.records:
         return None
@@ -183,7 +181,7 @@ def _head(reader: Reader, chunk: _Chunk) -> tuple[int, int, int]:
 def damaged(reader: Reader, start: int, records: int, error: Exception) -> FormatError:
     """Return the error of a chunk that is damaged."""
     message = f"the chunk of {records} records is damaged: {error}"
-    return FormatError(message, file=reader.file.path, offset=place_of(start), hint=HINT)
+    return FormatError(message, reader.file.path, place_of(start), HINT)
 
 
 def _footer(reader: Reader) -> int:
@@ -194,7 +192,7 @@ def _footer(reader: Reader) -> int:
         message = (
             f"an ArrayRecord file has blocks of {BLOCK} bytes, but this one has {file.size} bytes"
         )
-        raise FormatError(message, file=file.path, hint=HINT)
+        raise FormatError(message, file.path, hint=HINT)
     try:
         chunk, _ = _chunk_at(reader, position_of(last))
         data = reader.read(chunk.start, min(chunk.length, READ_AHEAD))
@@ -203,10 +201,10 @@ def _footer(reader: Reader) -> int:
         magic, _ = read_number(data, at + 1)
     except ValueError as error:
         message = f"the end does not say where the footer is: {error}"
-        raise FormatError(message, file=file.path, offset=last, hint=HINT) from error
+        raise FormatError(message, file.path, last, HINT) from error
     if magic != _MAGIC or offset > last:
         message = (
             f"expected the mark {_MAGIC:#x} at the end of an ArrayRecord file, found {magic:#x}"
         )
-        raise FormatError(message, file=file.path, offset=last, hint=HINT)
+        raise FormatError(message, file.path, last, HINT)
     return position_of(offset)

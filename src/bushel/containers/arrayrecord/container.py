@@ -87,7 +87,7 @@ class _ArrayRecord(Container):
                 _FIELD, codec_of_first_bytes(file, offset, length)
             )
         except ExtentError as error:
-            raise FormatError(str(error), file=stored.path, hint=HINT) from error
+            raise FormatError(str(error), stored.path, hint=HINT) from error
         place = PlainField(field.type, offset, length, file=len(shard.files))
         return table_of(self.name, shard, len(length), {field.name: place}, blocks=(blocks,))
 
@@ -118,7 +118,7 @@ class _ArrayRecord(Container):
             finally:
                 reader.close()
         except (RuntimeError, ValueError, IndexError, OSError) as error:
-            yield FormatError(f"array_record cannot read it: {error}", file=str(path), hint=HINT)
+            yield FormatError(f"array_record cannot read it: {error}", path, hint=HINT)
 
 
 CONTAINER = _ArrayRecord()

@@ -63,7 +63,7 @@ class _Arrow(Container):
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise FormatError(
-                f"two columns are called {twice!r}", file=file.path, hint="rename one of them"
+                f"two columns are called {twice!r}", file.path, hint="rename one of them"
             )
         features = features_in(schema.metadata.get("huggingface"), file.path)
         table_of_file = Table(file, schema, features, options.spec)
@@ -75,9 +75,9 @@ class _Arrow(Container):
                     raise
                 raise FormatError(
                     str(error),
-                    file=file.path,
-                    offset=batch.offset,
-                    hint="write or download the file again",
+                    file.path,
+                    batch.offset,
+                    "write or download the file again",
                 ) from error
             if options.report is not None:
                 options.report(sum(length for _, length in batch.buffers))
@@ -86,7 +86,7 @@ class _Arrow(Container):
         except (ValueError, RecursionError) as error:
             if isinstance(error, FormatError):
                 raise
-            raise FormatError(str(error), file=file.path, hint="write the file again") from error
+            raise FormatError(str(error), file.path, hint="write the file again") from error
         table = ShardIndex(
             table_of_file.rows,
             stamps(shard, [file]),
@@ -115,18 +115,18 @@ def _listed(path: AnyPath, there: Collection[str]) -> list[str]:
         names = [str(entry["filename"]) for entry in state["_data_files"]]
         selected = state.get("_indices_data_files")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(f"not the state of a dataset: {error!r}", file=str(place)) from error
+        raise FormatError(f"not the state of a dataset: {error!r}", place) from error
     if selected:
         raise FormatError(
             "its rows are those that another file selects",
-            file=str(place),
+            place,
             hint="call flatten_indices() of the dataset, and save_to_disk() again",
         )
     for name in names:
         if name not in there:
             raise FormatError(
                 f"it lists {name[:200]!r}, which is not in the folder",
-                file=str(place),
+                place,
                 hint="put the file back, or save the dataset again",
             )
     return names

@@ -130,9 +130,7 @@ def read_schema(file: File) -> Schema:
         return _schema_of_footer(file)
     message = _message_at(file, 0)
     if message is None or message.kind != _SCHEMA:
-        raise FormatError(
-            "it does not begin with a schema of Arrow", file=file.path, offset=0, hint=_HINT
-        )
+        raise FormatError("it does not begin with a schema of Arrow", file.path, 0, _HINT)
     return _schema(file, 0, message.header, message.end, None)
 
 
@@ -178,7 +176,7 @@ def _schema(
     try:
         if table.number(0, "<h"):
             raise FormatError(
-                "its numbers are big-endian, which Bushel does not read", file=file.path, offset=at
+                "its numbers are big-endian, which Bushel does not read", file.path, at
             )
         left = [_MOST_COLUMNS]
         columns = tuple(_column(column, left, 0) for column in table.tables(1))
@@ -327,7 +325,7 @@ def _message_at(file: File, start: int) -> _Message | None:
         return None
     if head[:4] == _FEATHER_1:
         raise FormatError(
-            "a file of version 1 of Feather, which is not Arrow IPC", file=file.path, hint=_REWRITE
+            "a file of version 1 of Feather, which is not Arrow IPC", file.path, hint=_REWRITE
         )
     if not 0 < length <= min(_LARGEST, file.size - start - before):
         raise _damaged(file, start, f"the metadata of a message takes {length} bytes")
@@ -347,7 +345,7 @@ def _message_at(file: File, start: int) -> _Message | None:
 
 
 def _damaged(file: File, offset: int, what: object) -> FormatError:
-    return FormatError(str(what), file=file.path, offset=offset, hint=_HINT)
+    return FormatError(str(what), file.path, offset, _HINT)
 
 
 @dataclass(frozen=True, slots=True)

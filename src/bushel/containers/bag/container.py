@@ -210,7 +210,7 @@ def _numbered(path: AnyPath, folders: list[tuple[int, str]]) -> list[Shard] | No
                 problem = f"shard {number} exists twice"
             raise FormatError(
                 f"{problem}: shards are numbered from 000000 without a gap",
-                file=str(path),
+                path,
                 hint="restore the folder",
             )
         files = files or _files(path / name, "")
@@ -242,7 +242,7 @@ def open_member(path: AnyPath) -> File:
     except FileNotFoundError as error:
         raise FormatError(
             "a file of the dataset is missing",
-            file=str(path),
+            path,
             hint="restore it, or run `bushel verify` on the dataset",
         ) from error
 
@@ -251,14 +251,14 @@ def read_spec(file: File) -> dict[str, Field]:
     """Parse `spec.json`. Any text is a type there, so this accepts more than `parse_spec`."""
     if file.size > _LARGEST_SPEC:
         raise FormatError(
-            f"spec.json has {file.size} bytes, which is too large for a spec", file=file.path
+            f"spec.json has {file.size} bytes, which is too large for a spec", file.path
         )
     try:
         types = _SPEC.decode(file.read(0, file.size))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FormatError(
             f"expected a JSON object of field names and types: {error}",
-            file=file.path,
+            file.path,
             hint='write a new one, such as {"image": "jpg"}, if you know the types',
         ) from error
     fields = {}
@@ -266,19 +266,19 @@ def read_spec(file: File) -> dict[str, Field]:
         if not name or "/" in name or "\0" in name or name == "refs":
             raise FormatError(
                 f"{name!r} cannot be a field, because no bag file can have that name",
-                file=file.path,
+                file.path,
             )
         if (size := len(name.encode("utf-8", "surrogatepass"))) > _LONGEST_NAME:
             message = (
                 f"{name[:20]!r}… with its {size} bytes cannot be a field, because no bag"
                 " file can have that name"
             )
-            raise FormatError(message, file=file.path)
+            raise FormatError(message, file.path)
         fields[name] = Field(name, from_file(kind.removesuffix("[]")), kind.endswith("[]"))
     if KEY in fields and fields[KEY].type not in ("utf8", "bytes"):
         raise FormatError(
             f"{KEY} has the type {fields[KEY].type!r}, but keys have the type 'utf8'",
-            file=file.path,
+            file.path,
         )
     return fields
 
@@ -317,7 +317,7 @@ def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
     split = any(name.endswith(".idx") for name in shard.files)
     if shard.files != _file_names(spec, prefix, split=split):
         raise FormatError(
-            f"expected the fields of the first shard, found {', '.join(spec)}", file=files[-1].path
+            f"expected the fields of the first shard, found {', '.join(spec)}", files[-1].path
         )
     number = {name: shard.files.index(f"{prefix}{name}.bag") for name in spec}
     columns, samples = (_columns_split if split else _columns_with_refs)(spec, files, number)
@@ -349,7 +349,7 @@ def _columns_split(
         if field.sequence:
             raise FormatError(
                 f"field {name!r} is a sequence, but datasets with .idx files cannot have sequences",
-                file=files[-1].path,
+                files[-1].path,
             )
         table = separate_table(files[len(number) + number[name]], files[number[name]])
         columns[name] = FieldExtents(
@@ -360,7 +360,7 @@ def _columns_split(
         if column.rows != longest.rows:
             raise FormatError(
                 f"found {column.rows} records, but field {longest.field.name!r} has {longest.rows}",
-                file=files[len(number) + number[name]].path,
+                files[len(number) + number[name]].path,
                 hint=(
                     "the writer was stopped, or the table was truncated: `bushel repair` keeps"
                     " the intact samples"
@@ -382,7 +382,7 @@ def _columns_with_refs(
         if table.records and not entries.records:
             raise FormatError(
                 f"refs.bag has no sample, although {name}.bag has {table.records} records",
-                file=path,
+                path,
                 hint="the file was emptied, or the writer failed at its first sample",
             )
         codec = stored_codec(known_codec(field.codec), entries.generation)
@@ -417,7 +417,7 @@ def column_of_records(
             f"sample {sample} refers to {count[sample]} records from number {ref.first[sample]},"
             " but "
             f"{field.name}.bag has {records}",
-            file=path,
+            path,
             hint="one of the two files is damaged or comes from another dataset",
         )
     starts = offsets_of(count)
@@ -425,7 +425,7 @@ def column_of_records(
     if ref.count is not None and total > table.records:
         raise FormatError(
             f"samples share records of {field.name}.bag, which sequence fields never do",
-            file=path,
+            path,
         )
     first = ref.first.astype(np.int64)
     used = count > 0

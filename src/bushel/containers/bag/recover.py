@@ -61,15 +61,13 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
             f"field {unknown[0]!r} has no file in this shard: its files are"
             f" {', '.join(shard.files)}"
         )
-        raise FormatError(message, file=files[-1].path)
+        raise FormatError(message, files[-1].path)
     number = {name: place[f"{prefix}{name}.bag"] for name in spec}
     if not spec:
-        raise FormatError("the spec names no field", file=files[-1].path)
+        raise FormatError("the spec names no field", files[-1].path)
     if any(name.endswith(".idx") for name in shard.files):
         if unknown := [name for name in spec if f"{prefix}{name}.idx" not in place]:
-            raise FormatError(
-                f"field {unknown[0]!r} has no .idx in this shard", file=files[-1].path
-            )
+            raise FormatError(f"field {unknown[0]!r} has no .idx in this shard", files[-1].path)
         return _split(shard, files, spec, number, fault)
     return _with_refs(shard, files, spec, number, fault)
 
@@ -137,7 +135,7 @@ def _with_refs(
         usable = _refers_to_whole_records(ref, loose, whole)
         for row in np.flatnonzero(whole & ~usable)[:10].tolist():
             message = f"sample {row} is lost: its {name!r} cannot be located"
-            fault(FormatError(message, file=file.path))
+            fault(FormatError(message, file.path))
         whole &= usable
         first = np.where(whole, ref.first, np.uint64(0))
         if ref.count is None:
@@ -146,7 +144,7 @@ def _with_refs(
             placeholder = Refs(first, np.where(whole, ref.count, np.uint64(0)))
         if not loose.table.records and not whole.all() and ref.count is None:
             raise FormatError(
-                "the bag has no record, so its dataset has no intact sample", file=file.path
+                "the bag has no record, so its dataset has no intact sample", file.path
             )
         codec = stored_codec(known_codec(field.codec), entries.table.generation)
         columns[name] = column_of_records(
@@ -168,7 +166,7 @@ def _recovered(
             f"{lost} samples after sample {len(whole) - 1} are lost: some of their fields"
             " are missing"
         )
-        fault(FormatError(message, file=f"{shard.root}/{shard.name}"))
+        fault(FormatError(message, f"{shard.root}/{shard.name}"))
     keys = None
     if (column := columns.pop(KEY, None)) is not None:
         keys = sample_keys(column, files[column.file])
@@ -296,7 +294,7 @@ def _report(loose: _Loose, file: File, fault: Fault) -> None:
     for row in np.flatnonzero(~loose.whole)[:10].tolist():
         fault(
             FormatError(
-                f"record {row} is lost: the table has a wrong start or end for it", file=file.path
+                f"record {row} is lost: the table has a wrong start or end for it", file.path
             )
         )
 
@@ -361,7 +359,7 @@ def _refs(
                 continue
             if whole[low]:
                 message = f"sample {low} is lost{error.message.removeprefix('sample 0')}"
-                fault(FormatError(message, file=path, offset=begin + (error.offset or 0)))
+                fault(FormatError(message, path, begin + (error.offset or 0)))
             whole[low] = False
             continue
         for ref, decoded in zip(refs, part, strict=True):

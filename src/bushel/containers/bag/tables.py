@@ -75,7 +75,7 @@ def inline_table(file: File) -> Table:
     if size < 8:
         raise FormatError(
             f"{size} bytes cannot be a bag: its last 8 bytes say where its table starts",
-            file=file.path,
+            file.path,
             hint=_HINT,
         )
     start = int.from_bytes(file.read(size - 8, 8), "little")
@@ -85,9 +85,9 @@ def inline_table(file: File) -> Table:
                 f"expected the last entry to be the offset of the table in a bag of {size} bytes,"
                 f" found {start}"
             ),
-            file=file.path,
-            offset=size - 8,
-            hint=_HINT,
+            file.path,
+            size - 8,
+            _HINT,
         )
     entries = np.frombuffer(file.read(start, size - start), "<u8")
     if entries[0] == 0:
@@ -104,9 +104,9 @@ def separate_table(table: File, data: File) -> Table:
     if table.size % 8:
         raise FormatError(
             f"expected entries of 8 bytes, found {table.size % 8} bytes after the last complete one",
-            file=table.path,
-            offset=table.size - table.size % 8,
-            hint=_HINT,
+            table.path,
+            table.size - table.size % 8,
+            _HINT,
         )
     offsets = _ascending(
         np.frombuffer(table.read(0, table.size), "<u8"), 1, table.path, 0, data.size
@@ -128,9 +128,9 @@ def _ascending(entries: U64, missing: int, path: str, offset: int, limit: int | 
         )
         raise FormatError(
             f"record {row} ends at {offsets[row + 1]} where {expected} was expected",
-            file=path,
-            offset=offset + 8 * (row + 1 - missing),
-            hint=_HINT,
+            path,
+            offset + 8 * (row + 1 - missing),
+            _HINT,
         )
     return offsets.astype(np.int64)
 
@@ -168,9 +168,9 @@ class _Cursors:
             sample = int(np.arange(len(self._at))[rows][int(wrong.argmax())])
             raise FormatError(
                 f"sample {sample}: expected {expected}",
-                file=self._path,
-                offset=int(self._at[sample]),
-                hint=_HINT,
+                self._path,
+                int(self._at[sample]),
+                _HINT,
             )
 
     def byte(self, rows: I64 | slice, expected: str) -> U8:

@@ -210,7 +210,7 @@ def _read_header(file: File) -> _Header:
     """Read and check the header: its size against the file before anything is allocated, its CRC, its offsets."""
 
     def refuse(message: str, offset: int) -> FormatError:
-        return FormatError(message, file=file.path, offset=offset, hint=_hint(file))
+        return FormatError(message, file.path, offset, _hint(file))
 
     if file.size < 12:
         raise refuse(f"an ffrecord file has at least 12 bytes, but this one has {file.size}", 0)
@@ -285,7 +285,7 @@ def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
         paths, empty = parse_folder(record)
     except FormatError as error:
         raise FormatError(
-            error.message, file=file.path, offset=start + (error.offset or 0), hint=_hint(file)
+            error.message, file.path, start + (error.offset or 0), _hint(file)
         ) from error
     if len(paths) != len(header.offset) - 1:
         raise FormatError(
@@ -293,9 +293,9 @@ def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
                 f"the packed folder lists {len(paths)} files, but the file has"
                 f" {len(header.offset) - 1} other records"
             ),
-            file=file.path,
-            offset=start,
-            hint=_hint(file),
+            file.path,
+            start,
+            _hint(file),
         )
     return paths, empty
 
@@ -306,7 +306,7 @@ def folder_keys(paths: list[str], file: File) -> Keys:
         return Keys.of(paths)
     except UnicodeEncodeError as error:
         raise FormatError(
-            f"the path {error.object!r} is not valid text", file=file.path, hint=_hint(file)
+            f"the path {error.object!r} is not valid text", file.path, hint=_hint(file)
         ) from error
 
 

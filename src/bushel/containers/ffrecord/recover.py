@@ -36,7 +36,7 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
             break
     else:
         raise FormatError(
-            "the tables in its header are damaged, so its records cannot be located", file=file.path
+            "the tables in its header are damaged, so its records cannot be located", file.path
         )
     crc32, offset, length = tables
     last = len(offset) - 1
@@ -44,22 +44,14 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     for row in np.flatnonzero(~good).tolist():
         at = min(int(offset[row]), file.size)
         lost += not _is_folder(file, at)
-        fault(
-            FormatError(
-                f"record {row} is lost: it does not match its CRC-32", file=file.path, offset=at
-            )
-        )
+        fault(FormatError(f"record {row} is lost: it does not match its CRC-32", file.path, at))
     paths: list[str] | None = None
     if good[last] and (record := file.read(int(offset[last]), int(length[last]))).startswith(MAGIC):
         good[last] = False
         with suppress(FormatError):
             paths = parse_folder(record)[0]
         if paths is None or len(paths) != last:
-            fault(
-                FormatError(
-                    "the keys are lost: samples get their positions as keys", file=file.path
-                )
-            )
+            fault(FormatError("the keys are lost: samples get their positions as keys", file.path))
             paths = None
     good_rows = np.flatnonzero(good)
     folder = paths is not None or (

@@ -349,9 +349,7 @@ def _check_frames(frames: I64, starts: I64, keys: list[str], data: File, table: 
 
     def refuse(row: int, what: str) -> None:
         key = keys[int(np.searchsorted(starts, row, side="right")) - 1]
-        raise FormatError(
-            f"{what} of item {key!r}", file=data.path, offset=int(frames[row, 0]), hint=hint(data)
-        )
+        raise FormatError(f"{what} of item {key!r}", data.path, int(frames[row, 0]), hint(data))
 
     offset, pad, length = frames.T
     if (bad := (length > data.size) | (offset > data.size - np.minimum(length, data.size))).any():
@@ -379,9 +377,9 @@ def _check_frames(frames: I64, starts: I64, keys: list[str], data: File, table: 
     if end != data.size:
         raise FormatError(
             f"{data.size - end} bytes at the end belong to no frame of {table.path}",
-            file=data.path,
-            offset=end,
-            hint=hint(data),
+            data.path,
+            end,
+            hint(data),
         )
 
 

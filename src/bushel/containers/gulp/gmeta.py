@@ -85,7 +85,7 @@ def parse_gmeta(text: bytes, path: str, *, unpickle: bool = False) -> Gmeta:
         if not unpickle:
             raise FormatError(
                 "pickled metadata is read only on request",
-                file=path,
+                path,
                 hint="open it with pickle=True",
             )
         return _inline(_unpickle(text, path), path)
@@ -93,7 +93,7 @@ def parse_gmeta(text: bytes, path: str, *, unpickle: bool = False) -> Gmeta:
         items = _DECODER.decode(text)
     except msgspec.ValidationError as error:
         raise FormatError(
-            f"not the metadata of a gulp chunk: {error}", file=path, hint=_hint(path)
+            f"not the metadata of a gulp chunk: {error}", path, hint=_hint(path)
         ) from error
     except (ValueError, RecursionError):
         # GulpIO2 may have written NaN or lone surrogates, which strict JSON forbids
@@ -114,7 +114,7 @@ def parse_entries(text: bytes, path: str, fault: Callable[[FormatError], None]) 
         try:
             items[key] = _ENTRY.decode(memoryview(text)[start:end])
         except ValueError as error:
-            fault(FormatError(f"item {key!r} is lost: {error}", file=path, offset=start))
+            fault(FormatError(f"item {key!r} is lost: {error}", path, start))
     return _located(text, items)
 
 
@@ -138,8 +138,8 @@ def _entries(
             fault(
                 FormatError(
                     f"invalid JSON in the entry {head[1][:60].decode('utf-8', 'replace')}: {error}",
-                    file=path,
-                    offset=start,
+                    path,
+                    start,
                 )
             )
             at = start
@@ -169,17 +169,15 @@ def _lenient(text: bytes, path: str) -> object:
         decoded = text.decode("utf-8")
     except UnicodeDecodeError as error:
         raise FormatError(
-            "invalid JSON: it is not UTF-8", file=path, offset=error.start, hint=_hint(path)
+            "invalid JSON: it is not UTF-8", path, error.start, _hint(path)
         ) from error
     try:
         return json.loads(decoded)
     except json.JSONDecodeError as error:
         at = len(decoded[: error.pos].encode())
-        raise FormatError(
-            f"invalid JSON: {error.msg}", file=path, offset=at, hint=_hint(path)
-        ) from error
+        raise FormatError(f"invalid JSON: {error.msg}", path, at, _hint(path)) from error
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"invalid JSON: {error}", file=path, hint=_hint(path)) from error
+        raise FormatError(f"invalid JSON: {error}", path, hint=_hint(path)) from error
 
 
 def _inline(loose: object, path: str) -> Gmeta:
@@ -196,7 +194,7 @@ def _inline(loose: object, path: str) -> Gmeta:
             inline += text
     except (ValueError, TypeError, RecursionError) as error:
         raise FormatError(
-            f"not the metadata of a gulp chunk: {error}", file=path, hint=_hint(path)
+            f"not the metadata of a gulp chunk: {error}", path, hint=_hint(path)
         ) from error
     return Gmeta(items, np.array(offset, np.int64), np.array(length, np.int64), bytes(inline))
 
@@ -225,7 +223,7 @@ def _unpickle(data: bytes, path: str) -> object:
         return _Unpickler(io.BytesIO(data)).load()
     except Exception as error:  # a damaged pickle can fail in any way
         raise FormatError(
-            f"the pickled metadata cannot be read: {error}", file=path, hint=_hint(path)
+            f"the pickled metadata cannot be read: {error}", path, hint=_hint(path)
         ) from error
 
 

@@ -95,7 +95,7 @@ def _digits(folder: AnyPath, name: str) -> str:
     if digits is None:
         raise FormatError(
             "the name of a gulp file must hold the chunk's number: data_0.gulp",
-            file=str(folder / name),
+            folder / name,
         )
     return digits[0]
 
@@ -115,7 +115,7 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
         if mine not in numbers_of_partners:
             raise FormatError(
                 f"the {kind} file with the number {mine} is missing",
-                file=str(folder / name),
+                folder / name,
                 hint="restore it, or move this file away to read the other chunks",
             )
     if numbers != partners:
@@ -130,7 +130,7 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
         name = data[at] if at is not None else (data + tables)[-1]
         raise FormatError(
             "sorted by name, the .gulp and .gmeta files of this folder do not have the same numbers",
-            file=str(folder / name),
+            folder / name,
             hint="rename them as data_<number>.gulp and meta_<number>.gmeta",
         )
     return [
@@ -188,7 +188,7 @@ def index_items(
         keys = Keys.of(parsed.items)
     except UnicodeEncodeError as error:
         raise FormatError(
-            f"the id {error.object!r} is invalid text", file=table.path, hint=hint(table)
+            f"the id {error.object!r} is invalid text", table.path, hint=hint(table)
         ) from error
     spec = {"frames": FRAMES, "meta": META} if options.spec is None else options.spec
     field = frames_field(spec)
@@ -305,5 +305,5 @@ def _whole_items(parsed: Gmeta, data: File, fault: Fault) -> Bools:
         if inside[row]:
             what = "overlaps another frame"
         message = f"item {names[number]!r} is lost: its frame {row - int(starts[number])} {what}"
-        fault(FormatError(message, file=data.path, offset=int(offset[row])))
+        fault(FormatError(message, data.path, int(offset[row])))
     return whole

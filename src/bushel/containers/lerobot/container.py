@@ -68,9 +68,7 @@ def rows_of(shard: Shard, options: ReadOptions) -> Rows:
         None,
     )
     if meta is None or pair_of_file is None:
-        raise FormatError(
-            "its metadata do not list this file any more", file=str(shard.path(0)), hint=HINT
-        )
+        raise FormatError("its metadata do not list this file any more", shard.path(0), hint=HINT)
     episodes = meta.episodes_of(*pair_of_file)
     with _all_there(shard):
         parquet = PARQUET.index(
@@ -106,7 +104,7 @@ def _all_there(shard: Shard) -> Iterator[None]:
     except FileNotFoundError as error:
         missing = (path for path in shard.paths if not path.exists())
         path = str(next(missing, shard.path(0)))
-        raise FormatError("a file of the dataset is missing", file=path, hint=HINT) from error
+        raise FormatError("a file of the dataset is missing", path, hint=HINT) from error
 
 
 def _episode_of_rows(rows: ShardIndex, episodes: Episodes, shard: Shard) -> I64:
@@ -119,7 +117,7 @@ def _episode_of_rows(rows: ShardIndex, episodes: Episodes, shard: Shard) -> I64:
             f"row {row} belongs to episode {episode_numbers[row]}, which the metadata do"
             " not list for this file"
         )
-        raise FormatError(message, file=str(shard.path(0)), hint=HINT)
+        raise FormatError(message, shard.path(0), hint=HINT)
     return place
 
 
@@ -153,7 +151,7 @@ def _shots(
                 f" {at[bad[0]]:.6f} seconds"
             )
             path = str(shard.path(shard.files.index(name)))
-            errors.append(FormatError(message, file=path, hint=HINT))
+            errors.append(FormatError(message, path, hint=HINT))
     return shots
 
 
@@ -163,7 +161,7 @@ def _video(shard: Shard, name: str) -> Video | FormatError:
             f"it names the video {name[:200]!r}, which is not among the files of this part"
             " of the dataset"
         )
-        return FormatError(message, file=str(shard.root / INFO), hint=HINT)
+        return FormatError(message, shard.root / INFO, hint=HINT)
     number = shard.files.index(name)
     with _all_there(shard):
         file = open_file(shard.path(number))
@@ -177,7 +175,7 @@ def _video(shard: Shard, name: str) -> Video | FormatError:
         " not a keyframe"
     )
     if read_video is None:
-        return FormatError(message, file=file.path, hint=HINT)
+        return FormatError(message, file.path, hint=HINT)
     return read_video
 
 
@@ -194,7 +192,7 @@ def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:
         message = (
             f"row {row} has the task {task_numbers[row]}, which meta/tasks.parquet does not list"
         )
-        raise FormatError(message, file=str(shard.path(0)), hint=HINT)
+        raise FormatError(message, shard.path(0), hint=HINT)
     texts = [meta.tasks[task] for task in listed_tasks.tolist()]
     stored_texts, ends = joined(texts)
     places = ends[place], np.diff(ends)[place]
@@ -227,7 +225,7 @@ class Frames(Container):
         if meta is None:
             return None
         if not len(meta.episodes.index):
-            raise FormatError("its metadata list no episodes", file=str(path), hint=HINT)
+            raise FormatError("its metadata list no episodes", path, hint=HINT)
         pairs, first = np.unique(meta.episodes.data, axis=0, return_index=True)
         return [
             _shard(path, meta, *pairs[number].tolist()) for number in np.argsort(first).tolist()
@@ -274,7 +272,7 @@ def _shard(root: AnyPath, meta: Meta, chunk: int, number: int) -> Shard:
     name = meta.data_file(chunk, number)
     if (longest := max((name, *videos), key=len)) and len(longest) > _LONGEST:
         message = f"a file has a name of {len(longest)} characters: {longest[:80]!r}…"
-        raise FormatError(message, file=str(root / INFO), hint=HINT)
+        raise FormatError(message, root / INFO, hint=HINT)
     return Shard(root, name, (name, *meta.files, *videos))
 
 
@@ -307,7 +305,7 @@ def _miscounted(rows: Rows) -> list[FormatError]:
             f"episode {rows.episodes.index[number]} has {counts[number]} rows, and the metadata"
             " list "
             f"{rows.episodes.length[number]}",
-            file=str(rows.shard.path(0)),
+            rows.shard.path(0),
             hint=HINT,
         )
         for number in np.flatnonzero(counts != rows.episodes.length).tolist()
@@ -342,5 +340,5 @@ def _drifting(rows: Rows) -> list[FormatError]:
                 f" {rows.episodes.index[rows.episode[worst]]}: {said}"
             )
             hint = f"LeRobot allows {_DRIFT:g} seconds: record or encode the episodes again"
-            errors.append(FormatError(message, file=str(rows.shard.path(0)), hint=hint))
+            errors.append(FormatError(message, rows.shard.path(0), hint=hint))
     return errors

@@ -47,7 +47,7 @@ class _Episodes(Frames):
         """Return the frames in a second. Raise FormatError if the metadata are missing or damaged."""
         meta = load_meta(shard.root)
         if meta is None:
-            raise FormatError("the metadata are gone", file=str(shard.path(0)), hint=HINT)
+            raise FormatError("the metadata are gone", shard.path(0), hint=HINT)
         return meta.fps
 
 
@@ -65,7 +65,7 @@ def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
     if (steps < 0).any():
         row = int(steps.argmin()) + 1
         raise FormatError(
-            f"row {row} belongs to an episode before the one of row {row - 1}", file=path, hint=HINT
+            f"row {row} belongs to an episode before the one of row {row - 1}", path, hint=HINT
         )
     if len(rows.episode):
         first_rows = np.append(0, np.flatnonzero(steps) + 1)
@@ -127,7 +127,7 @@ def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Region
             "run `bushel verify` on the dataset; without episodes=True, every row has its"
             " nearest frame"
         )
-        raise FormatError(message, file=str(rows.shard.path(0)), hint=hint)
+        raise FormatError(message, rows.shard.path(0), hint=hint)
     if not len(numbers):
         return Regions(shots.videos, numbers, numbers, episode, packet), numbers
     first = np.minimum.reduceat(shots.start[chosen], place)

@@ -176,7 +176,7 @@ def _meta(root: AnyPath, names: Sequence[str]) -> Meta | None:
         info = _DECODER.decode(file.read(0, file.size))
     except (ValueError, RecursionError) as error:
         raise FormatError(
-            f"not the metadata of a LeRobot dataset: {error}", file=file.path, hint=HINT
+            f"not the metadata of a LeRobot dataset: {error}", file.path, hint=HINT
         ) from error
     if not (version := info.codebase_version).startswith("v3."):
         convert = "python -m lerobot.datasets.v30.convert_dataset_v21_to_v30 --repo-id ORG/NAME"
@@ -187,13 +187,13 @@ def _meta(root: AnyPath, names: Sequence[str]) -> Meta | None:
                 hint = f"convert it to v2.1 with LeRobot, and then: {convert}"
         raise FormatError(
             f"this is a LeRobot dataset of version {version[:40]}, and v3 is read",
-            file=file.path,
+            file.path,
             hint=hint,
         )
     if info.storage_format not in (None, "parquet"):
         raise FormatError(
             f"its rows are stored as {info.storage_format[:40]!r}, and Parquet is read",
-            file=file.path,
+            file.path,
             hint="open a copy in LeRobot's own storage, which is Parquet and MP4",
         )
     cameras = {
@@ -204,16 +204,14 @@ def _meta(root: AnyPath, names: Sequence[str]) -> Meta | None:
     _check_depths(cameras, file.path)
     if not info.fps > 0 or (cameras and not info.video_path):
         raise FormatError(
-            f"fps is {info.fps}, video_path is {info.video_path!r}", file=file.path, hint=HINT
+            f"fps is {info.fps}, video_path is {info.video_path!r}", file.path, hint=HINT
         )
     shards = {name: Shard(root, name, (name,)) for name in names}
     tasks = _tasks(shards[_TASKS]) if _TASKS in names else {}
     episodes = _episodes([shards[name] for name in names if name not in (INFO, _TASKS)], cameras)
     order = np.argsort(episodes.index, kind="stable")
     if (np.diff(episodes.index[order]) <= 0).any():
-        raise FormatError(
-            "an episode is listed twice", file=str(shards[names[-1]].path(0)), hint=HINT
-        )
+        raise FormatError("an episode is listed twice", shards[names[-1]].path(0), hint=HINT)
     return Meta(
         info.fps,
         cameras,
@@ -230,7 +228,7 @@ def _check_depths(cameras: Mapping[str, str], path: str) -> None:
         try:
             metres_of_codes(f"frame{arguments}")
         except SpecError as error:
-            raise FormatError(f"feature {camera!r}: {error}", file=path, hint=HINT) from error
+            raise FormatError(f"feature {camera!r}: {error}", path, hint=HINT) from error
 
 
 def numbers_of(rows: ShardIndex, name: str, shard: Shard) -> np.ndarray:
@@ -241,9 +239,7 @@ def numbers_of(rows: ShardIndex, name: str, shard: Shard) -> np.ndarray:
     """
     column = rows.columns.get(name)
     if column is None or column.values is None or column.missing is not None:
-        raise FormatError(
-            f"each row needs a number in column {name!r}", file=str(shard.path(0)), hint=HINT
-        )
+        raise FormatError(f"each row needs a number in column {name!r}", shard.path(0), hint=HINT)
     return column.values
 
 
@@ -254,7 +250,7 @@ def _tasks(shard: Shard) -> dict[int, bytes]:
     if len(texts) != 1:
         raise FormatError(
             f"a column holds the texts of tasks, found {len(texts)}",
-            file=str(shard.path(0)),
+            shard.path(0),
             hint=HINT,
         )
     numbers = numbers_of(table, "task_index", shard).tolist()

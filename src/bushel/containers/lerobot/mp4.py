@@ -89,7 +89,7 @@ class _Box:
         return struct.unpack_from(layout, self.data, at)
 
     def fail(self, message: str, at: int = 0) -> NoReturn:
-        raise FormatError(message, file=self.path, offset=self.at + at, hint=_HINT)
+        raise FormatError(message, self.path, self.at + at, _HINT)
 
 
 def read_packets(file: File) -> ClipPackets:
@@ -131,9 +131,7 @@ def _moov(file: File) -> _Box:
             try:
                 return _Box(memoryview(file.read(at + begin, size - begin)), at + begin, file.path)
             except ExtentError as error:
-                raise FormatError(
-                    f"the file shrinks: {error}", file=file.path, hint=_HINT
-                ) from error
+                raise FormatError(f"the file shrinks: {error}", file.path, hint=_HINT) from error
         if size < begin:
             break
         at += size
@@ -141,7 +139,7 @@ def _moov(file: File) -> _Box:
         "an MP4 file has a box 'moov' with the places of its frames, found none in"
         f" {file.size} bytes"
     )
-    raise FormatError(message, file=file.path, offset=min(at, file.size), hint=_HINT)
+    raise FormatError(message, file.path, min(at, file.size), _HINT)
 
 
 def _packets(trak: _Box, moov: _Box, file: File) -> ClipPackets:

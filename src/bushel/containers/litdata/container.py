@@ -92,7 +92,7 @@ class _Litdata(Container):
         dataset = load_index(shard.root, parsed)
         if dataset is None or shard.name not in dataset.chunks:
             message = f"it does not list the chunk {shard.name!r} any more"
-            raise FormatError(message, file=str(shard.path(1)), hint=HINT)
+            raise FormatError(message, shard.path(1), hint=HINT)
         stored, items = open_file(shard.path(0)), dataset.chunks[shard.name]
         try:
             plain = shard.files[0] != shard.name or dataset.config.compression is None
@@ -105,7 +105,7 @@ class _Litdata(Container):
             )
         except ExtentError as error:
             raise FormatError(
-                f"the compressed data are damaged: {error}", file=stored.path, hint=HINT
+                f"the compressed data are damaged: {error}", stored.path, hint=HINT
             ) from error
         if options.report is not None:
             options.report(stored.size)
@@ -155,11 +155,11 @@ def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
             f"version {version} of {items_of_header} items in {frames} frames, expected version 1"
             f" of {items} items"
         )
-        raise FormatError(message, file=file.path, offset=8, hint=HINT)
+        raise FormatError(message, file.path, 8, HINT)
     ends = np.frombuffer(file.read(_FRAMED.size, head - _FRAMED.size), "<u4").astype(np.int64)
     table = np.frombuffer(file.read(head, frames * _FRAME.itemsize), _FRAME)
     if (table["offset"] > file.size).any():
-        raise FormatError("a frame is not inside the file", file=file.path, offset=head, hint=HINT)
+        raise FormatError("a frame is not inside the file", file.path, head, HINT)
     offset, length = table["offset"].astype(np.int64), table["stored"].astype(np.int64)
     blocks = Blocks.of(offset, length, table["size"].astype(np.int64), "zstd").check(
         file.path, [file.size]
@@ -210,7 +210,7 @@ def _field(name: str, format_: str, file: File, declared: Field | None) -> tuple
         return declared, None  # the caller knows what the bytes are
     if codec is None:
         message = f"leaf {name!r} has the unknown format {format_!r}"
-        raise FormatError(message, file=file.path, hint=AS_BYTES % name)
+        raise FormatError(message, file.path, hint=AS_BYTES % name)
     return described_field(
         "leaf", name, _TYPES.get(codec, codec), file
     ), codec if codec in _TYPES else None
@@ -276,22 +276,22 @@ def parsed(data: bytes, path: str) -> Description | None:
     if config.encryption is not None:
         raise FormatError(
             "its chunks are encrypted: copy it without encryption, with litdata.optimize",
-            file=path,
+            path,
         )
     if config.item_loader not in (None, "PyTreeLoader", TOKENS):
         raise FormatError(
-            f"its chunks are for {config.item_loader}, which is not read", file=path, hint=HINT
+            f"its chunks are for {config.item_loader}, which is not read", path, hint=HINT
         )
     if (config.compression or "zstd").partition(":")[0] != "zstd":
         raise FormatError(
-            f"its compression is {config.compression!r}, expected zstd", file=path, hint=HINT
+            f"its compression is {config.compression!r}, expected zstd", path, hint=HINT
         )
     if len(chunks) < len(index.chunks) or len(leaves) != len(config.data_format):
         message = (
             f"{len(leaves)} leaves have {len(config.data_format)} formats, or two chunks"
             " have one file"
         )
-        raise FormatError(message, file=path, hint=HINT)
+        raise FormatError(message, path, hint=HINT)
     return Description(chunks, leaves, config)
 
 

@@ -98,10 +98,10 @@ def parse_entries(data: bytes, path: str) -> dict[str, Entry] | None:
         return None
     for number, entry in enumerate(index.shards):
         if (problem := _problem(entry)) is not None:
-            raise FormatError(f"shard {number}: {problem}", file=path, hint=HINT)
+            raise FormatError(f"shard {number}: {problem}", path, hint=HINT)
     entries = {shard.raw_data.name: shard for shard in index.shards}
     if len(entries) < len(index.shards):
-        raise FormatError("two shards have the same file", file=path, hint=HINT)
+        raise FormatError("two shards have the same file", path, hint=HINT)
     return entries
 
 
@@ -134,7 +134,7 @@ def compared(file: File, expected: Data, report: Report) -> Iterator[FormatError
     """Compare a file with its size and hashes in index.json, and yield an error for each difference."""
     if file.size != expected.bytes:
         yield FormatError(
-            f"it has {file.size} bytes, index.json says {expected.bytes}", file=file.path, hint=HINT
+            f"it has {file.size} bytes, index.json says {expected.bytes}", file.path, hint=HINT
         )
         return
     hashes: dict[str, _Hash] = {}
@@ -160,7 +160,7 @@ def compared(file: File, expected: Data, report: Report) -> Iterator[FormatError
     for name, finished_hash in hashes.items():
         if finished_hash.hexdigest() != expected.hashes[name]:
             message = f"its {name} is {finished_hash.hexdigest()}, expected {expected.hashes[name]}"
-            yield FormatError(message, file=file.path, hint=HINT)
+            yield FormatError(message, file.path, hint=HINT)
 
 
 def _hash(name: str) -> _Hash | None:
@@ -231,7 +231,7 @@ def certain_streams(
         first = below(path, names[0], any_text=True)
         raise FormatError(
             f"its sub-folders are MDS datasets with {problem}: {shown}",
-            file=str(path),
+            path,
             hint=f"name one of them, such as {str(first)!r}; container='mds' joins all of them",
         )
     log_warning("%s: read as the streams of one MDS dataset: %s", path, shown)
@@ -344,7 +344,7 @@ CONTAINER = _Mds()
 
 
 def _unreadable(error: ExtentError, file: File) -> FormatError:
-    return FormatError(f"the compressed data are damaged: {error}", file=file.path, hint=HINT)
+    return FormatError(f"the compressed data are damaged: {error}", file.path, hint=HINT)
 
 
 def _listed(folder: AnyPath) -> list[Shard] | None:
@@ -368,7 +368,7 @@ def _entry(shard: Shard) -> Entry:
     if entries is None or shard.name not in entries:
         raise FormatError(
             f"it does not list the shard {shard.name!r} any more",
-            file=str(shard.path(1)),
+            shard.path(1),
             hint=HINT,
         )
     return entries[shard.name]
@@ -402,5 +402,5 @@ def _field(entry: Entry, column: int, options: ReadOptions, file: File) -> Field
         return options.spec[name]  # the caller knows what the bytes are
     else:
         message = f"column {name!r} has the encoding {encoding!r}, which is unknown"
-        raise FormatError(message, file=file.path, hint=AS_BYTES % name)
+        raise FormatError(message, file.path, hint=AS_BYTES % name)
     return described_field("column", name, codec, file)

@@ -137,7 +137,7 @@ def numbers_in(shard: Shard, names: Iterable[str]) -> dict[str, np.ndarray]:
     numbers = {}
     for name in names:
         if name not in nodes:
-            raise FormatError(f"it has no column {name!r}", file=file.path, hint=_HINT)
+            raise FormatError(f"it has no column {name!r}", file.path, hint=_HINT)
         with _naming(nodes[name], file, footer):
             try:
                 numbers[name], missing = scalars_of(file, footer, nodes[name])
@@ -228,7 +228,7 @@ def _check_density(footer: Footer, file: File) -> None:
             f"{footer.rows} rows of {columns} columns are announced in {file.size} bytes: a table"
             " of them would be far "
             "larger than the file",
-            file=file.path,
+            file.path,
             hint="if this is right, write the rows that have values, or fewer columns, with pyarrow",
         )
 
@@ -240,9 +240,7 @@ def _naming(node: Node, file: File, footer: Footer) -> Iterator[None]:
         yield
     except (FilterError, ValueError) as error:
         message = f"column {node.name!r}: {error}"
-        raise FormatError(
-            message, file=file.path, offset=_offset_of(node, footer), hint=_HINT
-        ) from error
+        raise FormatError(message, file.path, _offset_of(node, footer), _HINT) from error
 
 
 def _check_one_split(names: list[str], folder: str) -> None:
@@ -253,7 +251,7 @@ def _check_one_split(names: list[str], folder: str) -> None:
                 "the folder has several splits:"
                 f" {', '.join(splits[:_SHOWN])}{' and others' * (len(splits) > _SHOWN)}"
             ),
-            file=folder,
+            folder,
             hint=f"name one of them: bushel.open({folder + '/' + splits[0] + '-*.parquet'!r})",
         )
 
@@ -321,5 +319,5 @@ def features_of(footer: Footer, path: str) -> dict[str, Feature]:
                     features.get(column.name, Feature()), time=time, tensor=tensor
                 )
     except ValueError as error:
-        raise FormatError(f"the metadata {_ARROW!r} is malformed: {error}", file=path) from error
+        raise FormatError(f"the metadata {_ARROW!r} is malformed: {error}", path) from error
     return features

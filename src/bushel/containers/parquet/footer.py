@@ -299,21 +299,19 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
     """
     size = file.size
     if size < 12:
-        raise FormatError(f"not a Parquet file: it has {size} bytes", file=file.path, hint=_HINT)
+        raise FormatError(f"not a Parquet file: it has {size} bytes", file.path, hint=_HINT)
     if tail is None:
         tail = file.read(max(0, size - TAIL), min(size, TAIL))
     if tail[-4:] == b"PARE":
         message = "the footer is encrypted, which Bushel does not read"
-        raise FormatError(message, file=file.path, offset=size - 4, hint=_DECRYPT)
+        raise FormatError(message, file.path, size - 4, _DECRYPT)
     if tail[-4:] != b"PAR1":
         ending = f"it ends in {bytes(tail[-4:])!r}, not in b'PAR1'"
-        raise FormatError(
-            f"not a Parquet file: {ending}", file=file.path, offset=size - 4, hint=_HINT
-        )
+        raise FormatError(f"not a Parquet file: {ending}", file.path, size - 4, _HINT)
     length = int.from_bytes(tail[-8:-4], "little")
     if length > min(size - 12, _MAX_FOOTER):
         message = f"the footer is said to have {length} bytes, where the file has {size}"
-        raise FormatError(message, file=file.path, offset=size - 8, hint=_HINT)
+        raise FormatError(message, file.path, size - 8, _HINT)
     start = size - 8 - length
     if length + 8 <= len(tail):
         data = tail[-8 - length : -8]
@@ -324,16 +322,12 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
         return _footer(parsed, size)
     except _RefusedError as error:
         message, hint = error.args
-        raise FormatError(message, file=file.path, offset=start, hint=hint) from error
+        raise FormatError(message, file.path, start, hint) from error
     except ThriftError as error:
         at = start + error.offset
-        raise FormatError(
-            f"damaged footer: {error}", file=file.path, offset=at, hint=_HINT
-        ) from error
+        raise FormatError(f"damaged footer: {error}", file.path, at, _HINT) from error
     except (ValueError, RecursionError) as error:
-        raise FormatError(
-            f"damaged footer: {error}", file=file.path, offset=start, hint=_HINT
-        ) from error
+        raise FormatError(f"damaged footer: {error}", file.path, start, _HINT) from error
 
 
 def _footer(parsed: Struct, size: int) -> Footer:

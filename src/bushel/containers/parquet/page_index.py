@@ -99,7 +99,7 @@ def read_starts(
             f"an offset index of {wrong[1]} bytes at offset {wrong[0]} is not inside the"
             f" {size} bytes of the file"
         )
-        raise FormatError(message, file=path, hint=_HINT)
+        raise FormatError(message, path, hint=_HINT)
     start, stop = min(start for start, _ in spans), max(start + length for start, length in spans)
     if stop - start > _MOST_INDEX:
         return []
@@ -125,13 +125,9 @@ def _page_starts(data: bytes | memoryview, chunk: Chunk, rows: int, path: str) -
         return _checked(_locations(data), chunk, rows)
     except ThriftError as error:
         where = None if at is None else at + error.offset
-        raise FormatError(
-            f"damaged offset index: {error}", file=path, offset=where, hint=_HINT
-        ) from error
+        raise FormatError(f"damaged offset index: {error}", path, where, _HINT) from error
     except ValueError as error:
-        raise FormatError(
-            f"an offset index is wrong: {error}", file=path, offset=at, hint=_HINT
-        ) from error
+        raise FormatError(f"an offset index is wrong: {error}", path, at, _HINT) from error
 
 
 def _locations(data: bytes | memoryview) -> I64:
@@ -247,9 +243,7 @@ def index_faults(file: File, footer: Footer) -> Iterator[FormatError]:
                 if message is not None:
                     where = f"row group {number}, column {'.'.join(leaf.path)!r}"
                     at = (group.chunks[leaf.leaf].index or (None, 0))[0]
-                    yield FormatError(
-                        f"{where}: {message}", file=file.path, offset=at, hint=_OTHER_ROWS
-                    )
+                    yield FormatError(f"{where}: {message}", file.path, at, _OTHER_ROWS)
 
 
 def _difference(

@@ -95,10 +95,10 @@ class _RecordIO(Container):
                     f"it leaves out {len(missing)} records of {files[0].path}, the first at"
                     f" {missing[0]}"
                 )
-                faults.append(FormatError(message, file=files[1].path, hint=hint(files[0])))
+                faults.append(FormatError(message, files[1].path, hint=hint(files[0])))
             twice = table.keys.duplicates() if table.keys is not None else []
             faults += [
-                FormatError(f"the key {key!r} appears twice", file=files[1].path) for key in twice
+                FormatError(f"the key {key!r} appears twice", files[1].path) for key in twice
             ]
         return faults
 
@@ -202,7 +202,7 @@ def _find(files: list[File], options: ReadOptions) -> tuple[Records, Keys | None
     if not len(table.offset) and data.size:
         raise FormatError(
             f"it lists no record, but {data.path} has {data.size} bytes",
-            file=files[1].path,
+            files[1].path,
             hint="move the .idx away, so that the records are found by a scan of the .rec",
         )
     return follow(data, table.offset, options.report), table.keys

@@ -130,7 +130,7 @@ def _malformed(file: str, starts: I64, line: int, text: bytes) -> FormatError:
     shown = text[start:].split(b"\n", 1)[0][:60].decode("utf-8", "replace")
     return FormatError(
         f"line {line + 1} should be `key TAB offset`, but is {shown!r}",
-        file=file,
-        offset=start,
-        hint="move the .idx away, so that the records are found by a scan of the .rec",
+        file,
+        start,
+        "move the .idx away, so that the records are found by a scan of the .rec",
     )

@@ -173,15 +173,11 @@ def _records(file: File, listed: I64 | None, fault: Fault) -> Records:
         intact = len(scanned)
         resume = max(int(scanned.end), start)
         if scanned.problem is not None:
-            fault(FormatError(scanned.problem, file=file.path, offset=scanned.problem_offset))
+            fault(FormatError(scanned.problem, file.path, scanned.problem_offset))
             if intact and scanned.problem_offset == scanned.end:
                 at, span = int(scanned.offset[-1]), int(scanned.span[-1])
                 if not _ends_right(file, int(scanned.end), span, listed, at):
-                    fault(
-                        FormatError(
-                            "the length of the record here is wrong", file=file.path, offset=at
-                        )
-                    )
+                    fault(FormatError("the length of the record here is wrong", file.path, at))
                     intact, resume = intact - 1, at
         for all_of, part in (
             (offsets, scanned.offset),
@@ -254,9 +250,7 @@ def _packed_maps(file: File, records: Records, fault: Fault) -> Records:
             locate(records.payload(file, row) if row in split else file.read(offset + 8, span))
         except FormatError as error:
             good[row] = False
-            fault(
-                FormatError(f"record {row} is lost: {error.message}", file=file.path, offset=offset)
-            )
+            fault(FormatError(f"record {row} is lost: {error.message}", file.path, offset))
     return records.chosen(np.flatnonzero(good))
 
 
@@ -299,5 +293,5 @@ def _keys(lines: list[tuple[str, int]], offsets: I64, file: File, fault: Fault) 
         keys.append(f"at-{offset}")
         what = "several keys" if numbers else "no key"
         message = f"the .idx has {what} for the record here: its sample gets the key {keys[-1]!r}"
-        fault(FormatError(message, file=file.path, offset=offset))
+        fault(FormatError(message, file.path, offset))
     return keys

@@ -47,12 +47,10 @@ def read_record(file: File, offset: int, end: int | None = None) -> tuple[bytes,
             return file.read(offset + 8, word), offset + 8 + (word + 3 & ~3)
     except (ExtentError, struct.error) as error:
         raise FormatError(
-            f"the record is truncated: {error}", file=file.path, offset=offset, hint=hint(file)
+            f"the record is truncated: {error}", file.path, offset, hint(file)
         ) from None
     if magic != MAGIC or word >> 29 > 1:
-        raise FormatError(
-            "expected the header of a record", file=file.path, offset=offset, hint=hint(file)
-        )
+        raise FormatError("expected the header of a record", file.path, offset, hint(file))
     records = follow(file, np.array([offset], np.int64), None)
     return records.payload(file, 0), offset + 8 + (int(records.span[0]) + 3 & ~3)
 

@@ -47,9 +47,7 @@ class Records(Struct, frozen=True):
         try:
             return kernels.join_recordio(file.read(offset, 8 + int(self.span[row])))
         except ValueError as error:
-            raise FormatError(
-                f"record {row}: {error}", file=file.path, offset=offset, hint=hint(file)
-            ) from error
+            raise FormatError(f"record {row}: {error}", file.path, offset, hint(file)) from error
 
     def chosen(self, rows: I64) -> Records:
         """Return the records of these numbers, which ascend."""
@@ -104,7 +102,7 @@ def _words(file: File, records: Records) -> Iterator[int]:
             except FormatError as error:
                 at = start + (error.offset or 0)
                 message = f"record {row}: {error.message}"
-                raise FormatError(message, file=file.path, offset=at, hint=hint(file)) from error
+                raise FormatError(message, file.path, at, hint(file)) from error
 
 
 class Images(Struct, frozen=True):
@@ -146,9 +144,7 @@ def scan_records(file: File, start: int = 0) -> tuple[Records, int, FormatError 
             window *= 2  # the record is larger than the window
     fault = None
     if scanned.problem is not None:
-        fault = FormatError(
-            scanned.problem, file=file.path, offset=scanned.problem_offset + base, hint=hint(file)
-        )
+        fault = FormatError(scanned.problem, file.path, scanned.problem_offset + base, hint(file))
     split = np.flatnonzero(np.concatenate(parts) > 1).astype(np.int64)
     return Records(np.concatenate(offsets), np.concatenate(spans), split), start, fault
 
@@ -310,4 +306,4 @@ def _check_gaps(file: File, offset: I64, span: I64) -> None:
 
 
 def _fault(file: File, offset: int, message: str) -> FormatError:
-    return FormatError(message, file=file.path, offset=offset, hint=hint(file))
+    return FormatError(message, file.path, offset, hint(file))

@@ -105,7 +105,7 @@ def wids_archives(folder: AnyPath, name: str) -> list[str] | None:
             message = (
                 f"it says that {shard.url} has {shard.filesize} bytes, and the file has {size}"
             )
-            raise FormatError(message, file=path, hint=hint)
+            raise FormatError(message, path, hint=hint)
     return [shard.url for shard in wids_list.shardlist]
 
 
@@ -133,7 +133,7 @@ def _info(data: bytes, path: str) -> _Info:
         return msgspec.json.decode(data, type=_Info)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(
-            f"not a list of Energon: {error}", file=path, hint="run `energon prepare`"
+            f"not a list of Energon: {error}", path, hint="run `energon prepare`"
         ) from error
 
 
@@ -143,12 +143,12 @@ def _all_there(folder: AnyPath, names: Iterable[str], path: str, hint: str) -> N
         if leads_out(name):
             raise FormatError(
                 f"it lists {name!r}, which is not below its folder",
-                file=path,
+                path,
                 hint="open the archives",
             )
         if not listing.has(name):
             raise FormatError(
-                f"it lists the archive {name!r}, which does not exist", file=path, hint=hint
+                f"it lists the archive {name!r}, which does not exist", path, hint=hint
             )
 
 

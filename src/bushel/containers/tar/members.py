@@ -144,7 +144,7 @@ def _cut(reader: ForwardReader, start: int, size: int) -> FormatError:
 
 
 def _bad(reader: ForwardReader, offset: int, message: str) -> FormatError:
-    return FormatError(message, file=reader.name, offset=offset, hint="run `bushel verify` on it")
+    return FormatError(message, reader.name, offset, "run `bushel verify` on it")
 
 
 Keep = Callable[[str], str | None]
@@ -209,7 +209,7 @@ def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
             datas = read_many([file], 0, table.offset[plan.rows], table.size[plan.rows])
         except ExtentError as error:
             message = "the file became shorter while it was read"
-            raise FormatError(message, file=file.path, offset=error.found) from error
+            raise FormatError(message, file.path, error.found) from error
         for name, data in zip(plan.names, datas, strict=True):
             yield name, data or b""
         if plan.refusal is not None:
@@ -262,7 +262,5 @@ def stream_contents(reader: ForwardReader, keep: Keep) -> Iterator[tuple[str, by
         data = reader.read(member.size)
         if len(data) < member.size:
             message = f"the archive ends inside the {member.size} bytes of {member.name!r}"
-            raise FormatError(
-                message, file=reader.name, offset=member.header, hint="run `bushel verify` on it"
-            )
+            raise FormatError(message, reader.name, member.header, "run `bushel verify` on it")
         yield name, data

@@ -255,7 +255,7 @@ def fault_in(comment: bytes, path: str) -> FormatError | None:
             "restore the file; or run `bushel repair`, which takes the names of the index, if"
             " there is one"
         )
-        return FormatError(_what(error), file=path, offset=0, hint=hint)
+        return FormatError(_what(error), path, 0, hint)
     return None
 
 

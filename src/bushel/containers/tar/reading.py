@@ -122,7 +122,7 @@ class _Pass:
             SpecError: The declared fields do not fit the comment.
         """
         if self._error is not None or self._table is None:
-            raise self._error or FormatError("no members were read", file=self._file.path)
+            raise self._error or FormatError("no members were read", self._file.path)
         return self._table.finish(), self._labels
 
 
@@ -153,9 +153,7 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         whole[sample] = False
         what = "it lacks a field that most samples have, and is beside damage"
         message = f"sample {table.keys[sample]!r} is lost: {what}"
-        fault(
-            FormatError(message, file=file.path, offset=int(_first_offset(table)[sample]) - _BLOCK)
-        )
+        fault(FormatError(message, file.path, int(_first_offset(table)[sample]) - _BLOCK))
     return Recovered(index.check(file.path), whole)
 
 
@@ -176,14 +174,10 @@ def _members(file: File, fault: Fault) -> tuple[Members, list[int], bytes]:
         parts.append(without_junk(links.followed(scanned), Counter()))
         after = scanned.end if scanned.problem is None else scanned.problem_offset
         if scanned.problem is not None:
-            fault(FormatError(scanned.problem, file=file.path, offset=after))
+            fault(FormatError(scanned.problem, file.path, after))
             gaps.append(after)
         elif not scanned.terminated:
-            fault(
-                FormatError(
-                    "the archive ends without its two empty blocks", file=file.path, offset=after
-                )
-            )
+            fault(FormatError("the archive ends without its two empty blocks", file.path, after))
             gaps.append(after)
         elif not scanned.trailing_bytes:
             break

@@ -296,7 +296,7 @@ class SampleTable:
             message = (
                 f"a member has the extension {KEY!r}, which is reserved for the key of a sample"
             )
-            raise FormatError(message, file=self._path)
+            raise FormatError(message, self._path)
         for place in places:
             if place.field.name not in self._numbers:
                 self._add_column(place)
@@ -318,7 +318,7 @@ class SampleTable:
                 f"{len(self._columns)} different extensions in {samples} samples: the keys"
                 " probably contain dots, but "
                 "a key ends at its first dot",
-                file=self._path,
+                self._path,
                 hint="rename the members, or declare sequences with spec=",
             )
 
@@ -413,7 +413,7 @@ def _kind_of_nameless(name: str) -> str:
 def _duplicate(members: Members, member: int, field: str, path: str) -> FormatError:
     return FormatError(
         f"{members.name(member)!r}: its sample already has a member for the field {field!r}",
-        file=path,
-        offset=int(members.header[member]),
-        hint="run `bushel verify` on it",
+        path,
+        int(members.header[member]),
+        "run `bushel verify` on it",
     )

@@ -115,7 +115,7 @@ def scan_part(file: File, first: int, last: int) -> TarMembers:
 
 
 def _shrunk(file: File, error: ExtentError) -> FormatError:
-    return FormatError("the file shrank while it was read", file=file.path, offset=error.found)
+    return FormatError("the file shrank while it was read", file.path, error.found)
 
 
 def damage(found: TarMembers, file: File) -> FormatError | None:
@@ -127,9 +127,9 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
         why = found.problem or f"it has {file.size} bytes, and an empty one has two blocks of zeros"
         if (kind := _compressed_with(file)) is not None:
             why, hint = f"it is compressed with {kind[0]}", kind[1]
-        return FormatError(f"not a tar archive: {why}", file=file.path, offset=0, hint=hint)
+        return FormatError(f"not a tar archive: {why}", file.path, 0, hint)
     if found.problem is not None:
-        return FormatError(found.problem, file=file.path, offset=found.problem_offset, hint=hint)
+        return FormatError(found.problem, file.path, found.problem_offset, hint)
     if found.trailing_bytes:
         extra = found.trailing_bytes
         where = file.size - extra
@@ -137,10 +137,10 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
             f"{extra} bytes after the end of the archive; of concatenated archives only the"
             " first is read"
         )
-        return FormatError(message, file=file.path, offset=where, hint=hint)
+        return FormatError(message, file.path, where, hint)
     if not found.terminated:
         message = "the archive ends without its two empty blocks: members may be missing"
-        return FormatError(message, file=file.path, offset=found.end, hint=hint)
+        return FormatError(message, file.path, found.end, hint)
     return None
 
 
@@ -177,9 +177,7 @@ def sparse_file(found: TarMembers, path: str) -> FormatError | None:
         row
     )
     message = f"{name!r} is stored as a sparse file"
-    return FormatError(
-        message, file=path, offset=int(found.header[row]), hint="make the archive without --sparse"
-    )
+    return FormatError(message, path, int(found.header[row]), "make the archive without --sparse")
 
 
 def regular(found: TarMembers, path: str) -> Members:

@@ -105,9 +105,7 @@ class _Tfrecord(Container):
         try:
             return with_keys(table, shard)
         except FormatError as error:
-            raise FormatError(
-                error.message, file=error.file, offset=error.offset, hint=AS_THEY_ARE
-            ) from error
+            raise FormatError(error.message, error.file, error.offset, AS_THEY_ARE) from error
 
     def _any_records(
         self, shard: Shard, options: ReadOptions, file: File, blocks: Blocks | None
@@ -137,9 +135,9 @@ class _Tfrecord(Container):
                     " records"
                     " before it are"
                 ),
-                file=file.path,
-                offset=_stored_offset(blocks, int(records.offset[scanner.other])),
-                hint=AS_THEY_ARE,
+                file.path,
+                _stored_offset(blocks, int(records.offset[scanner.other])),
+                AS_THEY_ARE,
             )
         else:
             field = _plain_field(spec, file)
@@ -246,8 +244,8 @@ def _wrong_checksum(
             f"record {record}: its {size} bytes have CRC-32C {computed:#010x}, expected"
             f" {expected:#010x}"
         ),
-        file=file.path,
-        offset=_stored_offset(blocks, at),
+        file.path,
+        _stored_offset(blocks, at),
     )
 
 

@@ -53,7 +53,7 @@ def field_name(name: bytes, file: File) -> str:
             parse_spec({text: "bytes"})
     except (UnicodeDecodeError, SpecError) as error:
         raise FormatError(
-            f"a feature cannot be a field: {error}", file=file.path, hint=AS_THEY_ARE
+            f"a feature cannot be a field: {error}", file.path, hint=AS_THEY_ARE
         ) from error
     return text
 
@@ -110,7 +110,7 @@ def check_density(features: Mapping[str, Feature], samples: int, file: File) -> 
         )
     else:
         return
-    raise FormatError(what, file=file.path, hint=AS_THEY_ARE)
+    raise FormatError(what, file.path, hint=AS_THEY_ARE)
 
 
 class _Step(NamedTuple):

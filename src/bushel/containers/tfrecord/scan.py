@@ -171,13 +171,11 @@ def ends_of_windows(file: File, scanner: TfrecordScanner, report: Report | None)
             yield at
         number = f"record after byte {at}" if at else "first record"
         if scanner.problem is not None:
-            raise FormatError(
-                f"{scanner.problem} ({number})", file=file.path, offset=at, hint=_HINT
-            )
+            raise FormatError(f"{scanner.problem} ({number})", file.path, at, _HINT)
         if used:
             window = _WINDOW
             continue
         if at + scanner.need > file.size:
             message = f"the {number} needs {scanner.need} bytes, but {file.size - at} are left"
-            raise FormatError(message, file=file.path, offset=at, hint=_HINT)
+            raise FormatError(message, file.path, at, _HINT)
         window = max(_WINDOW, scanner.need)

@@ -146,9 +146,9 @@ def directory_of(file: File) -> Directory:
     if disk not in _ONLY_DISK or disks > 1:
         raise FormatError(
             "it is the last of several files of one archive, which Bushel does not read",
-            file=file.path,
-            offset=end,
-            hint="join them: `zip -s 0 parts.zip --out whole.zip`",
+            file.path,
+            end,
+            "join them: `zip -s 0 parts.zip --out whole.zip`",
         )
     if size > end:
         raise unreadable(f"its directory of {size} bytes would begin before the file", file, end)
@@ -179,9 +179,7 @@ def data_of(file: File, header: I64) -> I64:
 
 def unreadable(problem: str, file: File, offset: int | None = None) -> FormatError:
     """Return the error of an archive that cannot be read."""
-    return FormatError(
-        f"not a zip archive that can be read: {problem}", file=file.path, offset=offset, hint=_HINT
-    )
+    return FormatError(f"not a zip archive that can be read: {problem}", file.path, offset, _HINT)
 
 
 def _read(file: File, offset: int, length: int) -> bytes | memoryview:
@@ -192,7 +190,7 @@ def _read(file: File, offset: int, length: int) -> bytes | memoryview:
 
 
 def _shrunk(file: File, error: ExtentError) -> FormatError:
-    return FormatError("the file shrank while it was read", file=file.path, offset=error.found)
+    return FormatError("the file shrank while it was read", file.path, error.found)
 
 
 STEP = 1 << 16
@@ -318,9 +316,9 @@ def _filter_of(part: Entries, file: File) -> U8:
             what = f"has compression {part.method[row]}"
         raise FormatError(
             f"member {part.name(row)!r} {what}, which Bushel does not read",
-            file=file.path,
-            offset=int(part.header[row]),
-            hint="extract the archive, and open the folder",
+            file.path,
+            int(part.header[row]),
+            "extract the archive, and open the folder",
         )
     other = (kind == _FILTERS[STORED]) & (part.stored != part.size)
     if other.any():
@@ -328,9 +326,9 @@ def _filter_of(part: Entries, file: File) -> U8:
         sizes = f"{part.size[row]} bytes, stored in {part.stored[row]} without compression"
         raise FormatError(
             f"member {part.name(row)!r} has {sizes}",
-            file=file.path,
-            offset=int(part.header[row]),
-            hint=_HINT,
+            file.path,
+            int(part.header[row]),
+            _HINT,
         )
     return kind
 
@@ -391,8 +389,8 @@ def _data(file: File, entries: Mapping[str, np.ndarray], numbers: I64 | slice) -
         name = name_in(entries["names"], entries["name_offsets"], number)
         raise FormatError(
             f"member {name!r} of {stored[row]} bytes is not where the directory says",
-            file=file.path,
-            offset=int(header[row]),
-            hint=_HINT,
+            file.path,
+            int(header[row]),
+            _HINT,
         )
     return data
