@@ -27,17 +27,26 @@ _LARGEST_HEADER = 4 << 20
 _TAB = (".tsv", *(f".tsv{end}" for end in COMPRESSED))
 
 
-def _scanned(shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTable:
-    file = open_lines(shard)
-    table = LineTable(file, cells=True, report=options.report, fault=fault)
-    head = file.lines.read(file.start, min(file.lines.size - file.start, _LARGEST_HEADER))
-    whole = file.start + len(head) == file.lines.size
-    delimiter = _delimiter(shard.files[0], head)
-    names, end = _first_record(file, head, delimiter, whole=whole)
-    columns, has_header = _columns(names, options.spec, file)
-    before = head.count(b"\n", 0, end) if has_header else 0
-    table.scan(scanner_of(columns, delimiter), file.start + (end if has_header else 0), before)
-    return table
+class _Csv(LineContainer):
+    name = "csv"
+    suffixes = tuple(suffix + end for suffix in (".csv", ".tsv") for end in ("", *COMPRESSED))
+
+    def scanned(self, shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTable:
+        """Return the table of the records after the header, if there is one."""
+        file = open_lines(shard)
+        table = LineTable(file, cells=True, report=options.report, fault=fault)
+        head = file.lines.read(file.start, min(file.lines.size - file.start, _LARGEST_HEADER))
+        whole = file.start + len(head) == file.lines.size
+        delimiter = _delimiter(shard.files[0], head)
+        names, end = _first_record(file, head, delimiter, whole=whole)
+        columns, has_header = _columns(names, options.spec, file)
+        if not has_header:
+            end = 0
+        table.scan(scanner_of(columns, delimiter), file.start + end, head.count(b"\n", 0, end))
+        return table
+
+
+CONTAINER = _Csv()
 
 
 def _delimiter(name: str, head: bytes) -> str:
@@ -123,8 +132,3 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
             "rename one; if the first line is not a header, name the columns with spec=",
         )
     return named, True
-
-
-CONTAINER = LineContainer(
-    "csv", _scanned, tuple(suffix + end for suffix in (".csv", ".tsv") for end in ("", *COMPRESSED))
-)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from bushel._kinds import IMAGES, WEAK, kind_of
 from bushel._runtime.arrays import I64
@@ -38,8 +38,7 @@ class Tensor(NamedTuple):
         return f"array({dtype},{shape})", f"transposed({'-'.join(map(str, self.axes))},{stored})"
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(Struct, frozen=True):
     """The metadata of a column."""
 
     # codec of its values, or of the elements of a list; None if it follows from the values

@@ -7,12 +7,12 @@ import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 # bytes that are kept in memory before they are written to a file: a dataset may have a hundred of
 # such tables
@@ -27,15 +27,14 @@ _ALIGNMENT = 64
 _AT_A_TIME = 1000  # pieces that are written with one call: fewer than any system takes
 
 
-@dataclass(slots=True)
-class _Array:
+class _Array(Struct):
     """One array."""
 
     dtype: np.dtype[Any]
     # the arrays in memory; an integer stands for as many zeros
-    pieces: list[np.ndarray | int] = field(default_factory=list)
+    pieces: list[np.ndarray | int] = []
     # the offset and the number of bytes of each array in the file
-    segments: list[tuple[int, int]] = field(default_factory=list)
+    segments: list[tuple[int, int]] = []
     room: int = 0  # bytes that fit after the last segment
     reserved: int = 0  # where the bytes end that are reserved in the file
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.table import Shard
 from bushel._runtime.arrays import I64, offsets_of
@@ -32,8 +32,7 @@ T = TypeVar("T")
 _Parse = Callable[[bytes, str], T]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexFormat(Generic[T]):
+class IndexFormat(Struct, Generic[T], frozen=True):
     """One of the formats whose file is named index.json.
 
     Attributes:

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from abc import abstractmethod
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.columns import Column
@@ -50,8 +51,7 @@ _MOST_FAULTS = 10_000
 """Damaged lines that are left out in any case. Each takes some 20 µs and 1 KB."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineFile:
+class LineFile(Struct, frozen=True):
     """An open file of lines.
 
     Attributes:
@@ -113,8 +113,7 @@ def _line_end(data: memoryview, start: int) -> int:
     return 0
 
 
-@dataclass(slots=True)
-class LineTable:
+class LineTable(Struct):
     """The table of a file of lines under construction.
 
     Attributes:
@@ -129,13 +128,13 @@ class LineTable:
     cells: bool = False
     report: Report | None = None
     fault: Fault | None = None
-    _arrays: GrowingArrays = field(default_factory=GrowingArrays)
-    _names: list[str] = field(default_factory=list)
-    _facts: list[tuple[int, bool, bool]] = field(default_factory=list)
+    _arrays: GrowingArrays = msgspec.field(default_factory=GrowingArrays)
+    _names: list[str] = []
+    _facts: list[tuple[int, bool, bool]] = []
     _samples: int = 0
     _bytes: int = 0
-    _gaps: list[tuple[int, str]] = field(default_factory=list)
-    _errors: list[FormatError] = field(default_factory=list)
+    _gaps: list[tuple[int, str]] = []
+    _errors: list[FormatError] = []
 
     def scan(self, scanner: LineScanner, start: int, lines_before: int = 0) -> None:
         """Scan the file to its end.
@@ -345,24 +344,20 @@ class LineTable:
         return Recovered(table, whole, len(self._gaps), tuple(self._gaps), tuple(self._errors))
 
 
-@dataclass(frozen=True, slots=True)
 class LineContainer(Container):
     """A container of lines or records that are read from front to back.
 
     Attributes:
-        name: Its name.
-        suffixes: The ends of the names of its files.
         alone: The ends of the names of files that are its only if they are named, not if they are
             in a folder.
-        scanned: Returns the table of a file; with a fault, the table of undamaged lines.
-        stores_text: Numbers are stored as text.
     """
 
-    name: str
-    scanned: Callable[[Shard, ReadOptions, Fault | None], LineTable]
-    suffixes: tuple[str, ...]
+    stores_text = True
     alone: tuple[str, ...] = ()
-    stores_text: bool = True
+
+    @abstractmethod
+    def scanned(self, shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTable:
+        """Return the table of a file; with a fault, the table of undamaged lines."""
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one file, or a shard for each file of a folder of such files and pages about them."""
@@ -386,25 +381,24 @@ def scanner_of(names: list[str], delimiter: str = "", *, closed: bool = False) -
     return LineScanner(encoded, ord(delimiter) if delimiter else 0, closed, _MOST_NAMES)
 
 
-def _scanned(shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTable:
-    file = open_lines(shard)
-    try:
-        return _filled(LineTable(file, report=options.report, fault=fault), [])
-    except FormatError:
-        if options.spec is None:
-            raise
-    # perhaps too many names
-    return _filled(LineTable(file, report=options.report, fault=fault), list(options.spec))
+class _Jsonl(LineContainer):
+    name = "jsonl"
+    suffixes = tuple(suffix + end for suffix in (".jsonl", ".ndjson") for end in ("", *COMPRESSED))
+    alone = ARRAYS
+
+    def scanned(self, shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTable:
+        """Return the table of all names, or, where that is impossible, of the declared ones."""
+        file, names = open_lines(shard), list[str]()
+        while True:
+            table = LineTable(file, report=options.report, fault=fault)
+            try:
+                table.scan(scanner_of(names, closed=bool(names)), file.start)
+            except FormatError:
+                if names or not options.spec:
+                    raise
+                names = list(options.spec)  # perhaps there are too many names
+            else:
+                return table
 
 
-def _filled(table: LineTable, names: list[str]) -> LineTable:
-    table.scan(scanner_of(names, closed=bool(names)), table.file.start)
-    return table
-
-
-CONTAINER = LineContainer(
-    "jsonl",
-    _scanned,
-    tuple(suffix + end for suffix in (".jsonl", ".ndjson") for end in ("", *COMPRESSED)),
-    ARRAYS,
-)
+CONTAINER = _Jsonl()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.columns import Column
 from bushel._index.line_arrays import LineArray, Lines
@@ -50,8 +50,7 @@ _INTEGERS = {Kind.INTEGER, Kind.UNSIGNED, Kind.LARGE}
 _NUMBERS = {*_INTEGERS, Kind.REAL}
 
 
-@dataclass(frozen=True, slots=True)
-class _Type:
+class _Type(Struct, frozen=True):
     """How the values of a field are stored.
 
     Attributes:

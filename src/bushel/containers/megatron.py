@@ -7,9 +7,9 @@ docs/format-megatron.md has the rules. A sample is a document; with
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64, offsets_of
@@ -80,8 +80,7 @@ class _Megatron(Container):
 CONTAINER = _Megatron()
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     """The checked contents of an `.idx`."""
 
     dtype: str  # name of the tokens' dtype

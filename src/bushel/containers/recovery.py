@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.table import FieldExtents, Keys, ShardIndex
@@ -22,8 +22,7 @@ Fault = Callable[[FormatError], None]
 """Called with an error for everything that is left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(Struct, frozen=True):
     """The recovered part of a damaged shard.
 
     Attributes:

@@ -6,16 +6,16 @@ known from a small part of it, such as a footer or a table of offsets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from bushel._index.class_names import Labels
 from bushel._index.table import FileStamp
 from bushel.spec import Field
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A run of samples of one file."""
 
     number: int  # its number in the shard
@@ -39,8 +39,7 @@ class Section:
         return sum(stop - start for start, stop in self.ranges)
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """The facts about a shard that are known without its table."""
 
     stamp: FileStamp

@@ -12,10 +12,10 @@ encoding, and the bytes of a value if it is fixed, such as `zstd 4096 8 7 0`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8
 from bushel.kernels import decode_deltas, join_prefixed
@@ -40,8 +40,7 @@ NUMBERS = (0, DELTA, SPLIT)
 """The encodings that `number_bytes` decodes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prefixed:
+class Prefixed(Struct, frozen=True):
     """The byte arrays of a section of DELTA_BYTE_ARRAY."""
 
     prefix: I64  # int64[n], how many bytes each shares with the beginning of the one before it

@@ -9,18 +9,18 @@ checked before memory is allocated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import U32, Bools
 from bushel.kernels import present_values, read_hybrid
 
 from . import by_cramjam, deflate
 from .base import MAX_BLOCK, Filter
-from .thrift import Struct, ThriftError, read_struct
+from .thrift import ThriftError, ThriftStruct, read_struct
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -39,8 +39,7 @@ Read: TypeAlias = Callable[[int, int], "bytes | memoryview"]
 """Returns bytes, given an offset and a length."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """The properties of the schema that reading the pages of a leaf needs."""
 
     codec: str  # name of the filter of its pages; `stored` for none
@@ -48,8 +47,7 @@ class Leaf:
     repetition: int  # largest repetition level
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A page, without its payload."""
 
     offset: int  # offset of the payload
@@ -69,8 +67,7 @@ class Page:
         return self.offset + self.length
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(Struct, frozen=True):
     """The contents of a page. Its values are read or expanded when they are asked for."""
 
     repetition: Buffer | None  # encoded repetition levels; None if the leaf does not repeat
@@ -106,7 +103,7 @@ def pages_of(read: Read, offset: int, length: int) -> Iterator[Page]:
         offset = page.next
 
 
-def _header(read: Read, offset: int, end: int) -> tuple[Struct, int]:
+def _header(read: Read, offset: int, end: int) -> tuple[ThriftStruct, int]:
     size = _HEADER
     while True:
         data = read(offset, min(size, end - offset))
@@ -120,7 +117,7 @@ def _header(read: Read, offset: int, end: int) -> tuple[Struct, int]:
         return header, offset + used
 
 
-def _page(header: Struct, offset: int) -> Page:
+def _page(header: ThriftStruct, offset: int) -> Page:
     kind, size, length = (_number(header, number) for number in (1, 2, 3))
     kind_header = header.get({_DATA: 5, _DICTIONARY_PAGE: 7, _DATA_V2: 8}.get(kind, 6))
     if not isinstance(kind_header, dict) and kind != _INDEX:
@@ -155,7 +152,7 @@ def _page(header: Struct, offset: int) -> Page:
     )
 
 
-def _number(parsed: Struct, number: int) -> int:
+def _number(parsed: ThriftStruct, number: int) -> int:
     value = parsed.get(number)
     if type(value) is not int or not 0 <= value < 1 << 32:
         raise ValueError(f"field {number} of the header of a page is {value!r}, not a count")

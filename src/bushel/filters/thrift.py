@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Any, TypeAlias
 
-Struct: TypeAlias = dict[int, Any]
+ThriftStruct: TypeAlias = dict[int, Any]
 """The values of a struct by the numbers of their fields: bool, int, float, bytes, list or another struct."""
 
 _DEEPEST = 32
@@ -36,7 +36,7 @@ class ThriftError(ValueError):
         self.offset = offset
 
 
-def read_struct(data: bytes | memoryview) -> tuple[Struct, int]:
+def read_struct(data: bytes | memoryview) -> tuple[ThriftStruct, int]:
     """Read the struct at the beginning of some bytes.
 
     Returns:
@@ -56,12 +56,12 @@ class _Reader:
         self._data, self.at = data, 0
         self._left = max(_ENOUGH_PARTS, len(data) // _BYTES_PER_PART)
 
-    def struct(self, depth: int) -> Struct:
+    def struct(self, depth: int) -> ThriftStruct:
         """Read a struct."""
         if depth > _DEEPEST:
             raise ThriftError(f"structs are nested more than {_DEEPEST} deep", self.at)
         self._count(1)
-        members: Struct = {}
+        members: ThriftStruct = {}
         number = 0
         while (head := self._byte()) & 0x0F != _STOP:
             number = number + (head >> 4) if head >> 4 else self._zigzag()

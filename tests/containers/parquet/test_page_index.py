@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.containers.tfrecords import varint
 from tests.storage.objects.range_server import Server, served
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from bushel.errors import FormatError
 from bushel.storage import File
@@ -54,8 +55,7 @@ _REWRITE = "write it again: pyarrow.feather.write_feather(pyarrow.feather.read_t
 _VIEWS = {Type.BINARY_VIEW, Type.UTF8_VIEW}
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a schema, or a child of one."""
 
     name: str
@@ -72,7 +72,7 @@ class Column:
     # NumPy's unit of a date, time, timestamp, duration or interval of months; else empty
     unit: str = ""
     # of its own, such as the name of an extension type
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = {}
 
     @property
     def buffers(self) -> int | None:
@@ -88,8 +88,7 @@ class Column:
         return 1 if self.type in (Type.STRUCT, Type.FIXED_LIST) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(Struct, frozen=True):
     """The schema of a stream."""
 
     columns: tuple[Column, ...]
@@ -99,8 +98,7 @@ class Schema:
     batches: tuple[tuple[int, int], ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """A record batch, or the values of a dictionary."""
 
     rows: int
@@ -115,8 +113,7 @@ class Batch:
     offset: int  # where its message begins
 
 
-@dataclass(slots=True)
-class _Message:
+class _Message(Struct):
     kind: int
     header: FlatTable
     start: int
@@ -348,8 +345,7 @@ def _damaged(file: File, offset: int, what: object) -> FormatError:
     return FormatError(str(what), file.path, offset, _HINT)
 
 
-@dataclass(frozen=True, slots=True)
-class FlatTable:
+class FlatTable(Struct, frozen=True):
     """A table in a buffer."""
 
     data: memoryview

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, Bools
 from bushel.containers.features import Tensor
@@ -23,8 +23,7 @@ _FLOATS = ("<f2", "<f4", "<f8")
 _WHOLE = (Type.INT, Type.DATE, Type.TIME, Type.TIMESTAMP, Type.INTERVAL, Type.DURATION)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The part of a column, or of a child of one, in a record batch."""
 
     file: File

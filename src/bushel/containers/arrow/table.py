@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel._runtime.arrays import ranges
 from bushel.containers.features import Feature, codec_of_first_bytes
@@ -62,8 +63,7 @@ def _leaf(column: Column) -> tuple[Column, tuple[int, ...]]:
     return column, tuple(sizes)
 
 
-@dataclass(slots=True)
-class _Growing:
+class _Growing(Struct):
     """The values of a column so far.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import I64, U64, Bools, offsets_of
@@ -36,8 +36,7 @@ _LOST_BYTES = 7
 """Number of missing bytes at the end of a table. The high bytes of its last entry are zeros, so they can be added."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Loose:
+class _Loose(Struct, frozen=True):
     """A table that may have wrong entries."""
 
     table: Table  # the table, with valid extents for all records

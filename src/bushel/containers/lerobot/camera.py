@@ -7,10 +7,10 @@ are numbered together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.clip_frames import ClipFrames
 from bushel._runtime.arrays import F64, I64, U8, joined, offsets_of
@@ -19,8 +19,7 @@ from bushel.codecs.video import FrameTable
 from bushel.storage import IN_TABLE, Blocks
 
 
-@dataclass(frozen=True, slots=True)
-class Video:
+class Video(Struct, frozen=True):
     """A video file of a camera."""
 
     file: int  # number of the file of the shard
@@ -49,8 +48,7 @@ class Video:
         return frame, np.abs(times[frame] - seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Shots:
+class Shots(Struct, frozen=True):
     """The frames of a camera that belong to rows."""
 
     videos: Sequence[Video]  # the videos that can be read
@@ -83,8 +81,7 @@ def shots_of(videos: Sequence[Video], number: I64, seconds: F64, most: float) ->
     return Shots(videos, packet, start, away)
 
 
-@dataclass(frozen=True)
-class Regions:
+class Regions(Struct, frozen=True, dict=True):
     """Regions of a block file. Each is the configuration of a video, a table of packets, and these packets."""
 
     videos: Sequence[Video]

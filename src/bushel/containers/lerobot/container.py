@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.columns import LONGEST_TEXT, Column
@@ -34,8 +34,7 @@ _READERS = 8
 _TASK, _EPISODE = "task", "episode_index"
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """One file of rows."""
 
     shard: Shard

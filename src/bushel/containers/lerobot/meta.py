@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import F64, I64
@@ -76,8 +76,7 @@ class _Info(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Info)
 
 
-@dataclass(frozen=True, slots=True)
-class Episodes:
+class Episodes(Struct, frozen=True):
     """The episodes of a dataset, or some of them, in their order."""
 
     index: I64  # int64[n], their numbers, ascending
@@ -94,8 +93,7 @@ class Episodes:
         return Episodes(self.index[chosen], self.length[chosen], self.data[chosen], videos, begin)
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(Struct, frozen=True):
     """The facts about a dataset."""
 
     fps: float  # frames per second

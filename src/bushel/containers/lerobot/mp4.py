@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U32
 from bushel.codecs.clip_parts import KEYFRAME, SHOWN, ClipConfig, ClipPackets
@@ -34,8 +34,7 @@ _CODECS = {
 _NO_COLOR = (0, 2, 2, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
+class _Box(Struct, frozen=True):
     """The payload of a box, and where it begins in the file."""
 
     data: memoryview

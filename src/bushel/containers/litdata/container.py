@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64
@@ -250,8 +250,7 @@ _OWN = re.compile(rb'"(?:chunk_(?:bytes|size)|data_(?:format|spec))"\s*:')
 _FORMAT = IndexFormat("an index of LitData", _Index, frozenset({"chunks", "config"}), _OWN, HINT)
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(Struct, frozen=True):
     """The contents of an index.json: items of each chunk by its file, the name of each leaf, and the rest."""
 
     chunks: Mapping[str, int]

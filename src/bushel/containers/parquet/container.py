@@ -13,9 +13,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._index.table import FileStamp, Shard, ShardIndex, stamps
 from bushel._runtime.messages import log_warning

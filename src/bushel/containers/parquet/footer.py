@@ -7,10 +7,12 @@ read; nothing above it reads a number of the wrong type.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel.errors import FormatError
-from bushel.filters.thrift import Struct, ThriftError, read_struct
+from bushel.filters.thrift import ThriftError, ThriftStruct, read_struct
 from bushel.storage import File
 
 REQUIRED, OPTIONAL, REPEATED = range(3)
@@ -34,8 +36,7 @@ _CONVERTED_TIMES = {6: "datetime64(D)", 7: "timedelta64(ms)", 8: "timedelta64(us
 _TIME_UNITS = {1: "ms", 2: "us", 3: "ns"}
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """An element of the schema."""
 
     name: str
@@ -62,7 +63,7 @@ class Node:
             yield from child.leaves()
 
 
-def read_schema(elements: Sequence[Struct]) -> Node:
+def read_schema(elements: Sequence[ThriftStruct]) -> Node:
     """Return the root of a schema, given its elements in the order of the footer.
 
     Raises:
@@ -75,7 +76,7 @@ def read_schema(elements: Sequence[Struct]) -> Node:
 
 
 def _node(
-    elements: Sequence[Struct],
+    elements: Sequence[ThriftStruct],
     at: int,
     above: tuple[str, ...],
     leaf: int,
@@ -117,7 +118,7 @@ def _node(
     return replace(group, children=tuple(children)), at, leaf
 
 
-def _leaf(node: Node, element: Struct, number: int) -> Node:
+def _leaf(node: Node, element: ThriftStruct, number: int) -> Node:
     """Return an element without children as the leaf of this number."""
     physical, width = count_in(element, 1), count_in(element, 2) if 2 in element else 0
     if physical > 7 or (physical == FIXED and not width):
@@ -154,7 +155,7 @@ def holds_json(leaf: Node) -> bool:
     return _JSON["converted"] == leaf.converted or _JSON["logical"] == leaf.logical
 
 
-def count_in(parsed: Struct, number: int) -> int:
+def count_in(parsed: ThriftStruct, number: int) -> int:
     """Return a field of a struct that is a count.
 
     Raises:
@@ -217,8 +218,7 @@ class _RefusedError(ValueError):
     """The file is intact, and has something that Bushel does not read. The second argument is the hint."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The pages of a chunk that have some rows of its row group."""
 
     # bytes of the dictionary at the beginning of the chunk that these pages need; 0 without a
@@ -230,8 +230,7 @@ class Part:
     rows: int  # number of their rows
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """The pages of one leaf in one row group."""
 
     offset: int  # offset of the first page, which may be a dictionary
@@ -255,8 +254,7 @@ class Chunk:
         return (data,)
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroup:
+class RowGroup(Struct, frozen=True):
     """Some rows: the chunks of all leaves."""
 
     rows: int
@@ -274,8 +272,7 @@ class RowGroup:
         return max((chunk.offset + chunk.length for chunk in self.chunks), default=0)
 
 
-@dataclass(frozen=True, slots=True)
-class Footer:
+class Footer(Struct, frozen=True):
     """The contents of a footer."""
 
     rows: int
@@ -330,7 +327,7 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
         raise FormatError(f"damaged footer: {error}", file.path, start, _HINT) from error
 
 
-def _footer(parsed: Struct, size: int) -> Footer:
+def _footer(parsed: ThriftStruct, size: int) -> Footer:
     if 8 in parsed:
         raise _RefusedError("its columns are encrypted, which Bushel does not read", _DECRYPT)
     elements = _structs(parsed, 2)
@@ -364,14 +361,14 @@ def _footer(parsed: Struct, size: int) -> Footer:
     return Footer(rows, root.children, groups, metadata)
 
 
-def _group(group: Struct, leaves: int, size: int) -> RowGroup:
+def _group(group: ThriftStruct, leaves: int, size: int) -> RowGroup:
     chunks = [_chunk(chunk, size) for chunk in _structs(group, 1)]
     if len(chunks) != leaves:
         raise ValueError(f"a row group has {len(chunks)} chunks for {leaves} leaves of the schema")
     return RowGroup(count_in(group, 3), tuple(chunks))
 
 
-def _chunk(chunk: Struct, size: int) -> Chunk:
+def _chunk(chunk: ThriftStruct, size: int) -> Chunk:
     if chunk.get(1):
         message = "a column chunk is in another file, which Bushel does not read"
         raise _RefusedError(message, "open the files that have the data")
@@ -403,7 +400,7 @@ def _chunk(chunk: Struct, size: int) -> Chunk:
     return Chunk(offset, length, count_in(meta, 5), _CODECS[codec], encodings, offset_index)
 
 
-def _structs(parsed: Struct, number: int) -> list[Struct]:
+def _structs(parsed: ThriftStruct, number: int) -> list[ThriftStruct]:
     structs = parsed.get(number)
     if not isinstance(structs, list) or not all(isinstance(entry, dict) for entry in structs):
         raise ValueError(f"field {number} is not a list of structs")

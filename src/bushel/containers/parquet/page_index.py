@@ -15,9 +15,10 @@ together, and large ones as runs of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
 from bushel.containers.features import Feature
@@ -55,8 +56,7 @@ _MOST_BYTES = 1.125
 """Largest size of all runs of a row group, in its own bytes: pages that two of them have are fetched twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageStarts:
+class PageStarts(Struct, frozen=True):
     """The data pages of a chunk."""
 
     offset: I64  # int64[pages + 1], first byte of the header of each, and the end of the last one
@@ -282,8 +282,7 @@ _SECTION = 8 << 20
 _GAP = 64 << 10  # bytes between chunks that are read rather than left out by another request
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """The row groups of a section."""
 
     first: int  # number of the first one in the file

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct
 
-from bushel._runtime.arrays import I64, U8, Bools
+from bushel._runtime.arrays import I64, Bools
 from bushel.filters.parquet_pages import Leaf, Page, Payload, pages_of, payload_of, present
 from bushel.kernels import present_elements
 from bushel.storage import File
@@ -19,8 +19,7 @@ class OtherEncoding(Exception):
     """The values of a leaf have no extents: pyarrow has to decode them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkPages:
+class ChunkPages(Struct, frozen=True):
     """The pages of a leaf in one row group."""
 
     file: File
@@ -67,21 +66,14 @@ def chunks_of(file: File, footer: Footer, node: Node) -> Iterator[ChunkPages]:
         yield ChunkPages(file, node, chunk, rows, chosen)
 
 
-@dataclass(slots=True)
 class ListRows:
     """The rows of a chunk of a leaf that repeats once, which its pages fill."""
 
-    pages: ChunkPages
-    group: Node  # the list
-    counts: I64 = field(init=False)  # int64[rows], elements of each
-    absent: U8 = field(init=False)  # uint8[rows], 1 for a null
-    begun: int = 0  # rows that have begun
-
-    def __post_init__(self) -> None:
-        self.counts, self.absent = (
-            np.empty(self.pages.rows, np.int64),
-            np.empty(self.pages.rows, np.uint8),
-        )
+    def __init__(self, pages: ChunkPages, group: Node) -> None:
+        self.pages, self.list_level = pages, group.definition
+        # elements of each row; 1 for each row that is a null; number of rows that have begun
+        self.counts, self.absent = np.empty(pages.rows, np.int64), np.empty(pages.rows, np.uint8)
+        self.begun = 0
 
     def add(self, page: Page, payload: Payload) -> tuple[int, int, Bools | None]:
         """Add the rows of a page.
@@ -95,12 +87,11 @@ class ListRows:
         """
         if payload.repetition is None or payload.definition is None:
             raise ValueError("a list has no levels")
-        largest, list_level = self.pages.node.definition, self.group.definition
         self.begun, elements, count, present_rows = present_elements(
             payload.repetition,
             payload.definition,
-            largest,
-            list_level,
+            self.pages.node.definition,
+            self.list_level,
             page.values,
             self.begun,
             self.counts,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.containers.growing import GrowingArrays
@@ -32,8 +32,7 @@ _DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that are not in a
 _SNAPPY_PART = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Where the byte arrays of a leaf are."""
 
     offset: I64  # int64[rows or elements], where each is: in the file, or in `blocks`
@@ -44,8 +43,7 @@ class Places:
     blocks: Blocks | None  # the block file; None if the bytes are in the file as they are
 
 
-@dataclass(frozen=True, slots=True)
-class ScannedPlaces:
+class ScannedPlaces(Struct, frozen=True):
     """The places of a leaf in arrays that grow."""
 
     key: str  # with which the names of its arrays begin
@@ -232,8 +230,7 @@ def _block(pages: ChunkPages, page: Page, blocks: BlockList) -> int:
 _RLE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ScannedLists:
+class ScannedLists(Struct, frozen=True):
     """The lists of numbers of a leaf, whose places are in arrays that grow."""
 
     key: str  # with which the names of its arrays begin

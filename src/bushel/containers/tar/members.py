@@ -7,7 +7,6 @@ GNU `L` members. A kernel reads the headers, here as of files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -219,8 +218,7 @@ def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
         raise problem
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Plan:
+class _Plan(Struct, frozen=True, eq=False):
     """Members that are read at once."""
 
     rows: I64  # int64: numbers of the members

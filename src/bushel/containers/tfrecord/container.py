@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.columns import Column
 from bushel._index.line_arrays import Lines
@@ -264,8 +264,7 @@ _MANY = 1 << Kind.NESTED
 _EMPTY = 1 << Kind.BARE
 
 
-@dataclass(frozen=True, slots=True)
-class Examples:
+class Examples(Struct, frozen=True):
     """The table of a file of usual Examples."""
 
     samples: int

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8
 from bushel._runtime.system import keep_freed_memory
@@ -58,8 +59,7 @@ class Records(NamedTuple):
     features: tuple[Feature, ...]  # in order of appearance; none if a record is not an Example
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     """The rows of one feature so far."""
 
     rows: int = 0
@@ -67,12 +67,11 @@ class _Found:
     counted: bool = False  # whether a record has not exactly one value
 
 
-@dataclass(slots=True)
-class _Rows:
+class _Rows(Struct):
     """The arrays of a scan, which go to a temporary file."""
 
-    arrays: GrowingArrays = field(default_factory=GrowingArrays)
-    found: dict[int, _Found] = field(default_factory=dict)
+    arrays: GrowingArrays = msgspec.field(default_factory=GrowingArrays)
+    found: dict[int, _Found] = {}
     records: int = 0
 
     def take(self, scanner: TfrecordScanner, share: float) -> None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._recognise.junk import counted, junk_kind, may_hold_junk
 from bushel._runtime.arrays import I32, I64, U8, U32, offsets_of, ranges
@@ -73,8 +73,7 @@ def name_in(names: U8, offsets: I64, row: int) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Directory:
+class Directory(Struct, frozen=True):
     """Where the directory of an archive is.
 
     Attributes:
