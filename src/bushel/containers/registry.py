@@ -92,8 +92,8 @@ _registered: dict[str, _Registration] = {
     "parquet": _Registration(
         _own("parquet.container"), (".parquet",), ("data",), first_bytes=True, partitioned=True
     ),
-    "mds": _Registration(_own("mds.container"), file_names=("index.json",), nested=True),
-    "litdata": _Registration(_own("litdata.container"), file_names=("index.json",)),
+    "mds": _Registration(_own("mds"), file_names=("index.json",), nested=True),
+    "litdata": _Registration(_own("litdata"), file_names=("index.json",)),
     "arrayrecord": _Registration(_own("arrayrecord.container"), _ARRAY_RECORD),
     "zip": _Registration(_own("zip.container"), (".zip",)),
     "npy": _Registration(_own("npy"), (".npy", ".npz")),

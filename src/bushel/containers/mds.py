@@ -18,9 +18,14 @@ from typing import Annotated, Any, Protocol
 import msgspec
 
 from bushel._index.table import Shard, ShardIndex
-from bushel._runtime.messages import log_warning
-from bushel.containers.base import Container, ReadOptions, Report
-from bushel.containers.json_index import (
+from bushel._runtime.log import log_warning
+from bushel.errors import FormatError
+from bushel.spec import Field
+from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, below, open_file
+from bushel.storage.packed import COMPRESSIONS, packed_blocks
+
+from .base import Container, ReadOptions, Report
+from .json_index import (
     AS_BYTES,
     INDEX,
     IndexFormat,
@@ -31,11 +36,7 @@ from bushel.containers.json_index import (
     offset_table,
     values_of,
 )
-from bushel.containers.plain_table import PlainField, table_of
-from bushel.errors import FormatError
-from bushel.spec import Field
-from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, below, open_file
-from bushel.storage.packed import COMPRESSIONS, packed_blocks
+from .plain_table import PlainField, table_of
 
 HINT = "write the dataset again, or fetch its index.json and shards again"
 _CHUNK = 1 << 22

@@ -21,8 +21,13 @@ from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.codecs import codec_of_extension
 from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES
-from bushel.containers.base import Container, ReadOptions
-from bushel.containers.json_index import (
+from bushel.errors import FormatError
+from bushel.spec import Field
+from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, open_file
+from bushel.storage.packed import packed_blocks
+
+from .base import Container, ReadOptions
+from .json_index import (
     AS_BYTES,
     INDEX,
     IndexFormat,
@@ -34,11 +39,7 @@ from bushel.containers.json_index import (
     offset_table,
     values_of,
 )
-from bushel.containers.plain_table import PlainField, table_of
-from bushel.errors import FormatError
-from bushel.spec import Field
-from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, open_file
-from bushel.storage.packed import packed_blocks
+from .plain_table import PlainField, table_of
 
 _FRAMED = struct.Struct("<8sHHIII")
 _FRAME = np.dtype(

@@ -1,1 +1,0 @@
-"""LitData: https://github.com/Lightning-AI/litData."""

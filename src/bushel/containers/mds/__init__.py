@@ -1,1 +1,0 @@
-"""MDS, read in place."""
