@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.containers.summed import summed_table
 from tests.containers.writing import stored_samples
 
 from bushel.codecs import get_codec
-from bushel.containers.base import Container, ReadOptions
+from bushel.containers.base import Container
 
 
 def check_manifest(container: Container, manifest: Path) -> None:
@@ -18,7 +19,7 @@ def check_manifest(container: Container, manifest: Path) -> None:
     wanted = json.loads(manifest.read_text())
     read: list[tuple[str, dict[str, Any], dict[str, str]]] = []
     for shard in container.shards(manifest.parent / wanted["open"]) or []:
-        index = container.index(shard, ReadOptions(checksums=True))
+        index = summed_table(container, shard)
         codecs = {name: column.codec for name, column in index.fields.items()}
         assert all(column.crc32 is not None for column in index.fields.values())
         for key, fields in stored_samples(shard, index):

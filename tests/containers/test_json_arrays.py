@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import bushel
-from bushel.containers import array_lines, read_forward
+from bushel.containers import read_forward
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.sampled_from('ab"\\{}[],: \n\té😀'), max_size=9),
@@ -115,7 +115,7 @@ def test_json_in_a_folder_is_no_dataset_of_rows(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('[{"a": 1}]')
     with pytest.raises(bushel.errors.FormatError):
         bushel.open(tmp_path)
-    assert set(array_lines.ARRAYS) == {".json", ".json.gz", ".json.zst"}
+    assert set(read_forward.ARRAYS) == {".json", ".json.gz", ".json.zst"}
 
 
 def test_lines_in_a_file_that_is_named_like_an_array(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
+from tests.containers.summed import summed_table
 
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.opening import opener
 from bushel._index.table import MISSING, FileStamp, Shard, ShardIndex
-from bushel.containers.base import Container, Layout, ReadOptions, Stored, WriteOptions
+from bushel.containers.base import Container, Layout, Stored, WriteOptions
 from bushel.kernels import crc32
 from bushel.spec import parse_spec
 from bushel.storage import Staging
@@ -64,7 +65,7 @@ class ShardInProgress:
         self.shard = shard or self.shard
         for sink in self.staging.sinks.values():
             sink.close(sync=False)
-        index = self.container.index(self.shard, ReadOptions(checksums=True))
+        index = summed_table(self.container, self.shard)
         positions = self.container.reopen(self.layout, self.shard, index, self.staging)
         restore(self.builder, index)
         self._start(positions)

@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from tests.containers.arrayrecord.chunks import ROOM, array_record, chunk
+from tests.containers.arrayrecord_chunks import ROOM, array_record, chunk
 
 from bushel.kernels import MappedFile, scan_riegeli
 

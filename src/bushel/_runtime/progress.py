@@ -156,18 +156,17 @@ def progress_bar(task: str) -> Iterator[OnProgress | None]:
 
 
 @contextmanager
-def slow_work(task: str) -> Iterator[Callable[[int], None] | None]:
+def slow_work(task: str) -> Iterator[Callable[[int], None]]:
     """Show a progress bar once the block has taken a second.
 
     Args:
         task: Name of the work, such as "scanning".
 
     Yields:
-        A callback that is given numbers of bytes as they are read, in any thread; None where
-        `progress_bar` shows nothing.
+        A callback that is given numbers of bytes as they are read, in any thread.
     """
     if not (sys.stderr.isatty() or _in_notebook()):
-        yield None
+        yield lambda size: None  # as `progress_bar` shows nothing
         return
     from threading import Timer
 

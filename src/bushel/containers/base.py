@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
 from bushel._index.class_names import Labels
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from bushel.storage import File, Staging
 
     from .recovery import Fault, Recovered
-    from .sections import Outline, Section
     from .stored_column import StoredColumn
 
 Stored: TypeAlias = "Buffer | Iterable[Buffer]"
@@ -34,28 +33,30 @@ Report = Callable[[int], None]
 """Called with the number of bytes scanned since the last call, for progress bars."""
 
 
+def unreported(size: int) -> None:
+    """Report nothing: the default of a `Report`."""
+
+
 class ReadOptions(Struct, frozen=True):
     """Options of reading: facts that the files of a dataset do not contain, as the user declares them.
 
     Attributes:
         spec: Types of fields, where the container cannot know them.
-        pickle: Whether codecs that run code are used where files name them, and pickled gulp
-            metadata is read.
-        checksums: Whether the CRC-32 of every field is wanted. What `index` does not give is
-            computed afterwards.
+        pickle: Whether codecs that run code are used where files name them, and pickled metadata.
+        checksums: Whether the CRC-32 of every field is wanted. `index` gives those that it has, or
+            that it can compute in passing; the others are computed afterwards.
         report: Called with the bytes scanned since the last call.
-        damaged: Whether a record that differs from the container's own checksum becomes an
-            unreadable sample, no error.
+        damaged: Whether a record that differs from its checksum becomes an unreadable sample.
         kept: Whether the table of a folder of plain files, kept by an earlier opening, is used if
             no folder in it has changed. Files are looked at when they are read.
         recorded: The fields in `spec` whose types an earlier table has, and no caller: a value of
-            another type is damaged, and no reason to refuse the file.
+            another type is damaged.
     """
 
     spec: Spec | None = None
     pickle: bool = False
     checksums: bool = False
-    report: Report | None = None
+    report: Report = unreported
     damaged: bool = False
     kept: bool = False
     recorded: Collection[str] = ()
@@ -69,8 +70,7 @@ class WriteOptions(Struct, frozen=True):
         generation: Generation of a bag, `B` or `C`; None for other containers.
         single: The user named one file (`out/train.tar`) or, for a bag, asked for no shards.
         expected: Number of samples in the shard if known in advance; a hint that may be wrong.
-        folders: Paths of empty folders, for containers that keep them; None if samples are not
-            files of a folder.
+        folders: Paths of empty folders; None if samples are not files of a folder.
     """
 
     keyed: bool
@@ -101,8 +101,7 @@ class Layout(Struct, frozen=True):
         columns: One column per field.
         options: The options it was made for.
         sparse: Whether a sample may lack fields.
-        limits: Sentences for the user about what the container does not keep (such as floats
-            rounded to 32 bits).
+        limits: Sentences for the user about what the container does not keep.
     """
 
     columns: tuple[LayoutField, ...]
@@ -120,11 +119,47 @@ class ColumnLimits(Struct, frozen=True):
     refused_start: bytes = b""
 
 
+class Section(Struct, frozen=True):
+    """A run of samples whose bytes are together in one file, and which can be indexed on its own.
+
+    So a remote file is read only when needed. The sections of a file must be known from a small
+    part of it, such as a footer or a table of offsets.
+    """
+
+    number: int  # its number in the shard
+    samples: int
+    start: int  # first byte of the file that belongs to it
+    stop: int  # end of its bytes
+    details: Any  # data that the container needs to index it; they can be pickled
+    # first byte and end of each part that is needed, ascending; empty if that is all from `start`
+    # to `stop`
+    spans: tuple[tuple[int, int], ...] = ()
+    fields: tuple[str, ...] = ()  # the fields of its table; empty for all
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """First byte and end of each part that is needed."""
+        return self.spans or ((self.start, self.stop),)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are needed."""
+        return sum(stop - start for start, stop in self.ranges)
+
+
+class Outline(Struct, frozen=True):
+    """The facts about a shard that are known without its table."""
+
+    stamp: FileStamp
+    fields: tuple[Field, ...]
+    labels: Labels
+    sections: tuple[Section, ...]
+
+
 class ShardWriter(ABC):
     """Writes the samples of one shard into staged files, and their extents into an index builder.
 
-    It has no other state: a new writer over the same staged files and the same builder continues
-    where they end.
+    It has no other state: a new writer over the same files and builder continues where they end.
     """
 
     __slots__ = ()
@@ -201,17 +236,13 @@ class Container(ABC):
             (`ReadOptions.spec`) needs another table.
         promises_checksums: Whether it stores the CRC-32 of values, which its own reader compares:
             `index` gives them (`Column.crc32`), and datasets compare them by default.
-        has_sections: Whether its shards are one file each, which can be indexed section by section
-            (`outline`, `narrowed`, `index_section`).
-        keeps_folders: Whether it stores paths of folders that hold no sample
-            (`WriteOptions.folders`).
-        names_file: Name of the file in the folder of a dataset in which its original tool keeps the
-            names of classes; None if no such file exists.
+        has_sections: Whether its shards are one file each, which is indexed by sections (`outline`).
+        keeps_folders: Whether it stores `WriteOptions.folders`.
+        names_file: Name of the file in which its original tool keeps the names of classes, or None.
         is_written: Whether it is also written: it then has `layout`, `shard`, `reopen` and
             `writer`, and writes byte for byte what its original tool writes.
         suffix: Suffix of a written dataset that is one file; empty if a dataset is always a folder.
-        needs_keys: Whether every sample that is written needs a key. Samples without a key then get
-            their number as text.
+        needs_keys: Whether samples that are written need a key: without one, it is their number.
     """
 
     name: str

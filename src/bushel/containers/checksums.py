@@ -13,7 +13,7 @@ from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile
 from bushel.storage import IN_TABLE, BlockFile, Extents, File, checksums_of
 
-from .base import Report
+from .base import Report, unreported
 
 # bytes between two progress reports, and limit of bytes in memory for files that are not local
 _BATCH = 64 << 20
@@ -24,7 +24,7 @@ _VALUES_OF_REQUEST = 1 << 18
 
 
 def with_checksums(
-    index: ShardIndex, files: Sequence[File], *, report: Report | None = None
+    index: ShardIndex, files: Sequence[File], *, report: Report = unreported
 ) -> ShardIndex:
     """Compute the checksums that an index lacks, in one skip the files.
 
@@ -190,7 +190,7 @@ def _of_rows(
 class _Reading:
     """Reads the values of a table, and computes their checksums."""
 
-    def __init__(self, index: ShardIndex, files: Sequence[File], report: Report | None) -> None:
+    def __init__(self, index: ShardIndex, files: Sequence[File], report: Report) -> None:
         self._index, self._files, self._report = index, files, report
         kinds = {MappedFile if isinstance(file, MappedFile) else type(file) for file in files}
         self._batch = _BATCH_OF_BLOCKS if kinds == {MappedFile, BlockFile} else _BATCH
@@ -205,8 +205,7 @@ class _Reading:
             rows = slice(start, stop) if isinstance(order, slice) else order[start:stop]
             file = extents.file if isinstance(extents.file, int) else extents.file[rows]
             crc32[rows] = self._sums(Extents(file, extents.offset[rows], extents.length[rows]))
-            if self._report is not None:
-                self._report(int(bytes_until[stop - 1]) - before)
+            self._report(int(bytes_until[stop - 1]) - before)
             start, before = stop, int(bytes_until[stop - 1])
         return crc32
 

@@ -80,8 +80,7 @@ class _Folder(Container):
         else:
             seen = []
         stamps = _stamps(shard)
-        if options.report is not None:
-            options.report(0)
+        options.report(0)
         rows = metadata_rows(shard.root, metadata, set(names)) if metadata else []
         rows += _rows_above(shard, above)
         if metadata or rows:

@@ -21,12 +21,17 @@ from bushel.kernels import LineScanner
 from bushel.spec import KEY, parse_spec
 from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 
-from .array_lines import ARRAYS, ArrayLines, holds_lines, start_of_array
-from .base import Container, ReadOptions, Report
+from .base import Container, ReadOptions, Report, unreported
 from .growing import GrowingArrays
 from .line_values import LineField
 from .plain_table import file_shards
-from .read_forward import forward_reader
+from .read_forward import (
+    ARRAYS,
+    ArrayLines,
+    forward_reader,
+    holds_lines,
+    start_of_array,
+)
 from .recovery import Fault, Recovered
 from .references import as_texts, with_keys, with_references
 
@@ -126,7 +131,7 @@ class LineTable(Struct):
 
     file: LineFile
     cells: bool = False
-    report: Report | None = None
+    report: Report = unreported
     fault: Fault | None = None
     _arrays: GrowingArrays = msgspec.field(default_factory=GrowingArrays)
     _names: list[str] = []
@@ -192,8 +197,7 @@ class LineTable(Struct):
                     )
                 continue
             at, window = at + used, after
-            if self.report is not None:
-                self.report(at - before)
+            self.report(at - before)
         self._take(scanner, at)
         self._facts = [
             scanner.facts(number) for number in range(len(scanner.names) if self._samples else 0)

@@ -108,8 +108,7 @@ class _Litdata(Container):
             raise FormatError(
                 f"the compressed data are damaged: {error}", stored.path, hint=HINT
             ) from error
-        if options.report is not None:
-            options.report(stored.size)
+        options.report(stored.size)
         return table_of(self.name, shard, items, fields, blocks=() if blocks is None else (blocks,))
 
 

@@ -296,8 +296,7 @@ class _Mds(Container):
             fields = self._fields(entry, file, 0 if blocks is None else len(shard.files), options)
         except ExtentError as error:
             raise _unreadable(error, file) from error
-        if options.report is not None:
-            options.report(file.size)
+        options.report(file.size)
         return table_of(
             self.name, shard, entry.samples, fields, blocks=() if blocks is None else (blocks,)
         )

@@ -66,8 +66,7 @@ class _Megatron(Container):
         """Return where the tokens of each document are."""
         data, file = open_file(shard.path(0)), open_file(shard.path(1))
         table = _read(file, data)
-        if options.report is not None:
-            options.report(file.size)
+        options.report(file.size)
         field = _field(options, f"array({table.dtype},-1)", file)
         samples = len(table.first) - 1
         if field.sequence:

@@ -59,8 +59,7 @@ class _Npy(Container):
                     " together"
                 ),
             )
-        if options.report is not None:
-            options.report(file.size)
+        options.report(file.size)
         return table_of(
             self.name, shard, next(iter(rows.values()), 0), _declared(fields, options, file)
         )

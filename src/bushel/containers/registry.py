@@ -94,7 +94,7 @@ _registered: dict[str, _Registration] = {
     ),
     "mds": _Registration(_own("mds"), file_names=("index.json",), nested=True),
     "litdata": _Registration(_own("litdata"), file_names=("index.json",)),
-    "arrayrecord": _Registration(_own("arrayrecord.container"), _ARRAY_RECORD),
+    "arrayrecord": _Registration(_own("arrayrecord"), _ARRAY_RECORD),
     "zip": _Registration(_own("zip.container"), (".zip",)),
     "npy": _Registration(_own("npy"), (".npy", ".npz")),
     "megatron": _Registration(_own("megatron"), (".bin",)),

@@ -6,13 +6,13 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.binding import bind, stamps_of
 from bushel._dataset.open.caller_fields import CallerFields, has_declared
+from bushel._dataset.open.damaged import recover_shard
 from bushel._dataset.open.tables import staged_table
 from bushel._index.matching import with_sound_keys
 from bushel._index.sidecar import load_index
 from bushel._index.table import Shard, ShardIndex
 from bushel.containers import Container
 from bushel.containers.base import ReadOptions
-from bushel.containers.recover_shard import recover_shard
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.binding import stamps_of
 from bushel._dataset.open.completeness import manifest_of
+from bushel._dataset.open.damaged import recover_shard
 from bushel._dataset.read.remaining import remaining_in
 from bushel._dataset.read.shard_fields import labels_beside
 from bushel._dataset.read.shards import OpenShard
@@ -24,7 +25,6 @@ from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
 from bushel.codecs.registry import keeps_bytes
 from bushel.containers.checksums import with_checksums
-from bushel.containers.recover_shard import recover_shard
 from bushel.errors import BushelError, CorruptError, FormatError
 from bushel.spec import KEY, parse_spec
 from bushel.storage import open_file

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.containers.gulp.chunks import DATA, META, chunk, read
+from tests.containers.summed import summed_table
 from tests.containers.writing import ShardInProgress, stored_samples
 
 import bushel
@@ -85,7 +86,7 @@ def test_index_names_files_types_and_places(tmp_path: Path) -> None:
 
 def test_checksums_on_request(tmp_path: Path) -> None:
     [shard] = CONTAINER.shards(chunk(tmp_path)) or []
-    index = CONTAINER.index(shard, ReadOptions(checksums=True))
+    index = summed_table(CONTAINER, shard)
     frames, meta = index.fields["frames"].crc32, index.fields["meta"].crc32
     assert frames is not None
     assert meta is not None

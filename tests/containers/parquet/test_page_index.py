@@ -17,7 +17,7 @@ import bushel
 from bushel.containers.parquet import page_index
 from bushel.containers.parquet.footer import Chunk, RowGroup, read_footer
 from bushel.errors import FormatError
-from bushel.filters.thrift import read_struct
+from bushel.filters.parquet_pages import read_struct
 from bushel.storage import as_path, open_file
 from bushel.storage.expansion_cache import expansion_cache
 

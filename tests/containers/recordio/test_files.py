@@ -34,6 +34,7 @@ from tests.containers.recordio.by_hand import (
     read,
     shard_of,
 )
+from tests.containers.summed import summed_table
 from tests.containers.writing import Sample, stored_samples, write_shard
 
 from bushel._index.table import Shard
@@ -97,7 +98,7 @@ class TestReading:
             (None, {"image": JPEG, "label": LABEL(1.0)}),
         ]
         shard, table = write_shard(CONTAINER, tmp_path, {"image": "jpg", "label": "array"}, samples)
-        again = CONTAINER.index(shard, ReadOptions(checksums=True))
+        again = summed_table(CONTAINER, shard)
         for one in (table, again):
             found = [(fields["image"], fields["label"][24:]) for _, fields in stored_samples(shard, one)]
             assert [picture for picture, _ in found] == [fields["image"] for _, fields in samples]
@@ -160,8 +161,8 @@ class TestReading:
             (remote / f"{name}.rec").write_bytes(source.read_bytes())
             [here] = CONTAINER.shards(source) or []
             [there] = CONTAINER.shards(remote / f"{name}.rec") or []
-            expected = CONTAINER.index(Shard(here.root, here.name, here.files[:1]), ReadOptions(checksums=True))
-            found = CONTAINER.index(there, ReadOptions(checksums=True))
+            expected = summed_table(CONTAINER, Shard(here.root, here.name, here.files[:1]))
+            found = summed_table(CONTAINER, there)
             for field, column in expected.fields.items():
                 np.testing.assert_array_equal(found.fields[field].offset, column.offset)
                 np.testing.assert_array_equal(found.fields[field].length, column.length)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bushel import kernels
-from bushel.containers.recordio.records import RecordSink, read_record
+from bushel.containers.recordio.scan import RecordSink, read_record
 from bushel.errors import FormatError
 from bushel.storage import open_file
 

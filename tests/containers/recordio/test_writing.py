@@ -29,6 +29,7 @@ from tests.containers.recordio.by_hand import (
     positions,
     shard_of,
 )
+from tests.containers.summed import summed_table
 from tests.containers.writing import Sample, ShardInProgress, same_table, stored_samples, write_shard
 
 from bushel._index.table import Shard
@@ -127,7 +128,7 @@ class TestWriting:
         assert rec.startswith(frame(msgpack.packb(record)))
         expected = [samples[0], ("c", {"words": []}), samples[2]]
         assert stored_samples(shard, table) == expected
-        found = CONTAINER.index(shard, ReadOptions(checksums=True))
+        found = summed_table(CONTAINER, shard)
         assert stored_samples(shard, found) == expected
         same_table(table, CONTAINER.index(shard, ReadOptions(spec=parse_spec(MAPS))))
         (tmp_path / "000000.idx").unlink()
@@ -181,7 +182,7 @@ class TestWriting:
     def test_any_values(self, tmp_path_factory: pytest.TempPathFactory, values: list[bytes]) -> None:
         root = tmp_path_factory.mktemp("plain")
         shard, table = write_shard(CONTAINER, root, PLAIN, plain(*values))
-        for found in (table, CONTAINER.index(shard, ReadOptions(checksums=True))):
+        for found in (table, summed_table(CONTAINER, shard)):
             assert stored_samples(shard, found) == positions(plain(*values))
         (root / "000000.idx").unlink()
         [bare] = CONTAINER.shards(root) or []
@@ -218,7 +219,7 @@ class TestWriting:
         spec = {"image": "jpg", "label": "array"}
         shard, table = write_shard(CONTAINER, root, spec, samples)
         decode = get_codec("recordio-label").decode
-        for found in (table, CONTAINER.index(shard, ReadOptions(checksums=True))):
+        for found in (table, summed_table(CONTAINER, shard)):
             for (_, fields), (picture, label) in zip(stored_samples(shard, found), pairs, strict=True):
                 assert fields["image"] == JPEG + picture
                 np.testing.assert_array_equal(decode(fields["label"]), np.array(label, np.float32))
@@ -249,7 +250,7 @@ class TestGoingOn:
             if keyed and not has_idx:
                 continue
             first, _ = write_shard(CONTAINER, tmp_path, spec, samples[:2], keyed=keyed, name="x.rec")
-            existing = CONTAINER.index(first, ReadOptions(spec=parse_spec(spec), checksums=True))
+            existing = summed_table(CONTAINER, first, parse_spec(spec))
             if not has_idx:
                 (tmp_path / "x.idx").unlink()
             [shard] = CONTAINER.shards(tmp_path / "x.rec") or []

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.containers.summed import summed_table
 from tests.containers.writing import stored_samples
 
 from bushel._index.table import Shard
-from bushel.containers.base import ReadOptions
 from bushel.containers.tar import CONTAINER
 from bushel.spec import parse_spec
 
@@ -68,8 +68,7 @@ def content(shard: Shard) -> bytes:
 
 def read(folder: Path, data: bytes, spec: Mapping[str, str] | None = None) -> list[tuple[str, dict[str, Any]]]:
     shard = shard_of(folder, data)
-    options = ReadOptions(spec=None if spec is None else parse_spec(spec), checksums=True)
-    return stored_samples(shard, CONTAINER.index(shard, options))
+    return stored_samples(shard, summed_table(CONTAINER, shard, None if spec is None else parse_spec(spec)))
 
 
 SMALL = {

@@ -13,11 +13,41 @@ from msgspec.structs import replace
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import Bools
 from bushel.containers.base import ReadOptions
-from bushel.containers.recover_shard import recover_shard
-from bushel.containers.recovery import with_gaps
-from bushel.errors import DamagedWarning, FormatError
+from bushel.containers.recovery import Fault, Recovered, with_gaps
+from bushel.containers.registry import get_container
+from bushel.errors import DamagedWarning, FormatError, SpecError
 from bushel.spec import Spec
 from bushel.storage import is_local
+
+
+def recover_shard(
+    container: str, shard: Shard, spec: Spec | None, fault: Fault
+) -> Recovered | None:
+    """Return a table of the intact samples of a shard, or None if no sample is intact or can be located.
+
+    Args:
+        container: Name of the container.
+        shard: The files of the shard.
+        spec: Its fields if they are known, or None.
+        fault: Called with an error for everything that is left out.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    reader = get_container(container)
+    missing = [path for path in shard.paths if not path.exists()]
+    if missing:
+        fault(FormatError("without this file, its shard has no intact sample", missing[0]))
+        return None
+    try:
+        try:
+            return reader.recover(shard, ReadOptions(spec=spec, recorded=spec or ()), fault)
+        except SpecError:
+            return reader.recover(shard, ReadOptions(), fault)
+    except (FormatError, SpecError) as error:
+        fault(error if isinstance(error, FormatError) else FormatError(str(error), shard.path(0)))
+        return None
+
 
 HOW_TO_REPAIR = (
     "`bushel verify` lists the damage, and `bushel repair` writes the intact samples"

@@ -8,8 +8,7 @@ from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._index.table_cache import has_table, keep_table, kept_table
 from bushel._runtime.messages import log_info
 from bushel.containers import get_container
-from bushel.containers.base import ReadOptions
-from bushel.containers.sections import Section
+from bushel.containers.base import ReadOptions, Section
 from bushel.storage.expansion_cache import expansion_cache
 from bushel.storage.objects.heldfile import HeldFile
 

@@ -24,7 +24,7 @@ from bushel.storage import AnyPath, File, is_object, open_known
 if TYPE_CHECKING:
     from bushel._dataset.open.damaged import Damage
     from bushel._index.shard_list import ShardList
-    from bushel.containers.sections import Section
+    from bushel.containers.base import Section
 
     from .selection import Remaining
 

@@ -79,8 +79,7 @@ class _Arrow(Container):
                     batch.offset,
                     "write or download the file again",
                 ) from error
-            if options.report is not None:
-                options.report(sum(length for _, length in batch.buffers))
+            options.report(sum(length for _, length in batch.buffers))
         try:
             table_of_file.finish()
         except (ValueError, RecursionError) as error:

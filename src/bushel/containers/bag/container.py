@@ -98,15 +98,8 @@ class Bag(Container):
             index = _index_dataset(shard, files)
         else:
             index = _index_file(shard, files, options)
-        if options.report is not None:
-            options.report(sum(file.size for file in files))
-        index.check(str(shard.root))
-        if not options.checksums:
-            return index
-        # which the first sample does not need
-        from bushel.containers.checksums import with_checksums
-
-        return with_checksums(index, files)
+        options.report(sum(file.size for file in files))
+        return index.check(str(shard.root))
 
     def written_as(self, generation: str) -> str:
         """Return `B` for `A`, which is only read."""

@@ -100,8 +100,7 @@ class FFRecord(Container):
         if header.form == "folder":
             keys = folder_keys(_folder(file, header)[0], file)
             header = _without_last(header)
-        if options.report is not None:
-            options.report(file.size)
+        options.report(file.size)
         field = only_field(options.spec, file)
         column = FieldExtents(field, field.codec, 0, header.offset, header.length, header.crc32)
         return ShardIndex(len(header.offset), stamp, {field.name: column}, self.name, keys).check(
@@ -347,8 +346,7 @@ def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Reco
             continue
         for payload, offset in zip(payloads, header.offset[rows].tolist(), strict=True):
             yield Record(payload or b"", offset)
-        if options.report is not None:
-            options.report(int(header.length[rows].sum()))
+        options.report(int(header.length[rows].sum()))
 
 
 def _with_damage(file: File, header: _Header, rows: range) -> Iterator[Record]:

@@ -89,8 +89,7 @@ class _Gulp(Container):
         data, table = open_file(shard.path(DATA)), open_file(shard.path(TABLE))
         text = table.read(0, table.size)
         parsed = parse_gmeta(text, table.path, unpickle=options.pickle)
-        if options.report is not None:
-            options.report(len(text))
+        options.report(len(text))
         frames, starts = frames_of(parsed)
         _check_frames(frames, starts, list(parsed.items), data, table)
         return index_items(shard, [data, table], text, parsed, frames, starts, options)

@@ -201,7 +201,7 @@ def index_items(
         from bushel.storage.blocks import Blocks
 
         blocks = (Blocks.in_table(np.frombuffer(parsed.inline, np.uint8)),)
-    index = ShardIndex(
+    return ShardIndex(
         samples=len(parsed.items),
         files=stamps(shard, files),
         fields={
@@ -214,11 +214,6 @@ def index_items(
         keys=keys,
         blocks=blocks,
     ).check(table.path)
-    if options.checksums:
-        from bushel.containers.checksums import with_checksums
-
-        return with_checksums(index, files, report=options.report)
-    return index
 
 
 def _frames_column(field: Field, offset: I64, length: I64, starts: I64) -> FieldExtents:

@@ -4,6 +4,10 @@ Byte arrays are extents of the file, or of blocks where pages are compressed. Li
 extents of blocks. Scalars are columns of the table. Values without extents (nested ones, decimals)
 are decoded by pyarrow and kept in the table. See docs/format-parquet.md for the types. The row
 groups of a remote file are its sections.
+
+Folders hold columns, too, as Hive, Spark and pyarrow write them (`year=2020/month=01/part-0.parquet`,
+https://arrow.apache.org/docs/python/dataset.html#reading-partitioned-data): of whole numbers if the
+names of all folders say so.
 """
 
 from __future__ import annotations
@@ -13,17 +17,19 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.table import FileStamp, Shard, ShardIndex, stamps
-from bushel._runtime.messages import log_warning
-from bushel.containers.base import Container, ReadOptions
+from bushel._index.object_columns import of_objects
+from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex, stamps
+from bushel._runtime.log import log_warning
+from bushel.codecs import get_codec
+from bushel.containers.base import Container, Outline, ReadOptions, Section
 from bushel.containers.features import Feature, features_in
 from bushel.containers.references import with_keys, with_references
 from bushel.containers.row_table import check_pyarrow
-from bushel.containers.sections import Outline, Section
 from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.spec import KEY, Field
@@ -31,10 +37,8 @@ from bushel.storage import AnyPath, File, is_object, open_file
 
 from .footer import TAIL, Footer, Node, read_footer
 from .page_index import Groups, index_faults, narrowed, sections_of
-from .pages import OtherEncoding
-from .partitions import files_below, with_partitions
 from .table import Table, field_of, is_decoded
-from .values import scalars_of
+from .values import OtherEncoding, scalars_of
 
 _METADATA = "metadata.parquet"  # beside other files, a list of these: see folder_metadata.py
 # ends of names of files about the data
@@ -321,3 +325,56 @@ def features_of(footer: Footer, path: str) -> dict[str, Feature]:
     except ValueError as error:
         raise FormatError(f"the metadata {_ARROW!r} is malformed: {error}", path) from error
     return features
+
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
+
+
+def files_below(path: AnyPath, suffixes: tuple[str, ...], above: str = "") -> list[str]:
+    """Return the names of the files in folders that hold a column, relative to the dataset, in order."""
+    names = list[str]()
+    for entry in sorted(path.iterdir(), key=lambda entry: entry.name):
+        name = above + entry.name
+        if "=" in entry.name and entry.is_dir():
+            names += files_below(entry, suffixes, f"{name}/")
+        elif above and entry.name[0] not in "._" and name.lower().endswith(suffixes):
+            names.append(name)
+    return names
+
+
+def with_partitions(index: ShardIndex, shard: Shard) -> ShardIndex:
+    """Return the table of a file with the columns that its folders hold; columns of the file itself stay."""
+    *folders, _ = shard.files[0].split("/")
+    for depth, folder in enumerate(folders):
+        name, sign, text = map(unquote, folder.partition("="))
+        if sign and name not in index.fields:
+            texts = set(_texts(shard.root, name, depth)) - {_NULL}
+            whole = bool(texts) and all(map(_WHOLE.fullmatch, texts))
+            field, value = Field(name, ("utf8", "int")[whole]), None
+            if text != _NULL:
+                value = int(text) if whole else text
+            index = _with_column(index, field, value)
+    return index
+
+
+def _texts(folder: AnyPath, name: str, depth: int) -> Iterator[str]:
+    """Yield the texts of a column, which the names of folders below others hold."""
+    for entry in folder.iterdir():
+        column, sign, text = entry.name.partition("=")
+        if sign and depth and entry.is_dir():
+            yield from _texts(entry, name, depth - 1)
+        elif sign and not depth and unquote(column) == name:
+            yield text
+
+
+def _with_column(index: ShardIndex, field: Field, value: str | int | None) -> ShardIndex:
+    """Return a table with a field of one value in all rows; None if it is missing."""
+    rows, stored, size = index.samples, b"", MISSING
+    if value is not None:
+        stored = bytes(get_codec(field.codec).encode(value))
+        size = len(stored)
+    places = np.zeros(rows, np.int64), np.full(rows, size)
+    extents = FieldExtents(field, field.codec, index.next_file, *places)
+    data = np.frombuffer(stored, np.uint8)
+    return index.with_field(extents, data, of_objects([value] * rows))

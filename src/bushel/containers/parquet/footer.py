@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel.errors import FormatError
-from bushel.filters.thrift import ThriftError, ThriftStruct, read_struct
+from bushel.filters.parquet_pages import ThriftError, ThriftStruct, read_struct
 from bushel.storage import File
 
 REQUIRED, OPTIONAL, REPEATED = range(3)

@@ -21,12 +21,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
+from bushel.containers.base import Section
 from bushel.containers.features import Feature
-from bushel.containers.sections import Section
 from bushel.errors import FormatError
 from bushel.filters import FilterError
-from bushel.filters.parquet_pages import pages_of
-from bushel.filters.thrift import ThriftError, read_struct
+from bushel.filters.parquet_pages import ThriftError, pages_of, read_struct
 from bushel.spec import Field
 from bushel.storage import File
 

@@ -7,8 +7,7 @@ header of `IMAGE_HEADER` bytes.
 
 from .container import CONTAINER
 from .idx import check_key, format_idx, parse_idx
-from .records import RecordSink, read_record
-from .scan import IMAGE_HEADER, scan_records
+from .scan import IMAGE_HEADER, RecordSink, read_record, scan_records
 
 __all__ = [
     "CONTAINER",

@@ -68,14 +68,8 @@ class _RecordIO(Container):
         files = list(map(open_file, shard.paths))
         data = files[0]
         records, keys = _find(files, options)
-        index = index_of(shard, files, payloads_of(data, records, len(files)), keys, options).check(
-            data.path
-        )
-        if not options.checksums:
-            return index
-        from bushel.containers.checksums import with_checksums
-
-        return with_checksums(index, files, report=options.report)
+        payloads = payloads_of(data, records, len(files))
+        return index_of(shard, files, payloads, keys, options).check(data.path)
 
     def faults(self, shard: Shard) -> list[FormatError]:
         """Return damage that does not keep a dataset from being read: what a scan finds and the `.idx` hides.
@@ -193,8 +187,7 @@ def _find(files: list[File], options: ReadOptions) -> tuple[Records, Keys | None
     data = files[0]
     if len(files) == 1:
         records, end, fault = scan_records(data)
-        if options.report is not None:
-            options.report(end)
+        options.report(end)
         if fault is not None:
             raise fault
         return records, None

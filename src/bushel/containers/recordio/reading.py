@@ -112,8 +112,7 @@ def _read(payloads: Payloads, options: ReadOptions) -> Iterator[Record]:
             read_many([payloads.file], Extents(0, position, length)), position.tolist(), strict=True
         ):
             yield Record(payload or b"", start)
-        if options.report is not None:
-            options.report(int(length.sum()))
+        options.report(int(length.sum()))
 
 
 _WINDOW = 1 << 20

@@ -1,12 +1,19 @@
-"""Finding the records of a RecordIO file and their kind, from their headers.
+"""The records of a RecordIO file and their kind, found by their headers.
 
-Only the few records that are stored in several parts are read whole.
+Only the few records that are stored in several parts are read whole. At the end are the functions
+for programs that keep offsets themselves, as MXNet's do: reading the record at an offset, and
+writing one at the end of a file. Datasets are read and written through the index (`container`,
+`writer`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
 
 import numpy as np
 from msgspec import Struct
@@ -15,11 +22,14 @@ from bushel import kernels
 from bushel._kinds import BEGINNINGS, JPEG, PNG
 from bushel._runtime.arrays import I64, U8, Bools, batches_of
 from bushel._runtime.public import command
-from bushel.errors import FormatError
+from bushel.containers.base import Report, unreported
+from bushel.errors import FormatError, name_file
 from bushel.kernels import MappedFile
-from bushel.storage import Extents, File, gather, read_many
+from bushel.storage import AnyPath, ExtentError, Extents, File, gather, open_file, read_many
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from bushel.storage import Blocks
 
 MAGIC = 0xCED7230A
@@ -30,7 +40,6 @@ _ROWS = 1 << 16
 _WINDOW = 1 << 24
 _LENGTH = (1 << 29) - 1
 _SIGNATURE = 12
-Report = Callable[[int], None] | None
 
 
 class Records(Struct, frozen=True):
@@ -149,7 +158,7 @@ def scan_records(file: File, start: int = 0) -> tuple[Records, int, FormatError 
     return Records(np.concatenate(offsets), np.concatenate(spans), split), start, fault
 
 
-def follow(file: File, offset: I64, report: Report) -> Records:
+def follow(file: File, offset: I64, report: Report = unreported) -> Records:
     """Return the records at these offsets, in this order, checked against each other and the file.
 
     After a record must come another one, or the end of the file. Records that no offset names are
@@ -205,13 +214,13 @@ def find_images(payloads: Payloads, *, any_image: bool) -> Images | None:
         return None
     file, position = payloads.file, payloads.position
     flag, kind = np.zeros(count, np.int64), np.zeros(count, np.uint8)
-    for rows, heads in _heads(file, position, 0, IMAGE_HEADER + _SIGNATURE, None):
+    for rows, heads in _heads(file, position, 0, IMAGE_HEADER + _SIGNATURE):
         flag[rows] = np.ascontiguousarray(heads[:, :4]).view("<u4")[:, 0]
         room = payloads.length[rows] - IMAGE_HEADER - 4 * flag[rows]
         kind[rows] = _kinds(heads[:, IMAGE_HEADER:])
         vector = rows.start + np.flatnonzero((flag[rows] > 0) & (room > 0))
         behind_vector = position[vector] + 4 * flag[vector]
-        for inner, signatures in _heads(file, behind_vector, IMAGE_HEADER, _SIGNATURE, None):
+        for inner, signatures in _heads(file, behind_vector, IMAGE_HEADER, _SIGNATURE):
             kind[vector[inner]] = _kinds(signatures)
         fits = room >= 0
         if not any_image:
@@ -237,7 +246,7 @@ def _kinds(head: U8) -> U8:
 
 
 def _heads(
-    file: File, offset: I64, skip: int, width: int, report: Report
+    file: File, offset: I64, skip: int, width: int, report: Report = unreported
 ) -> Iterator[tuple[slice, U8]]:
     """Yield the `width` bytes at `skip` after each offset, zeros after the end of the file: uint8[rows, width]."""
     reported = 0
@@ -252,10 +261,9 @@ def _heads(
             heads = np.zeros((len(start), width), np.uint8)
             heads[np.arange(width) < length[:, None]] = data
         yield rows, heads
-        if report is not None:
-            upto = file.size * rows.stop // len(offset)
-            report(upto - reported)
-            reported = upto
+        upto = file.size * rows.stop // len(offset)
+        report(upto - reported)
+        reported = upto
 
 
 def _join_parts(file: File, offset: I64, span: I64, split: I64) -> None:
@@ -295,7 +303,7 @@ def _check_gaps(file: File, offset: I64, span: I64) -> None:
         at = int(following[int(bad.argmax())])
         raise _fault(file, at, "the .idx lists a record here, inside another one")
     gaps = begin[begin < following]
-    for rows, heads in _heads(file, gaps, 0, 8, None):
+    for rows, heads in _heads(file, gaps, 0, 8):
         magic, word = heads.view("<u4").T
         if (bad := (magic != MAGIC) | (word >> 29 > 1)).any():
             raise _fault(
@@ -307,3 +315,109 @@ def _check_gaps(file: File, offset: I64, span: I64) -> None:
 
 def _fault(file: File, offset: int, message: str) -> FormatError:
     return FormatError(message, file.path, offset, hint(file))
+
+
+_parse = struct.Struct("<II").unpack_from
+
+
+def read_record(file: File, offset: int, end: int | None = None) -> tuple[bytes, int]:
+    """Return the payload of the record at an offset, and the offset after the record.
+
+    Args:
+        file: The file.
+        offset: Offset of the record.
+        end: Offset of its end or of a later record, if known: then one read suffices.
+
+    Raises:
+        FormatError: The offset has no complete record.
+    """
+    try:
+        raw = file.read(offset, 8 if end is None else end - offset)
+        magic, word = _parse(raw)
+        if magic == MAGIC and word <= _LENGTH:  # flag 0: the record is complete
+            if end is not None and 0 <= len(raw) - 8 - word < 4:
+                return raw[8 : 8 + word], end
+            return file.read(offset + 8, word), offset + 8 + (word + 3 & ~3)
+    except (ExtentError, struct.error) as error:
+        raise FormatError(
+            f"the record is truncated: {error}", file.path, offset, hint(file)
+        ) from None
+    if magic != MAGIC or word >> 29 > 1:
+        raise FormatError("expected the header of a record", file.path, offset, hint(file))
+    records = follow(file, np.array([offset], np.int64))
+    return records.payload(file, 0), offset + 8 + (int(records.span[0]) + 3 & ~3)
+
+
+class RecordSink:
+    """Writes records at the end of a file. When `append` returns, the record is in the file.
+
+    Several threads may share a sink.
+
+    Args:
+        path: Path of the file.
+        append: Whether to keep the existing records and add to them; by default the file is
+            overwritten.
+        known: Offset of a record in an existing file: only the bytes after it are checked.
+
+    Raises:
+        FormatError: The existing file does not end with a complete record.
+    """
+
+    def __init__(self, path: AnyPath, *, append: bool = False, known: int = 0) -> None:
+        self._path, self._end = path, 0
+        padding = 0
+        if append and path.exists():
+            file = open_file(path)
+            _, _, fault = scan_records(file, known if known < file.size else 0)
+            if fault is not None:
+                raise fault
+            self._end, padding = file.size, -file.size % 4
+        mode = "ab" if append else "wb"
+        self._file: IO[bytes] = (
+            cast("IO[bytes]", open(path, mode, buffering=0))  # noqa: SIM115
+            if isinstance(path, Path)
+            else path.open(mode)
+        )
+        self._lock = threading.Lock()
+        if padding:
+            self._write(bytes(padding))
+
+    @property
+    def position(self) -> int:
+        """The size of the file in bytes."""
+        return self._end
+
+    def append(self, payload: Buffer) -> int:
+        """Write a record.
+
+        Returns:
+            The offset of the record.
+
+        Raises:
+            ValueError: The payload has more than 2**29 - 1 bytes.
+            OSError: The record cannot be written; the file is then restored where the system allows
+                that.
+        """
+        framed = kernels.split_recordio(payload)
+        with self._lock:
+            offset = self._end
+            self._write(framed)
+        return offset
+
+    def _write(self, data: bytes) -> None:
+        left = memoryview(data)
+        try:
+            while left:  # a write may be partial
+                left = left[self._file.write(left) :]
+            self._file.flush()
+        except OSError as error:
+            name_file(error, self._path)
+            with suppress(OSError):  # the first error has more details than one from truncating
+                self._file.truncate(self._end)
+                self._file.seek(self._end)
+            raise
+        self._end += len(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

@@ -78,14 +78,8 @@ class _Tar(Container):
         file = open_file(shard.path(0))
         archive, blocks = archive_in(file, shard.path(0).name)
         table, labels = read_table(shard.path(0), archive, options.spec)
-        index = replace(table.index(stamps(shard, [file]), blocks), labels=labels).check(file.path)
-        if options.checksums:
-            from bushel.containers.checksums import with_checksums
-
-            return with_checksums(index, [file], report=options.report)
-        if options.report is not None:
-            options.report(file.size)
-        return index
+        options.report(file.size)
+        return replace(table.index(stamps(shard, [file]), blocks), labels=labels).check(file.path)
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""

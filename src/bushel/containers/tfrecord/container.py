@@ -273,7 +273,7 @@ class Examples(Struct, frozen=True):
 
 
 def usual_examples(
-    file: File, real: File, spec: Mapping[str, Field], report: Report | None
+    file: File, real: File, spec: Mapping[str, Field], report: Report
 ) -> Examples | None:
     """Scan a whole file. Return None if it has other records, or fields that these types do not suit.
 
@@ -300,15 +300,14 @@ def usual_examples(
         raise
     if examples is None:
         scan.arrays.close()
-        if report is not None and scan.reported:
-            report(-scan.reported)
+        report(-scan.reported)
     return examples
 
 
 class _Scan:
     """A scan whose blocks go to a temporary file."""
 
-    def __init__(self, file: File, real: File, report: Report | None) -> None:
+    def __init__(self, file: File, real: File, report: Report) -> None:
         self.scanner, self.arrays, self.reported = ExampleScanner(), GrowingArrays(), 0
         self._file, self._real, self._report = file, real, report
         self._samples, self._bytes = 0, 0
@@ -329,9 +328,8 @@ class _Scan:
             if scanner.unusual or sparse or (not used and at + scanner.need > size):
                 return None
             at, window = at + used, chunk if used else max(chunk, scanner.need)
-            if self._report is not None:
-                self._report(used)
-                self.reported += used
+            self._report(used)
+            self.reported += used
         self._take(size)
         self._end()
         arrays = self.arrays.finish()

@@ -134,7 +134,7 @@ class _Rows(Struct):
         return Records(offset, length, arrays.get("copied", none.view(np.uint8)), tuple(features))
 
 
-def scanned(file: File, scanner: TfrecordScanner, report: Report | None) -> Records:
+def scanned(file: File, scanner: TfrecordScanner, report: Report) -> Records:
     """Scan a whole file.
 
     Raises:
@@ -154,7 +154,7 @@ def scanned(file: File, scanner: TfrecordScanner, report: Report | None) -> Reco
         raise
 
 
-def ends_of_windows(file: File, scanner: TfrecordScanner, report: Report | None) -> Iterator[int]:
+def ends_of_windows(file: File, scanner: TfrecordScanner, report: Report) -> Iterator[int]:
     """Feed a whole file, and yield the end of the last record that was read, again and again.
 
     Raises:
@@ -163,8 +163,7 @@ def ends_of_windows(file: File, scanner: TfrecordScanner, report: Report | None)
     at, window = 0, _WINDOW
     while at < file.size:
         used = scanner.feed(file.read(at, min(window, file.size - at)))
-        if report is not None:
-            report(used)
+        report(used)
         at += used
         if used:
             yield at

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.containers.mds.shards import PACK, images_list, shard, write
+from tests.containers.mds_shards import PACK, images_list, shard, write
 from tests.containers.read_in_place import check_damaged, check_expected, check_suite, copy
 from tests.sources.folders import jpeg
 

@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from tests.containers.arrayrecord.chunks import BLOCK, COMPRESS, array_record, chunk
+from tests.containers.arrayrecord_chunks import BLOCK, COMPRESS, array_record, chunk
 from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected, check_suite, copy
 from tests.containers.tfrecords import varint
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.containers.litdata.chunks import LEAF, dict_of, write
+from tests.containers.litdata_chunks import LEAF, dict_of, write
 from tests.containers.read_in_place import check_damaged, check_expected, check_suite, copy
 from tests.sources.folders import jpeg
 

@@ -1,1 +1,0 @@
-"""ArrayRecord, read in place."""
