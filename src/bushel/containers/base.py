@@ -166,9 +166,7 @@ class ShardWriter(ABC):
 
     @abstractmethod
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
-        """Write one sample and close it in the builder.
-
-        If this raises, the caller truncates the files and the builder to their former ends.
+        """Write one sample and close it in the builder. If this raises, the caller truncates files and builder.
 
         Raises:
             SpecError: The container cannot hold this sample (an unsuitable key, an oversized
@@ -205,10 +203,7 @@ class ShardWriter(ABC):
         return 0
 
     def name_classes(self, labels: Labels) -> None:  # noqa: B027
-        """Store names of classes in the files, if the container can.
-
-        It is called before the first sample is written, and before one is added to a staged shard.
-        """
+        """Store names of classes in the files, if the container can, before a sample is added."""
 
 
 class Container(ABC):
@@ -242,7 +237,7 @@ class Container(ABC):
         is_written: Whether it is also written: it then has `layout`, `shard`, `reopen` and
             `writer`, and writes byte for byte what its original tool writes.
         suffix: Suffix of a written dataset that is one file; empty if a dataset is always a folder.
-        needs_keys: Whether samples that are written need a key: without one, it is their number.
+        needs_keys: Whether samples that are written need a key, which is else their number.
     """
 
     name: str
