@@ -18,7 +18,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 
 from bushel._index.table import Shard, ShardIndex
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, below, open_file

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from bushel._index.object_columns import of_objects
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex, stamps
-from bushel._runtime.log import log_warning
+from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec
 from bushel.containers.base import Container, Outline, ReadOptions, Section
 from bushel.containers.features import Feature, features_in
