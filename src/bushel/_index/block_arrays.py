@@ -1,4 +1,4 @@
-"""Block files of a table: their arrays in a sidecar, those of several shards as one, and records without length words.
+"""Block files of a table: their arrays in a sidecar, the arrays of several shards as one, records without length words.
 
 The arrays have names such as `__blocks__.0.start`, with the number of the block file. Pure: no I/O.
 """

@@ -145,7 +145,7 @@ def layout_of(
 def main_media(
     counts: Mapping[str, int], kind_of: Callable[[str], str | None] | None = None
 ) -> dict[str, str]:
-    """Return the extensions of media files, with their kinds; not those of a kind that few of the files have.
+    """Return the extensions of media files, with their kinds; not of a kind that few of the files have.
 
     Args:
         counts: The number of files with each extension.

@@ -1,4 +1,4 @@
-"""The command line: `app` lists the commands, and modules hold those of one purpose."""
+"""The command line: `app` lists the commands, and each module holds the commands of one purpose."""
 
 from __future__ import annotations
 

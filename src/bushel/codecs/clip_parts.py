@@ -151,7 +151,7 @@ class ClipPart(Part, Struct, frozen=True, eq=False):
 
 
 def _av_packets(av: Any, contents: Sequence[bytes], times: I64) -> list[Any]:
-    """Return PyAV's packets, the first of which is a keyframe."""
+    """Return PyAV's packets, beginning with a keyframe."""
     packets = []
     for content, time in zip(contents, times.tolist(), strict=True):
         packet = av.Packet(content)

@@ -60,7 +60,7 @@ class Splits(Struct, frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """The names of the splits; empty if there are none."""
+        """The names of the splits; perhaps none."""
         return [*self.paths, *self.below_fields]
 
 
