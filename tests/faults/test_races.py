@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from tests._dataset.views.models import CONTAINERS
 from tests.faults.race import TARGETS
 from tests.faults.shim import compiler, start
@@ -13,13 +14,15 @@ from tests.faults.shim import compiler, start
 import bushel
 
 SPEC = {"data": "bytes", "label": "int"}
+SOME = settings().max_examples // 8
+"""How many interleavings of two writers run by day; at night, all of them, too."""
 
 
 @pytest.mark.skipif(compiler() is None, reason="needs Linux and a C compiler")
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_interleaved_writers_leave_what_one_after_the_other_leaves(container: str) -> None:
     targets = ",".join(target for target in TARGETS if target.partition(".")[0] == container)
-    done = start("tests.faults.race", "--count", "12", "--targets", targets, timeout=600)
+    done = start("tests.faults.race", "--count", str(SOME), "--targets", targets, timeout=600)
     assert done.returncode == 0, done.stdout
 
 

@@ -21,8 +21,7 @@ def test_some_stops(tmp_path: Path, name: str, container: str) -> None:
     forms = [options for job, options in FORMS if job == name and options["container"] == container]
     stops = Stops(JOBS[name], rng.choice(forms), tmp_path)
     assert stops.count > 0
-    for number in rng.sample(range(1, stops.count + 1), min(2, stops.count)):
-        stops.check(number)
+    stops.check(rng.randint(1, stops.count))
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
