@@ -19,7 +19,7 @@ from bushel.codecs.newer_images import jxl_size, newer_format
 from bushel.containers.features import codec_by_magic
 from bushel.errors import CodecError, MissingPackageError
 from bushel.transforms.fused import image_size
-from bushel.viewer.byte_ranges import media_type
+from bushel.viewer.stored import media_type
 
 PACKAGES = {"avif": "PIL", "heic": "pillow_heif", "jxl": "pillow_jxl"}
 

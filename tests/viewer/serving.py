@@ -55,8 +55,8 @@ def client_of(*sources: Any, **options: Any) -> Iterator[Any]:
     pytest.importorskip("httpx")
     pytest.importorskip("jinja2")
     testclient = pytest.importorskip("starlette.testclient")
-    from bushel.viewer.app import make_pages
-    from bushel.viewer.serve import make_shelf
+    from bushel.viewer.named import make_shelf
+    from bushel.viewer.serve import make_pages
 
     with testclient.TestClient(make_pages(make_shelf(sources, **options)), base_url="http://127.0.0.1:8000") as client:
         yield client

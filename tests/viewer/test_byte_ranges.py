@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.viewer.byte_ranges import UnsatisfiableRange, media_type, requested_range
+from bushel.viewer.stored import UnsatisfiableRange, media_type, requested_range
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from PIL import Image
 from tests.viewer.serving import client_of
 
 import bushel
-from bushel.viewer import compare
+from bushel.viewer import compare_pages
 
 
 def _written(path: Path, texts: dict[str, str], container: str = "bag") -> Path:
@@ -143,12 +143,12 @@ def test_only_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert states(text) == ["differs", "differs"]
         assert "2 of the samples 1 to 2 of 2 that may differ" in text
         assert 'id="after"' not in text
-        monkeypatch.setattr(compare, "_LOOK_AT", 1)
+        monkeypatch.setattr(compare_pages, "_LOOK_AT", 1)
         text = client.get(address).text
         assert states(text) == ["differs"]
         assert 'right=1%3Atext&amp;show=differs&amp;from=1"' in text
         assert states(client.get(f"{address}&from=1").text) == ["differs"]
         assert states(client.get(f"{address}&from=2").text) == []
-        monkeypatch.setattr(compare, "_SECONDS", 0)
+        monkeypatch.setattr(compare_pages, "_SECONDS", 0)
         assert "from=1" in client.get(address).text
         assert client.get(f"{address}&from=999").status_code == 200

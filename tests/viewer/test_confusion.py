@@ -10,7 +10,7 @@ import numpy as np
 from tests.viewer.serving import client_of, write
 
 import bushel
-from bushel.viewer.confusion import confusion_of
+from bushel.viewer.compare_pages import confusion_of
 
 
 def test_pairs_are_counted() -> None:

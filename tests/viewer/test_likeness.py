@@ -10,7 +10,7 @@ from tests.viewer.placed import SAMPLES, write_vectors
 from tests.viewer.serving import client_of, write
 
 import bushel
-from bushel.viewer.vectors import similarities, vectors_of_field
+from bushel.viewer.quality import similarities, vectors_of_field
 
 
 def test_similarities_are_cosines() -> None:
@@ -37,7 +37,7 @@ def test_fields_without_vectors_are_refused(tmp_path: Path, monkeypatch: pytest.
         answer = client.get("/api/0/rows?sort=-like.label.2")
         assert answer.status_code == 400
         assert "'label' has no arrays" in answer.json()["error"]
-    monkeypatch.setattr("bushel.viewer.vectors._MOST", 8 * 4 * SAMPLES - 1)
+    monkeypatch.setattr("bushel.viewer.quality._MOST", 8 * 4 * SAMPLES - 1)
     with pytest.raises(ValueError, match="open a view of fewer samples"):
         vectors_of_field(bushel.open(write_vectors(tmp_path / "data")), "embedding")
 

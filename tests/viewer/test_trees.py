@@ -9,7 +9,7 @@ import pytest
 from tests.viewer.serving import client_of
 
 import bushel
-from bushel.viewer.trees import chat_of, table_of
+from bushel.viewer.rows import chat_of, table_of
 
 
 @pytest.mark.parametrize(

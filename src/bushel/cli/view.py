@@ -145,7 +145,8 @@ def view(
       bushel view 's3://bucket/train-{000..146}.tar' --port 8600 --no-browser
     """
     from bushel.viewer.guard import kept_token
-    from bushel.viewer.serve import Viewer, make_shelf, require_extra
+    from bushel.viewer.named import make_shelf
+    from bushel.viewer.serve import Viewer, require_extra
 
     require_extra()
     sources = list(paths) if isinstance(paths, list) else [paths]

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bushel._dataset.views.same_values import same_value
 from bushel._pictures.pixels import array_pixels, colours, is_picture
 from bushel._pictures.thumbnail import shrunk
-from bushel._runtime.arrays import F64, U8
+from bushel._runtime.arrays import F64, I64, U8
 from bushel.codecs.base import describe
-from bushel.errors import CodecError
+from bushel.errors import BushelError, CodecError
+from bushel.spec import KEY
 
-from .shelf import plain_text
+from .rows import line_of
+from .shelf import Shown, plain_text
+from .stored import Stored, stored_values
+
+if TYPE_CHECKING:
+    from bushel.integrity import Diff
 
 _TEXT = 4000  # number of characters of a text that are compared
 _CONTEXT = 40  # number of characters that are shown on each side of a change
@@ -134,3 +142,200 @@ def _shortened(runs: list[Run]) -> list[Run]:
             text = f"{head} … {tail}"
         short.append((only, text))
     return short
+
+
+SHOWN: Mapping[str, str] = {
+    "all": "all samples",
+    "differences": "all differences",
+    "differs": "other values",
+    "value": "same value, other bytes",
+    "left": "on the left only",
+    "right": "on the right only",
+}
+"""The choices of listed pairs, with their labels."""
+
+_DECODED = 32 << 20  # size in bytes up to which values are decoded to compare them
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two fields."""
+
+    shown: Shown
+    field: str
+
+    @property
+    def value(self) -> str:
+        """Its name in the form."""
+        return f"{self.shown.number}:{self.field}"
+
+    @property
+    def picture(self) -> bool:
+        """Whether its values are shown as pictures."""
+        field = self.shown.field(self.field)
+        return field.visual or field.kind == "bytes"
+
+    def decoded(self, position: int) -> Any:
+        """Return the decoded value of a sample.
+
+        Raises:
+            BushelError, OSError: It cannot be read or decoded.
+        """
+        sample = self.shown.dataset[position, [self.field]]
+        return next(value for name, value in sample.items() if name != KEY)
+
+    def text(self, position: int | None) -> str:
+        """Return the value of a sample as a line of text; empty for pictures and missing values."""
+        if position is None or self.picture:
+            return ""
+        try:
+            return line_of(self.shown, self.field, self.decoded(position))
+        except StopIteration:
+            return ""
+        except (BushelError, OSError, ValueError) as error:
+            return plain_text(str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A sample of the left dataset and its counterpart on the right. One of them may be missing."""
+
+    key: str
+    left: int | None  # position on the left; None if only the right side has the sample
+    right: int | None  # position on the right; None if only the left side has it
+    # `same`, `value` (the same value, other bytes), `differs`, `large` (other bytes, too many to
+    # decode), `left`, `right` (only that side has the sample), `missing` (one of two values is
+    # missing) or `unreadable`
+    state: str
+    sizes: tuple[int, int]  # bytes of both values; -1 for a missing one
+    texts: tuple[str, str]  # both values as a line of text, where they are not shown as pictures
+    difference: Difference  # the difference, if both values were decoded
+
+
+def compare_values(left: list[Stored] | None, right: list[Stored] | None) -> str:
+    """Return whether two stored values have the same bytes: `same`, `differs` or `missing`."""
+    if left is None or right is None:
+        return "same" if left is right else "missing"
+    if [value.size for value in left] != [value.size for value in right]:
+        return "differs"
+    for stored, other in zip(left, right, strict=True):
+        checksums = stored.extent.crc32, other.extent.crc32
+        if None not in checksums and checksums[0] != checksums[1]:
+            return "differs"
+        if stored.extent != other.extent and stored.read() != other.read():
+            return "differs"
+    return "same"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two fields of one dataset or of two, and the pairs of their samples.
+
+    The pairs are numbered: first the samples of the left side, in order, then those that only the
+    right side has.
+    """
+
+    left: Side  # the left field
+    right: Side  # the right field
+    diff: Diff | None  # the result of `bushel.diff` for two datasets; None for two fields of one
+
+    @cached_property
+    def _partners(self) -> I64:
+        """int64[samples on the left]: position on the right; -1 if it is missing there."""
+        samples = len(self.left.shown.dataset)
+        if self.diff is None:
+            return np.arange(samples, dtype=np.int64)
+        partners = np.full(samples, -1, np.int64)
+        partners[self.diff.pairs[0]] = self.diff.pairs[1]
+        return partners
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs."""
+        return len(self._partners) + (0 if self.diff is None else len(self.diff.added))
+
+    def candidates(self, show: str) -> I64:
+        """Return the numbers of the pairs that may belong to a choice of `SHOWN`, ascending."""
+        samples = len(self._partners)
+        left = np.zeros(0, np.int64) if self.diff is None else self.diff.removed
+        right = np.arange(samples, self.pairs, dtype=np.int64)
+        if show in ("left", "right"):
+            return left if show == "left" else right
+        if show == "all":
+            return np.arange(self.pairs, dtype=np.int64)
+        unequal = self._unequal()
+        if show == "differences":
+            return np.sort(np.concatenate([left, unequal, right]))
+        return unequal
+
+    def _unequal(self) -> I64:
+        """Return the pairs of two samples whose values are not the same by the index."""
+        if self.diff is None:
+            return np.arange(len(self._partners), dtype=np.int64)
+        difference = None
+        if self.left.field == self.right.field:
+            difference = self.diff.fields.get(self.left.field)
+        if difference is None:
+            return self.diff.pairs[0]
+        return np.sort(np.concatenate([difference.changed, difference.unknown]))
+
+    def shows(self, show: str, pair: Pair) -> bool:
+        """Return whether a pair belongs to a choice of `SHOWN`."""
+        if show == "differs":
+            return pair.state in ("differs", "large", "missing", "unreadable")
+        return (
+            show == "all" or pair.state == show or (show == "differences" and pair.state != "same")
+        )
+
+    def found(self, numbers: Iterator[int]) -> Iterator[Pair]:
+        """Yield the pairs with these numbers, compared."""
+        samples = len(self._partners)
+        for number in numbers:
+            if number >= samples and self.diff is not None:
+                yield self._pair(None, int(self.diff.added[number - samples]))
+            else:
+                other = int(self._partners[number])
+                yield self._pair(number, None if other < 0 else other)
+
+    def _pair(self, left: int | None, right: int | None) -> Pair:
+        key = plain_text(
+            self.left.shown.key(left) if left is not None else self.right.shown.key(right or 0)
+        )
+        sizes, difference = (-1, -1), Difference()
+        try:
+            values = (_stored(self.left, left), _stored(self.right, right))
+            sizes = (_size(values[0]), _size(values[1]))
+            if left is None or right is None:
+                state = "right" if left is None else "left"
+            else:
+                state = compare_values(*values)
+                if state == "differs":
+                    state, difference = self._by_value(left, right, max(sizes))
+        except (BushelError, OSError, ValueError, MemoryError, RecursionError):
+            state = "unreadable"
+        texts = self.left.text(left), self.right.text(right)
+        return Pair(key, left, right, state, sizes, texts, difference)
+
+    def _by_value(self, left: int, right: int, size: int) -> tuple[str, Difference]:
+        kinds = {side.shown.field(side.field).kind for side in (self.left, self.right)}
+        # bytes are their own value, and clips are too long to decode
+        if "bytes" in kinds or "clip" in kinds:
+            return "differs", Difference()
+        if size > _DECODED:
+            return "large", Difference()
+        values = self.left.decoded(left), self.right.decoded(right)
+        if same_value(*values):
+            return ("value", Difference())
+        return ("differs", difference_of(*values))
+
+
+def _stored(side: Side, position: int | None) -> list[Stored] | None:
+    if position is None:
+        return None
+    return stored_values(side.shown.dataset, position, side.field)
+
+
+def _size(values: list[Stored] | None) -> int:
+    if values is None:
+        return -1
+    return sum(value.size for value in values)

@@ -10,10 +10,10 @@ import numpy as np
 from bushel._dataset.views.inside import reader_of, whole_positions
 from bushel._runtime.arrays import I64, U32, offsets_of
 
-from .extents import stored_values
 from .rows import rows_of
 from .shelf import Shown
 from .site import Pages, Site, at, number_in
+from .stored import stored_values
 
 _PAGE = 20
 _TILES = 12

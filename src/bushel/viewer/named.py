@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bushel._dataset.open.open import files_named
+from bushel._dataset.open.open import open as open_dataset
+from bushel._dataset.views.dataset import Dataset
+from bushel._runtime.arrays import F32
 from bushel.errors import needed_by
+from bushel.loader import Loader
 
-if TYPE_CHECKING:
-    from bushel.loader import Loader
+from .overlays import checked_overlay
+from .quality import vectors_of_file
+from .shelf import Shelf, Shown, plain_text
+from .tags import TagFile, Tags
 
 Tokenizer = Callable[[list[int]], str]
 """Returns the text of tokens."""
@@ -43,8 +51,6 @@ def loader_named(name: str) -> Loader:
     Raises:
         ValueError: The name is malformed, or what it refers to is not one of these.
     """
-    from bushel.loader import Loader
-
     loader = _called(imported(name, "my_training:make_loader"))
     if not isinstance(loader, Loader):
         raise ValueError(  # noqa: TRY004
@@ -107,3 +113,142 @@ def _called(found: Any) -> Any:
     if inspect.isfunction(found) and not inspect.signature(found).parameters:
         return found()
     return found
+
+
+_FIXED = frozenset(("__key__", "data", "index", "train", "test", "images"))
+"""File names that are less meaningful than the name of their folder."""
+
+
+def make_shelf(
+    sources: Sequence[Any],
+    *,
+    transforms: Mapping[str, Any] | None = None,
+    tags: Path | None = None,
+    overlays: Mapping[str, str] | None = None,
+    embeddings: Sequence[Path] = (),
+    loaders: Mapping[str, Loader] | None = None,
+    tokenizer: Tokenizer | None = None,
+    **options: Any,
+) -> Shelf:
+    """Open datasets for the viewer.
+
+    Args:
+        sources: For each dataset, a `Dataset` or what `bushel.open` takes. A `Loader` is its
+            dataset, and one of the loaders.
+        transforms: Transforms whose batches are shown, by name.
+        tags: The file that keeps the tags; None if they are lost when the viewer closes.
+        overlays: How fields annotate pictures, by field, such as `{"boxes": "xywh,relative"}`.
+        embeddings: Files `.npy` with a vector for each sample of one of the datasets.
+        loaders: Loaders whose batches the page of batches shows, by name.
+        tokenizer: Returns the text of tokens; None to show their numbers.
+        options: Arguments of `bushel.open`.
+
+    Raises:
+        BushelError: As `bushel.open`.
+        OSError: As `bushel.open`.
+        ValueError: The file of the tags or of vectors holds something else, a declaration of an
+            overlay is malformed, or a file has another number of vectors than each dataset has
+            samples.
+        KeyError: No dataset has the field of an overlay.
+    """
+    shown, named_loaders = [], dict(loaders or {})
+    for number, source in enumerate(sources):
+        if isinstance(source, Loader):
+            named_loaders[f"loader {number + 1}" if len(sources) > 1 else "loader"] = source
+            source = _dataset_of(source)
+        if isinstance(source, Dataset):
+            dataset, whole = (
+                source,
+                [str(shard.path(0)) for shard in source.shards[:1000] if shard.stamps],
+            )
+            name = _name_of(_folder_of(whole)) if whole else "dataset"
+            shown.append(Shown(number, name, whole, dataset))
+        else:
+            opened = open_dataset(files_named(source), **options)
+            shown.append(
+                Shown(number, _name_of(source), source, opened, f"bushel.open({_plain(source)!r})")
+            )
+    for name, text in (overlays or {}).items():
+        checked_overlay(name, text)
+        if not any(name in dataset.dataset.spec for dataset in shown):
+            raise KeyError(f"the overlay {name}={text}: no dataset has a field {name!r}")
+    tags_of_datasets = tuple(Tags(dataset.dataset) for dataset in shown)
+    file = None
+    if tags is not None:
+        file = TagFile(
+            tags,
+            {
+                plain_text(str(dataset.source)): tags_of_dataset
+                for dataset, tags_of_dataset in zip(shown, tags_of_datasets, strict=True)
+            },
+        )
+    declared, vectors = dict(overlays or {}), _vectors_in(embeddings, shown)
+    return Shelf(
+        tuple(shown),
+        dict(transforms or {}),
+        tags_of_datasets,
+        file,
+        overlays=declared,
+        vectors=vectors,
+        loaders=named_loaders,
+        tokenizer=tokenizer,
+    )
+
+
+def _dataset_of(loader: Loader) -> Dataset:
+    """Return the dataset of a loader.
+
+    Raises:
+        TypeError: It is a view that the viewer does not show, such as one of `ds.map`.
+    """
+    if isinstance(loader.dataset, Dataset):
+        return loader.dataset
+    raise TypeError(
+        f"the samples of this loader come from {loader.dataset!r}, which has no index to look at:"
+        " give the dataset "
+        'beside it, such as bushel.view(ds, loaders={"train": loader})'
+    )
+
+
+def _vectors_in(files: Sequence[Path], shown: Sequence[Shown]) -> dict[tuple[int, str], F32]:
+    """Return the vectors in files, by number of the dataset and name of the file."""
+    vectors = {}
+    for path in files:
+        fitting = {dataset.number: vectors_of_file(path, len(dataset.dataset)) for dataset in shown}
+        if all(fitted is None for fitted in fitting.values()):
+            counts = ", ".join(
+                f"{dataset.name} has {len(dataset.dataset):,} samples" for dataset in shown
+            )
+            raise ValueError(f"{path}: expected as many vectors as a dataset has samples: {counts}")
+        vectors.update(
+            {
+                (number, path.name): fitted
+                for number, fitted in fitting.items()
+                if fitted is not None
+            }
+        )
+    return vectors
+
+
+def _plain(source: Any) -> Any:
+    """Return a source as people write it: paths as text."""
+    if isinstance(source, list | tuple):
+        return [_plain(part) for part in source]
+    return plain_text(str(source))
+
+
+def _folder_of(files: Sequence[str]) -> str:
+    """Return the file of a dataset, or the folder of several or of one whose name is fixed, such as `__key__.bag`."""
+    first = Path(files[0])
+    alone = len(files) == 1 and first.stem not in _FIXED and not re.search(r"\d{3,}", first.stem)
+    if alone:
+        return files[0]
+    return str(first.parent)
+
+
+def _name_of(source: Any) -> str:
+    first = source[0] if isinstance(source, list | tuple) and source else source
+    name = plain_text(str(first)).rstrip("/").rpartition("/")[2] or "dataset"
+    if isinstance(source, list | tuple) and len(source) > 1:
+        return f"{name} …"
+    return name

@@ -14,12 +14,11 @@ from bushel._runtime.arrays import U8
 from bushel.errors import BushelError, CodecError
 
 from .annotations import Form, Shape, shapes_of
-from .extents import stored_values
 from .overlays import Overlay, Overlays, find_overlays, picture_size, settled
-from .pictures import side_for
 from .rows import line_of
 from .shelf import Shown, plain_text
 from .site import Pages, Site, as_json_answer, at, bytes_answer, number_in
+from .stored import side_for, stored_values
 
 _MOST = 120  # samples of one request
 _OPAQUE = 150

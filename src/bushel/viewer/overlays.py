@@ -13,9 +13,9 @@ from bushel.errors import BushelError
 from bushel.transforms.fused import image_size
 
 from .annotations import FORMS, Form, box_numbers, guessed_form
-from .extents import stored_values
 from .kinds import ShownField
 from .shelf import Shown
+from .stored import stored_values
 
 _KINDS = ("boxes", "mask", "keypoints", "caption")
 _WORDS: Mapping[str, frozenset[str]] = {

@@ -12,7 +12,6 @@ from bushel._pictures.values import value_pixels
 from bushel.codecs import get_codec
 from bushel.errors import BushelError
 
-from .extents import stored_values
 from .histograms import condition_name
 from .quality import (
     HASH,
@@ -29,6 +28,7 @@ from .quality import (
 from .rows import line_of, rows_of
 from .shelf import QUALITY, Shown
 from .site import Pages, as_json_answer, at
+from .stored import stored_values
 
 _SIDE = 96
 _FRAMES = 3_000_000  # number of frames of a sound that are measured at most: a minute at 48 kHz

@@ -22,12 +22,10 @@ from bushel.codecs.image import ImageReading, decode_image
 from bushel.errors import BushelError
 from bushel.transforms.fused import image_size
 
-from .byte_ranges import media_type
-from .extents import Stored, stored_values
 from .kinds import ShownField
-from .rows import line_of
+from .rows import Table, chat_of, line_of, table_of, tree_of
 from .shelf import Shown, plain_text
-from .trees import Table, chat_of, table_of, tree_of
+from .stored import Stored, media_type, stored_values
 
 _TEXT = 100_000  # number of characters of a text on the page
 _HEX = 2048

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -64,7 +64,7 @@ def _search(text: U8, offsets: I64, wanted: U8, prefix: bool) -> I64:
 
 
 _CHUNK = 1 << 14
-_PARAMETERS = ("q", "where", "sort", "tag")
+_PARAMETERS = ("q", "where", "sort", "tag", "by")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ class Query:
     # stored order
     sort: str = ""
     tag: str = ""  # a tag of the samples; `-` for samples without any tag; empty for all
+    by: str = ""  # `episodes` for the first of these samples in each episode; empty for all
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Query:
@@ -92,8 +93,8 @@ class Query:
 
     def parameters(self) -> list[tuple[str, str]]:
         """Return the query as parameters of a URL; none for everything."""
-        values = (self.key, self.where, self.sort, self.tag)
-        return [(name, value) for name, value in zip(_PARAMETERS, values, strict=True) if value]
+        values = zip(_PARAMETERS, astuple(self), strict=True)
+        return [(name, value) for name, value in values if value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +168,21 @@ def _positions(shelf: Shelf, shown: Shown, query: Query) -> I64:
     if query.sort:
         values, missing = shelf.column(shown, query.sort.removeprefix("-"))
         positions = sorted_rows(values, missing, positions, reverse=query.sort.startswith("-"))
+    if query.by:
+        positions = _first_of_episodes(shown, positions)
     if positions is None:
         return np.zeros(0, np.int64)
     return positions
+
+
+def _first_of_episodes(shown: Shown, positions: I64 | None) -> I64:
+    """Return the first of the selected samples in each episode."""
+    if shown.episodes is None:
+        raise ValueError("by=episodes: this dataset has no episodes")
+    if positions is None:
+        return shown.episodes.starts[:-1]
+    episodes = np.searchsorted(shown.episodes.starts, positions, "right")
+    return positions[np.sort(np.unique(episodes, return_index=True)[1])]
 
 
 def _with_text(shown: Shown, text: str) -> I64:

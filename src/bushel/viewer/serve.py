@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import socket
 import threading
 import time
@@ -12,26 +11,28 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.open.open import open as open_dataset
-from bushel._dataset.open.splits import files_named
 from bushel._dataset.views.dataset import Dataset
-from bushel._runtime.arrays import F32
 from bushel._runtime.public import public
 from bushel.errors import needed_by
 from bushel.loader import Loader
 from bushel.storage import AnySource
 from bushel.transforms.values import Transform
 
-from .guard import Door, kept_token, new_token
-from .named import Tokenizer, tokenizer_named
-from .overlays import checked_overlay
-from .shelf import Shelf, Shown, plain_text
-from .tags import TagFile, Tags
-from .vectors import vectors_of_file
+from .batch_pages import BatchPages
+from .compare_pages import ComparePages, ConfusionPages
+from .duplicates import DuplicatePages
+from .guard import App, Door, Guard, kept_token, new_token
+from .histograms import ColumnPages
+from .named import Tokenizer, make_shelf, tokenizer_named
+from .overlay_pages import OverlayPages
+from .quality_pages import QualityPages
+from .samples import PlayPages, SamplePages
+from .shards import ShardPages
+from .shelf import Shelf
+from .site import Site
+from .tag_pages import TagPages
 
 _LOOPBACK = "127.0.0.1"
-_FIXED = frozenset(("__key__", "data", "index", "train", "test", "images"))
-"""File names that are less meaningful than the name of their folder."""
 
 
 def require_extra() -> Any:
@@ -41,141 +42,6 @@ def require_extra() -> Any:
         import starlette  # noqa: F401
         import uvicorn
     return uvicorn
-
-
-def make_shelf(
-    sources: Sequence[Any],
-    *,
-    transforms: Mapping[str, Any] | None = None,
-    tags: Path | None = None,
-    overlays: Mapping[str, str] | None = None,
-    embeddings: Sequence[Path] = (),
-    loaders: Mapping[str, Loader] | None = None,
-    tokenizer: Tokenizer | None = None,
-    **options: Any,
-) -> Shelf:
-    """Open datasets for the viewer.
-
-    Args:
-        sources: For each dataset, a `Dataset` or what `bushel.open` takes. A `Loader` is its
-            dataset, and one of the loaders.
-        transforms: Transforms whose batches are shown, by name.
-        tags: The file that keeps the tags; None if they are lost when the viewer closes.
-        overlays: How fields annotate pictures, by field, such as `{"boxes": "xywh,relative"}`.
-        embeddings: Files `.npy` with a vector for each sample of one of the datasets.
-        loaders: Loaders whose batches the page of batches shows, by name.
-        tokenizer: Returns the text of tokens; None to show their numbers.
-        options: Arguments of `bushel.open`.
-
-    Raises:
-        BushelError: As `bushel.open`.
-        OSError: As `bushel.open`.
-        ValueError: The file of the tags or of vectors holds something else, a declaration of an
-            overlay is malformed, or a file has another number of vectors than each dataset has
-            samples.
-        KeyError: No dataset has the field of an overlay.
-    """
-    shown, named_loaders = [], dict(loaders or {})
-    for number, source in enumerate(sources):
-        if isinstance(source, Loader):
-            named_loaders[f"loader {number + 1}" if len(sources) > 1 else "loader"] = source
-            source = _dataset_of(source)
-        if isinstance(source, Dataset):
-            dataset, whole = (
-                source,
-                [str(shard.path(0)) for shard in source.shards[:1000] if shard.stamps],
-            )
-            name = _name_of(_folder_of(whole)) if whole else "dataset"
-            shown.append(Shown(number, name, whole, dataset))
-        else:
-            opened = open_dataset(files_named(source), **options)
-            shown.append(
-                Shown(number, _name_of(source), source, opened, f"bushel.open({_plain(source)!r})")
-            )
-    for name, text in (overlays or {}).items():
-        checked_overlay(name, text)
-        if not any(name in dataset.dataset.spec for dataset in shown):
-            raise KeyError(f"the overlay {name}={text}: no dataset has a field {name!r}")
-    tags_of_datasets = tuple(Tags(dataset.dataset) for dataset in shown)
-    file = None
-    if tags is not None:
-        file = TagFile(
-            tags,
-            {
-                plain_text(str(dataset.source)): tags_of_dataset
-                for dataset, tags_of_dataset in zip(shown, tags_of_datasets, strict=True)
-            },
-        )
-    declared, vectors = dict(overlays or {}), _vectors_in(embeddings, shown)
-    return Shelf(
-        tuple(shown),
-        dict(transforms or {}),
-        tags_of_datasets,
-        file,
-        overlays=declared,
-        vectors=vectors,
-        loaders=named_loaders,
-        tokenizer=tokenizer,
-    )
-
-
-def _dataset_of(loader: Loader) -> Dataset:
-    """Return the dataset of a loader.
-
-    Raises:
-        TypeError: It is a view that the viewer does not show, such as one of `ds.map`.
-    """
-    if isinstance(loader.dataset, Dataset):
-        return loader.dataset
-    raise TypeError(
-        f"the samples of this loader come from {loader.dataset!r}, which has no index to look at:"
-        " give the dataset "
-        'beside it, such as bushel.view(ds, loaders={"train": loader})'
-    )
-
-
-def _vectors_in(files: Sequence[Path], shown: Sequence[Shown]) -> dict[tuple[int, str], F32]:
-    """Return the vectors in files, by number of the dataset and name of the file."""
-    vectors = {}
-    for path in files:
-        fitting = {dataset.number: vectors_of_file(path, len(dataset.dataset)) for dataset in shown}
-        if all(fitted is None for fitted in fitting.values()):
-            counts = ", ".join(
-                f"{dataset.name} has {len(dataset.dataset):,} samples" for dataset in shown
-            )
-            raise ValueError(f"{path}: expected as many vectors as a dataset has samples: {counts}")
-        vectors.update(
-            {
-                (number, path.name): fitted
-                for number, fitted in fitting.items()
-                if fitted is not None
-            }
-        )
-    return vectors
-
-
-def _plain(source: Any) -> Any:
-    """Return a source as people write it: paths as text."""
-    if isinstance(source, list | tuple):
-        return [_plain(part) for part in source]
-    return plain_text(str(source))
-
-
-def _folder_of(files: Sequence[str]) -> str:
-    """Return the file of a dataset, or the folder of several or of one whose name is fixed, such as `__key__.bag`."""
-    first = Path(files[0])
-    alone = len(files) == 1 and first.stem not in _FIXED and not re.search(r"\d{3,}", first.stem)
-    if alone:
-        return files[0]
-    return str(first.parent)
-
-
-def _name_of(source: Any) -> str:
-    first = source[0] if isinstance(source, list | tuple) and source else source
-    name = plain_text(str(first)).rstrip("/").rpartition("/")[2] or "dataset"
-    if isinstance(source, list | tuple) and len(source) > 1:
-        return f"{name} …"
-    return name
 
 
 @public("bushel.viewer")
@@ -215,8 +81,6 @@ class Viewer:
         token: str | None = None,
     ) -> None:
         uvicorn = require_extra()
-        from .app import make_app
-
         self._socket = _listen(host, port)
         self.port = int(self._socket.getsockname()[1])
         everywhere = host in ("0.0.0.0", "::", "")
@@ -225,7 +89,7 @@ class Viewer:
         name = f"[{host}]" if ":" in host else host
         self.url = f"http://{_LOOPBACK if everywhere else name}:{self.port}/-/{door.token}/"
         self._pid, self._shelf = os.getpid(), shelf
-        self._server = _server(uvicorn, make_app(shelf, door))
+        self._server = _server(uvicorn, Guard(make_pages(shelf), door))
         self._thread = threading.Thread(target=self._serve, name="bushel-view", daemon=True)
         self._thread.start()
 
@@ -300,6 +164,35 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.close()
         raise OSError(error.errno, f"{host}:{port}: {error.strerror}") from error
     return listener
+
+
+_PAGES = (
+    SamplePages,
+    ShardPages,
+    TagPages,
+    ColumnPages,
+    BatchPages,
+    DuplicatePages,
+    ComparePages,
+    QualityPages,
+    OverlayPages,
+    PlayPages,
+    ConfusionPages,
+)
+
+
+def make_pages(shelf: Shelf) -> App:
+    """Return the ASGI application that shows these datasets, without a check of the user."""
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    site = Site(shelf)
+    routes = [Route("/", site.home), Route("/static/{name}", site.static)]
+    for pages in _PAGES:
+        for path, method, handler in pages(site).handlers():
+            routes.append(Route(path, site.answering(handler), methods=[method]))
+    app: App = Starlette(routes=routes)
+    return app
 
 
 @public()

@@ -20,13 +20,12 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import column_of_view, reader_of, windows_of
 from bushel._index.columns import Part
 from bushel._pictures.thumbnail import Picture
-from bushel._runtime.arrays import F32
+from bushel._runtime.arrays import F32, I64
 from bushel.errors import BushelError
 
 from .kinds import ShownField, compared_fields, shown_fields
-from .quality import MEASURES, Measures
+from .quality import MEASURES, Measures, similarities, vectors_of_field
 from .tags import TagFile, Tags
-from .vectors import similarities, vectors_of_field
 
 if TYPE_CHECKING:
     from bushel.loader import Loader
@@ -42,6 +41,8 @@ LIKE = "like."
 _ORDER = ("image", "frame", "clip", "audio", "array", "text", "tree", "bytes", "number", "other")
 """Kinds of fields; a field of the first one is shown large by default."""
 
+_EPISODES = ("episode_index", "episode_id", "episode")
+"""The usual names of columns with episodes; the first one is LeRobot's."""
 _CHATS = ("messages", "conversations")  # names of fields that are shown before texts
 _NAMED = 3  # number of damaged shards that each page names
 
@@ -84,6 +85,19 @@ class ByteCache(Generic[T]):
 def plain_text(text: str) -> str:
     """Return a text that can be encoded as UTF-8: bytes of a key that are not are shown with a backslash."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """The episodes of a dataset whose samples are steps of episodes."""
+
+    starts: I64  # int64[episodes + 1], where each episode begins
+    names: np.ndarray  # the value of the column of episodes, for each episode
+
+    def of(self, position: int) -> tuple[str, range]:
+        """Return the title of the episode of a sample, and the positions of its samples."""
+        number = int(np.searchsorted(self.starts, position, "right")) - 1
+        return f"episode {self.names[number]}", range(*self.starts[number : number + 2].tolist())
 
 
 @dataclass(frozen=True)
@@ -157,6 +171,23 @@ class Shown:
         raise KeyError(
             f"unknown field {name!r}: the fields are {', '.join(self.dataset.spec) or 'none'}"
         )
+
+    @cached_property
+    def episodes(self) -> Episodes | None:
+        """Its episodes, if its samples are steps of episodes."""
+        column = next((name for name in _EPISODES if name in self.columns), None)
+        if column is None:
+            return None
+        values, _ = column_of_view(self.dataset, column)
+        starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+        if 2 * len(starts) > len(values):  # an episode is a sample, or its steps are apart
+            return None
+        return Episodes(np.append(starts, len(values)), values[starts])
+
+    @property
+    def start(self) -> str:
+        """The parameters of the page that a visitor sees first."""
+        return "" if self.episodes is None else "?by=episodes"
 
     @cached_property
     def main(self) -> ShownField | None:

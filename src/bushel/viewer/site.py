@@ -17,10 +17,10 @@ from bushel._runtime.messages import size
 from bushel._runtime.threads import cpu_count
 from bushel.errors import BushelError
 
-from .byte_ranges import UnsatisfiableRange
 from .kinds import predicted_name
 from .overlays import Overlays
 from .shelf import Shelf, Shown, plain_text
+from .stored import UnsatisfiableRange
 
 _HERE = Path(__file__).parent
 _TYPES = {
@@ -122,6 +122,10 @@ class Site:
     def shown(self, request: Any) -> Shown:
         """Return the dataset that the path of a request names. Raise KeyError if the dataset does not exist."""
         return self.shelf.shown(request.path_params["d"])
+
+    def home(self, request: Any) -> Any:
+        """Redirect to the first dataset."""
+        return redirect(request, f"/d/0{self.shelf.datasets[0].start}")
 
     def static(self, request: Any) -> Any:
         """Return a style sheet or a script of this package."""

@@ -188,7 +188,8 @@ function settleTotal(now) {
   }
   const all = start.samples;
   document.dispatchEvent(new CustomEvent("count", { detail: now }));
-  count.textContent = now === all ? `${all.toLocaleString("en")} samples` : `${now.toLocaleString("en")} of ${all.toLocaleString("en")} samples`;
+  if (query.has("by")) count.textContent = `${now.toLocaleString("en")} episodes`;
+  else count.textContent = now === all ? `${all.toLocaleString("en")} samples` : `${now.toLocaleString("en")} of ${all.toLocaleString("en")} samples`;
   if (resuming !== null) { const row = resuming; resuming = null; resume(row); }
 }
 
@@ -199,7 +200,7 @@ function show(tile, row, found) {
   const kept = new URLSearchParams(query);
   for (const field of fields) kept.append("field", field);
   if (table !== isTable("")) kept.set("view", table ? "table" : "grid");
-  const link = tileContent(found, `${prefix}/d/${number}/s/${found.position}${kept.size ? `?${kept}` : ""}`, width);
+  const link = tileContent(found, `${prefix}/d/${number}/${query.has("by") ? "play" : "s"}/${found.position}${kept.size ? `?${kept}` : ""}`, width);
   link.dataset.row = row;
   link.dataset.position = found.position;
   link.tabIndex = row === focused ? 0 : -1;

@@ -1,5 +1,5 @@
 // The place in the address: filters, sort, fields and the row. Back undoes a filter and returns to the row.
-const NAMES = ["q", "where", "sort", "tag"];
+const NAMES = ["q", "where", "sort", "tag", "by"];
 const TYPING = 1500; // milliseconds in which further letters belong to the same change
 let changed = -TYPING; // when letters were typed last
 

@@ -1,0 +1,243 @@
+"""The places of a value's bytes, and reading parts of them straight from the container."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.inside import elements_of_window, reader_of, whole_position
+from bushel._index.table import MISSING
+from bushel._kinds import kind_of
+from bushel._pictures.pixels import array_pixels, displayable
+from bushel._pictures.thumbnail import Picture, encoded, mosaic, shrunk
+from bushel._pictures.values import arrays_in, value_picture, value_pixels
+from bushel.errors import CodecError
+from bushel.kernels import crc32
+
+from .shelf import Shelf, Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The place of the bytes of one value."""
+
+    # path of the file that holds the first byte; None if the bytes are in the index
+    file: str | None
+    offset: int  # offset in the file in bytes, or offset of the compressed block
+    length: int  # number of bytes of the value
+    crc32: int | None  # recorded CRC-32 of the value, or None
+    codec: str  # codec of the stored bytes
+    # whether the value is not one piece of the file as it is: it has several, or is compressed
+    pieces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One stored value of a sample: a field, or an element of a sequence.
+
+    Attributes:
+        extent: Where it is.
+        size: Size of the value in bytes.
+    """
+
+    extent: Extent
+    size: int
+    _read: Callable[[int, int], bytes] = field(repr=False)
+
+    def read(self, start: int = 0, stop: int | None = None) -> bytes:
+        """Read bytes of the value.
+
+        Raises:
+            BushelError: The file is damaged or has changed.
+            OSError: The file cannot be read.
+        """
+        stop = self.size if stop is None else min(stop, self.size)
+        if start < stop:
+            return self._read(start, stop)
+        return b""
+
+    def check(self, data: bytes) -> bool | None:
+        """Return whether the whole value `data` has the recorded checksum, or None if no checksum is recorded."""
+        if self.extent.crc32 is None:
+            return None
+        return crc32(data) == self.extent.crc32
+
+
+def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | None:
+    """Return the stored values of a field of a sample: one, or one for each element of a sequence.
+
+    Returns:
+        None if the sample lacks the field.
+
+    Raises:
+        IndexError: The position is out of range.
+        KeyError: The field does not exist.
+        FormatError: The shard is damaged there.
+    """
+    if name not in dataset.spec:
+        raise KeyError(f"unknown field {name!r}: the fields are {', '.join(dataset.spec)}")
+    reader, absolute = reader_of(dataset), whole_position(dataset, position)
+    if (group := reader.group_of(absolute, name)) is None:
+        return None
+    column, row = group.index.fields[name], int(group.rows[0])
+    if column.absent is not None and column.absent[row]:
+        return None
+    rows: Sequence[int] = range(row, row + 1)
+    if column.starts is not None:
+        rows = _in_window(
+            dataset, position, name, range(int(column.starts[row]), int(column.starts[row + 1]))
+        )
+    elif column.length[row] == MISSING:
+        return None
+    shard = reader.shards[group.number]
+    homes, _ = group.index.in_one_piece(column)
+    values = []
+    for at in rows:
+        offset, length = int(column.offset[at]), max(int(column.length[at]), 0)
+        checksum = None if column.crc32 is None else int(column.crc32[at])
+        place = group.index.place(column.file, offset)
+        file = None if place.file is None else str(shard.path(place.file))
+        pieces = file is not None and bool(homes[at] < 0)
+        extent = Extent(file, place.offset, length, checksum, column.codec, pieces)
+        values.append(Stored(extent, length, _reading(dataset, group.number, column.file, offset)))
+    return values
+
+
+def _in_window(dataset: Dataset, position: int, name: str, rows: range) -> Sequence[int]:
+    """Return the rows of the elements that a window has; all rows if the sample is not a window."""
+    elements = elements_of_window(dataset, position).get(name)
+    if elements is None:
+        return rows
+    return [rows[element] for element in elements.tolist()]
+
+
+def _reading(dataset: Dataset, shard: int, file: int, offset: int) -> Callable[[int, int], bytes]:
+    def read(start: int, stop: int) -> bytes:
+        return bytes(reader_of(dataset).file(shard, file).read(offset + start, stop - start))
+
+    return read
+
+
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+
+
+class UnsatisfiableRange(ValueError):
+    """A range that begins after the end of the value (status 416)."""
+
+
+def requested_range(header: str | None, size: int) -> tuple[int, int] | None:
+    """Return start and stop of the range in a Range header; None to send everything.
+
+    Headers that name several ranges, another unit or nonsense are ignored, as RFC 9110 (14.2)
+    allows.
+
+    Raises:
+        UnsatisfiableRange: The range has no bytes of the value.
+    """
+    match = _RANGE.fullmatch((header or "").strip())
+    if match is None or not (match[1] or match[2]):
+        return None
+    if len(match[1]) > 18 or len(match[2]) > 18:
+        raise UnsatisfiableRange(header)
+    if not match[1]:
+        length = int(match[2])
+        if not length or not size:
+            raise UnsatisfiableRange(header)
+        return max(0, size - length), size
+    start = int(match[1])
+    stop = min(int(match[2]) + 1, size) if match[2] else size
+    if match[2] and int(match[2]) < start:
+        return None
+    if start >= size:
+        raise UnsatisfiableRange(header)
+    return start, stop
+
+
+def media_type(head: bytes) -> str | None:
+    """Return the media type of bytes that a browser shows without running anything in them; None for all others.
+
+    The type is detected from the first bytes, never taken from the dataset. SVG and HTML are never
+    returned: they are shown as text. `head` has at least the first 16 bytes.
+    """
+    return _TYPES.get(kind_of(head) or "")
+
+
+_TYPES = {
+    **{kind: f"image/{kind}" for kind in ("png", "gif", "bmp", "webp", "avif", "heic")},
+    **{kind: f"audio/{kind}" for kind in ("wav", "flac", "ogg")},
+    **{kind: f"video/{kind}" for kind in ("mp4", "webm")},
+    "jpg": "image/jpeg",
+    "mp3": "audio/mpeg",
+    "m4a": "audio/mp4",
+}
+
+
+SIDES = (96, 160, 256, 384, 512)
+"""Sides of thumbnails in pixels. Few different sizes make the cache useful."""
+
+_ON_TILE = 4  # number of elements of a sequence on its tile
+
+
+def side_for(wanted: int) -> int:
+    """Return the smallest side that is at least `wanted`, else the largest."""
+    return next((side for side in SIDES if side >= wanted), SIDES[-1])
+
+
+def picture_of(
+    shelf: Shelf, shown: Shown, position: int, name: str, side: int, element: int | None = None
+) -> Picture:
+    """Return the thumbnail of a value. It is made once and kept.
+
+    Raises:
+        KeyError: The sample lacks the field.
+        CodecError: The value cannot be decoded, or has no picture.
+        BushelError: It cannot be read.
+    """
+    key = (shown.number, position, name, side, element)
+    return shelf.pictures.get(key, lambda: _picture(shown, position, name, side, element))
+
+
+def _picture(shown: Shown, position: int, name: str, side: int, element: int | None) -> Picture:
+    field = shown.field(name)
+    values = stored_values(shown.dataset, position, name)
+    if values is None:
+        raise KeyError(f"this sample lacks the field {name!r}")
+    if field.kind == "clip":
+        return encoded(_clip_frame(shown, position, name, side, element))
+    if field.kind == "frame":
+        return encoded(shrunk(displayable(np.asarray(shown.dataset[position, [name]][name])), side))
+    if field.sequence:
+        if element is not None:
+            values = values[element : element + 1] if element >= 0 else []
+        if not values:
+            raise CodecError(
+                "this sequence has no such element" if element is not None else "an empty sequence"
+            )
+        if len(values) > 1:
+            half = max(side // 2, 1)
+            chosen = [values[number] for number in _spread(len(values), _ON_TILE)]
+            small = [value_pixels(value.extent.codec, value.read(), 2 * half) for value in chosen]
+            return encoded(mosaic(small, half, 2))
+    [value] = values
+    if field.kind == "array" and name in elements_of_window(shown.dataset, position):
+        for array in arrays_in(shown.dataset[position, [name]][name]).values():
+            if (drawn := array_pixels(array, side)) is not None:
+                return encoded(shrunk(drawn[0], side))
+    return value_picture(value.extent.codec, value.read(), side)
+
+
+def _spread(count: int, wanted: int) -> list[int]:
+    """Return up to `wanted` numbers below `count`, at equal distances, with the first."""
+    return sorted({count * number // wanted for number in range(min(count, wanted))})
+
+
+def _clip_frame(
+    shown: Shown, position: int, name: str, side: int, element: int | None
+) -> npt.NDArray[np.uint8]:
+    frames = shown.dataset[position, {name: [element or 0]}][name]
+    return shrunk(np.asarray(frames)[0], side)
