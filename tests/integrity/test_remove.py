@@ -112,13 +112,11 @@ def of_parts(path: Path) -> list[int]:
 
 def of_viewer(path: Path) -> list[int]:
     from bushel.viewer.selection import Query, select
-    from bushel.viewer.shelf import Shelf, Shown
-    from bushel.viewer.tags import Tags
+    from bushel.viewer.shelf import Shown
 
     dataset = bushel.open(path)
     shown = Shown(0, "data", path, dataset)
-    shelf = Shelf((shown,), tags=(Tags(dataset),))
-    found = [select(shelf, shown, query) for query in (Query(), Query(key="k"), Query(where="label >= 0"))]
+    found = [select(shown, query) for query in (Query(), Query(key="k"), Query(where="label >= 0"))]
     assert {one.size for one in found} == {len(KEPT)}
     return [int(dataset[row]["label"]) for row in found[1].part(0, 100)]
 

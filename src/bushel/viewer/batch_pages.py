@@ -219,9 +219,8 @@ class BatchPages(Pages):
         self._made: dict[tuple[int, str], Loader] = {}
 
     @at("/d/{d:int}/batches")
-    def page(self, request: Any) -> Any:
+    def page(self, shown: Shown, request: Any) -> Any:
         """A batch of a loader."""
-        shown = self._site.shown(request)
         place, loader = self._asked(shown, request.query_params)
         problem, rows, shares = None, [], []
         try:
@@ -230,7 +229,7 @@ class BatchPages(Pages):
             problem, batch = str(error), {}
         tokens = _tokens_of(loader)
         if batch:
-            rows = rows_of_batch(batch, tokens, self._site.shelf.tokenizer, _ROWS)
+            rows = rows_of_batch(batch, tokens, self._shelf.tokenizer, _ROWS)
             shares = _shares(loader, place)
         return self._site.page(
             request,
@@ -252,9 +251,9 @@ class BatchPages(Pages):
         )
 
     @at("/d/{d:int}/batch-picture")
-    def picture(self, request: Any) -> Any:
+    def picture(self, shown: Shown, request: Any) -> Any:
         """A picture of a value of a batch."""
-        shown, parameters = self._site.shown(request), request.query_params
+        parameters = request.query_params
         batch = self._batch(shown, *self._asked(shown, parameters))
         name, row = parameters.get("f", ""), number_in(parameters, "row")
         if name not in batch or row >= len(batch[name]):
@@ -267,7 +266,7 @@ class BatchPages(Pages):
 
     def _names(self, shown: Shown) -> list[str]:
         """Return the names of this dataset's loaders, of transforms if it has pictures, and of other loaders."""
-        loaders = self._site.shelf.loaders
+        loaders = self._shelf.loaders
         identity = shown.dataset.fingerprint
         names = [name for name in loaders if loaders[name].dataset.fingerprint == identity]
         transforms = self._transforms if shown.photo else ()
@@ -275,7 +274,7 @@ class BatchPages(Pages):
 
     def _described(self, name: str, loader: Loader) -> str:
         """Return a loader, or the transforms that it was made for, as text."""
-        if name in self._site.shelf.loaders:
+        if name in self._shelf.loaders:
             return repr(loader)
         return ", ".join(map(repr, self._transforms[name])) or "nothing"
 
@@ -285,7 +284,7 @@ class BatchPages(Pages):
         if name not in names:
             raise KeyError(f"unknown loader {name!r}: known are {', '.join(names) or 'none'}")
         numbers = [number_in(parameters, key, 0, 1 << 48) for key in ("epoch", "step", "rank")]
-        loaders = self._site.shelf.loaders
+        loaders = self._shelf.loaders
         loader = loaders[name] if name in loaders else self._loader_of(shown, name)
         return _Place(name, *numbers), loader
 

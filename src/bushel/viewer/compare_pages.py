@@ -16,7 +16,7 @@ from bushel._runtime.arrays import I64
 from .differences import difference_pixels
 from .rows import keys_of, line_of
 from .shelf import Shelf, Shown
-from .site import Pages, Site, at, bytes_answer, number_in
+from .site import Pages, Site, at, number_in
 from .stored import side_for
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ class ComparePages(Pages):
         self._last: tuple[tuple[int, int], Diff] | None = None
 
     @at("/d/{d:int}/compare")
-    def compare(self, request: Any) -> Any:
+    def compare(self, shown: Shown, request: Any) -> Any:
         """Pairs of samples with the same key, or the same position if samples have no keys, after a summary."""
-        shown, parameters, shelf = self._site.shown(request), request.query_params, self._site.shelf
+        parameters, shelf = request.query_params, self._shelf
         left = _side(shelf, parameters.get("left"), shown, 0)
         right = _side(shelf, parameters.get("right"), shown, 1)
         show = parameters.get("show") or "all"
@@ -78,11 +78,12 @@ class ComparePages(Pages):
         )
 
     @at("/d/{d:int}/difference")
-    def difference(self, request: Any) -> Any:
+    def difference(self, shown: Shown, request: Any) -> Any:
         """A picture of the difference of two values."""
-        parameters, shelf = request.query_params, self._site.shelf
-        shown = self._site.shown(request)
-        left, right = (_side(shelf, parameters.get(name), shown, 0) for name in ("left", "right"))
+        parameters = request.query_params
+        left, right = (
+            _side(self._shelf, parameters.get(name), shown, 0) for name in ("left", "right")
+        )
         positions = number_in(parameters, "i"), number_in(parameters, "j")
         key = (left.value, positions[0], right.value, positions[1], "difference")
 
@@ -90,9 +91,7 @@ class ComparePages(Pages):
             values = left.decoded(positions[0]), right.decoded(positions[1])
             return encoded(difference_pixels(*values, side_for(256)))
 
-        with self._site.decoding:
-            picture = shelf.pictures.get(key, make)
-        return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
+        return self._site.picture(key, make)
 
     def _diff(self, left: Shown, right: Shown) -> Diff | None:
         if left is right:
@@ -220,9 +219,9 @@ class ConfusionPages(Pages):
     """The handler of the confusion matrix."""
 
     @at("/d/{d:int}/confusion")
-    def page(self, request: Any) -> Any:
+    def page(self, shown: Shown, request: Any) -> Any:
         """The matrix of two columns, whose cells list their samples."""
-        shown, parameters = self._site.shown(request), request.query_params
+        parameters = request.query_params
         names = [name for name in shown.columns if name in shown.dataset.spec]
         second = parameters.get("second") or predicted_name(names) or next(iter(names), "")
         first = parameters.get("first") or _labels_of(shown, names, second)
@@ -230,9 +229,7 @@ class ConfusionPages(Pages):
             if name not in names:
                 listed = ", ".join(names) or "none; `bushel index --columns auto` makes columns"
                 raise KeyError(f"unknown column of classes {name!r}: the columns are {listed}")
-        (labels, lost), (predictions, gone) = (
-            self._site.shelf.column(shown, name) for name in (first, second)
-        )
+        (labels, lost), (predictions, gone) = (shown.column(name) for name in (first, second))
         if _is_text(shown, first) != _is_text(shown, second):
             kinds = (
                 f"{name} has {'texts' if _is_text(shown, name) else 'numbers'}"

@@ -127,9 +127,9 @@ class DuplicatePages(Pages):
         self._last: tuple[tuple[int, str], Groups] | None = None
 
     @at("/d/{d:int}/duplicates")
-    def duplicates(self, request: Any) -> Any:
+    def duplicates(self, shown: Shown, request: Any) -> Any:
         """Groups of samples whose values are equal."""
-        shown, parameters = self._site.shown(request), request.query_params
+        parameters = request.query_params
         plain = [field for field in shown.fields if not field.sequence]
         default = shown.main if shown.main in plain else next(iter(plain), None)
         name = parameters.get("field") or (default.name if default else "")

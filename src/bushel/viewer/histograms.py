@@ -13,8 +13,8 @@ from bushel._index.columns import drawable
 from bushel._runtime.arrays import I64, Bools
 
 from .selection import Query, select
-from .shelf import plain_text
-from .site import Pages, as_json_answer, at
+from .shelf import Shown, plain_text
+from .site import Pages, at
 
 # largest number of different whole numbers that count as classes without names and with gaps
 _CLASSES = 100
@@ -286,14 +286,14 @@ class ColumnPages(Pages):
     """The handler of histograms."""
 
     @at("/api/{d:int}/histogram")
-    def histogram(self, request: Any) -> Any:
+    def histogram(self, shown: Shown, request: Any) -> Any:
         """The histogram of a column, of the selected samples and of all."""
-        shown, parameters = self._site.shown(request), request.query_params
+        parameters = request.query_params
         name = parameters.get("column", "")
         if len(shown.dataset) > _LARGEST:
             raise ValueError(f"histograms are made of up to {_LARGEST:,} samples")
-        selection = select(self._site.shelf, shown, Query.of(parameters))
-        values, missing = self._site.shelf.column(shown, name)
+        selection = select(shown, Query.of(parameters))
+        values, missing = shown.column(name)
         request_of_histogram = HistogramRequest(
             labels=shown.labels.get(name, ()),
             size=name not in shown.dataset.spec and name.rpartition(".")[2] in _SIZES,
@@ -302,13 +302,11 @@ class ColumnPages(Pages):
         )
         histogram = histogram_of(name, values, missing, selection.positions, request_of_histogram)
         bins = [{**asdict(entry), "label": plain_text(entry.label)} for entry in histogram.bins]
-        return as_json_answer(
-            {
-                "column": name,
-                "name": condition_name(name),
-                "kind": histogram.kind,
-                "bins": bins,
-                "missing": histogram.missing,
-                "more": histogram.more,
-            }
-        )
+        return {
+            "column": name,
+            "name": condition_name(name),
+            "kind": histogram.kind,
+            "bins": bins,
+            "missing": histogram.missing,
+            "more": histogram.more,
+        }

@@ -11,17 +11,16 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.open.open import files_named
 from bushel._dataset.open.open import open as open_dataset
+from bushel._dataset.open.splits import files_named
 from bushel._dataset.views.dataset import Dataset
-from bushel._runtime.arrays import F32
 from bushel.errors import needed_by
 from bushel.loader import Loader
 
 from .overlays import checked_overlay
 from .quality import vectors_of_file
 from .shelf import Shelf, Shown, plain_text
-from .tags import TagFile, Tags
+from .tags import TagFile
 
 Tokenizer = Callable[[list[int]], str]
 """Returns the text of tokens."""
@@ -151,18 +150,16 @@ def make_shelf(
             samples.
         KeyError: No dataset has the field of an overlay.
     """
-    shown, named_loaders = [], dict(loaders or {})
+    shown: list[Shown] = []
+    named_loaders = dict(loaders or {})
     for number, source in enumerate(sources):
         if isinstance(source, Loader):
             named_loaders[f"loader {number + 1}" if len(sources) > 1 else "loader"] = source
             source = _dataset_of(source)
         if isinstance(source, Dataset):
-            dataset, whole = (
-                source,
-                [str(shard.path(0)) for shard in source.shards[:1000] if shard.stamps],
-            )
+            whole = [str(shard.path(0)) for shard in source.shards[:1000] if shard.stamps]
             name = _name_of(_folder_of(whole)) if whole else "dataset"
-            shown.append(Shown(number, name, whole, dataset))
+            shown.append(Shown(number, name, whole, source))
         else:
             opened = open_dataset(files_named(source), **options)
             shown.append(
@@ -172,26 +169,13 @@ def make_shelf(
         checked_overlay(name, text)
         if not any(name in dataset.dataset.spec for dataset in shown):
             raise KeyError(f"the overlay {name}={text}: no dataset has a field {name!r}")
-    tags_of_datasets = tuple(Tags(dataset.dataset) for dataset in shown)
     file = None
     if tags is not None:
-        file = TagFile(
-            tags,
-            {
-                plain_text(str(dataset.source)): tags_of_dataset
-                for dataset, tags_of_dataset in zip(shown, tags_of_datasets, strict=True)
-            },
-        )
-    declared, vectors = dict(overlays or {}), _vectors_in(embeddings, shown)
+        file = TagFile(tags, {plain_text(str(dataset.source)): dataset.tags for dataset in shown})
+    for path in embeddings:
+        _add_vectors(path, shown)
     return Shelf(
-        tuple(shown),
-        dict(transforms or {}),
-        tags_of_datasets,
-        file,
-        overlays=declared,
-        vectors=vectors,
-        loaders=named_loaders,
-        tokenizer=tokenizer,
+        tuple(shown), dict(transforms or {}), file, dict(overlays or {}), named_loaders, tokenizer
     )
 
 
@@ -210,24 +194,18 @@ def _dataset_of(loader: Loader) -> Dataset:
     )
 
 
-def _vectors_in(files: Sequence[Path], shown: Sequence[Shown]) -> dict[tuple[int, str], F32]:
-    """Return the vectors in files, by number of the dataset and name of the file."""
-    vectors = {}
-    for path in files:
-        fitting = {dataset.number: vectors_of_file(path, len(dataset.dataset)) for dataset in shown}
-        if all(fitted is None for fitted in fitting.values()):
-            counts = ", ".join(
-                f"{dataset.name} has {len(dataset.dataset):,} samples" for dataset in shown
-            )
-            raise ValueError(f"{path}: expected as many vectors as a dataset has samples: {counts}")
-        vectors.update(
-            {
-                (number, path.name): fitted
-                for number, fitted in fitting.items()
-                if fitted is not None
-            }
-        )
-    return vectors
+def _add_vectors(path: Path, shown: Sequence[Shown]) -> None:
+    """Add the vectors in a file to each dataset that has as many samples."""
+    fitting = [
+        (dataset, vectors)
+        for dataset in shown
+        if (vectors := vectors_of_file(path, len(dataset.dataset))) is not None
+    ]
+    if not fitting:
+        counts = ", ".join(f"{each.name} has {len(each.dataset):,} samples" for each in shown)
+        raise ValueError(f"{path}: expected as many vectors as a dataset has samples: {counts}")
+    for dataset, vectors in fitting:
+        dataset.vectors[path.name] = vectors
 
 
 def _plain(source: Any) -> Any:

@@ -17,7 +17,7 @@ from .annotations import Form, Shape, shapes_of
 from .overlays import Overlay, Overlays, find_overlays, picture_size, settled
 from .rows import line_of
 from .shelf import Shown, plain_text
-from .site import Pages, Site, as_json_answer, at, bytes_answer, number_in
+from .site import Pages, Site, at, number_in
 from .stored import side_for, stored_values
 
 _MOST = 120  # samples of one request
@@ -47,13 +47,13 @@ class OverlayPages(Pages):
     """The handlers of annotations."""
 
     @at("/api/{d:int}/overlays")
-    def overlays(self, request: Any) -> Any:
+    def overlays(self, shown: Shown, request: Any) -> Any:
         """The annotations of samples: `i`, a position, once or more."""
-        shown, parameters = self._site.shown(request), request.query_params
+        parameters = request.query_params
         overlays = overlays_of(self._site, shown, forms=True)
         positions = [number_in({"i": text}, "i") for text in parameters.getlist("i")[:_MOST]]
         if overlays is None:
-            return as_json_answer({"picture": None, "fields": [], "samples": {}})
+            return {"picture": None, "fields": [], "samples": {}}
         fields = [
             {
                 "name": overlay.field,
@@ -66,12 +66,12 @@ class OverlayPages(Pages):
         samples = {
             str(position): annotations_of(shown, overlays, position) for position in positions
         }
-        return as_json_answer({"picture": overlays.picture, "fields": fields, "samples": samples})
+        return {"picture": overlays.picture, "fields": fields, "samples": samples}
 
     @at("/d/{d:int}/mask")
-    def mask(self, request: Any) -> Any:
+    def mask(self, shown: Shown, request: Any) -> Any:
         """A mask in the colours of its classes, without class 0 and those that `without` names."""
-        shown, parameters = self._site.shown(request), request.query_params
+        parameters = request.query_params
         position, name = number_in(parameters, "i"), parameters.get("f", "")
         side = side_for(number_in(parameters, "side", 256))
         without = tuple(
@@ -81,11 +81,7 @@ class OverlayPages(Pages):
             )
         )
         key = (shown.number, position, name, side, "mask", without)
-        with self._site.decoding:
-            picture = self._site.shelf.pictures.get(
-                key, lambda: _mask_picture(shown, position, name, side, without)
-            )
-        return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
+        return self._site.picture(key, lambda: _mask_picture(shown, position, name, side, without))
 
 
 def annotations_of(shown: Shown, overlays: Overlays, position: int) -> dict[str, Any]:

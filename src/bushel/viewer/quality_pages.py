@@ -27,7 +27,7 @@ from .quality import (
 )
 from .rows import line_of, rows_of
 from .shelf import QUALITY, Shown
-from .site import Pages, as_json_answer, at
+from .site import Pages, at
 from .stored import stored_values
 
 _SIDE = 96
@@ -45,17 +45,15 @@ class QualityPages(Pages):
     """The handler of the page of quality."""
 
     @at("/d/{d:int}/quality")
-    def quality(self, request: Any) -> Any:
+    def quality(self, shown: Shown, request: Any) -> Any:
         """Measure some more values of a field, and show the findings so far."""
-        shown, parameters = self._site.shown(request), request.query_params
+        parameters = request.query_params
         if not shown.measured:
             raise KeyError("this dataset has no pictures, sounds, texts or arrays to measure")
-        measures = self._site.shelf.measures_of(
-            shown, parameters.get("field") or shown.measured[0].name
-        )
+        measures = shown.measures_of(parameters.get("field") or shown.measured[0].name)
         partners = [
             dataset
-            for dataset in self._site.shelf.datasets
+            for dataset in self._shelf.datasets
             if dataset is not shown and _alike(dataset, measures)
         ]
         partner = next(
@@ -64,9 +62,7 @@ class QualityPages(Pages):
         )
         sides = [(shown, measures)]
         if partner is not None:
-            sides.append(
-                (partner, self._site.shelf.measures_of(partner, _alike(partner, measures) or ""))
-            )
+            sides.append((partner, partner.measures_of(_alike(partner, measures) or "")))
         with self._site.decoding:
             for side in sides:
                 measure(*side, _SECONDS)
@@ -87,13 +83,12 @@ class QualityPages(Pages):
         )
 
     @at("/api/{d:int}/measure", "POST")
-    def measure(self, request: Any) -> Any:
+    def measure(self, shown: Shown, request: Any) -> Any:
         """Measure some more values of a field, and return how many samples are done, of how many."""
-        shown = self._site.shown(request)
-        measures = self._site.shelf.measures_of(shown, request.query_params.get("field", ""))
+        measures = shown.measures_of(request.query_params.get("field", ""))
         with self._site.decoding:
             measure(shown, measures, _SECONDS)
-        return as_json_answer({"done": measures.done, "total": len(shown.dataset)})
+        return {"done": measures.done, "total": len(shown.dataset)}
 
 
 def _alike(shown: Shown, measures: Measures) -> str | None:

@@ -227,21 +227,19 @@ def _classes(shown: Shown, name: str, data: bytes) -> list[tuple[str, str, float
 
 
 def _array_views(decoded: Any) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "facts": array_facts(array), "drawn": _drawn(array), "values": _few(array)}
-        for name, array in arrays_in(decoded).items()
-    ]
-
-
-def _drawn(array: Any) -> str:
-    drawn = array_pixels(array, 16)
-    if drawn is None:
-        return ""
-    return drawn[1]
-
-
-def _few(array: Any) -> str:
-    return np.array2string(array, threshold=64, edgeitems=4, max_line_width=100, precision=5)[:4000]
+    views = []
+    for name, array in arrays_in(decoded).items():
+        drawn = array_pixels(array, 16)
+        values = np.array2string(array, threshold=64, edgeitems=4, max_line_width=100, precision=5)
+        views.append(
+            {
+                "name": name,
+                "facts": array_facts(array),
+                "drawn": "" if drawn is None else drawn[1],
+                "values": values[:4000],
+            }
+        )
+    return views
 
 
 _SEEN = set(string.ascii_letters + string.digits + string.punctuation + " ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,7 +18,7 @@ from .rows import MOST_ROWS, add_columns, keys_of, rows_of, window_text
 from .sample_page import sample_fields
 from .selection import Query, select
 from .shelf import Shown, plain_text
-from .site import Pages, Site, as_json_answer, at, bytes_answer, number_in, redirect
+from .site import Pages, Site, at, number_in, redirect
 from .stored import (
     Stored,
     media_type,
@@ -167,18 +167,18 @@ class PlayPages(Pages):
     """The handlers of the player."""
 
     @at("/d/{d:int}/play/{position:int}")
-    def page(self, request: Any) -> Any:
+    def page(self, shown: Shown, request: Any) -> Any:
         """The player of a sample, or of the episode that it is of."""
-        shown, position = self._site.shown(request), request.path_params["position"]
+        position = request.path_params["position"]
         key = plain_text(shown.key(position))
         return self._site.page(
             request, "play.html", shown, here="samples", position=position, key=key
         )
 
     @at("/api/{d:int}/tracks/{position:int}")
-    def tracks(self, request: Any) -> Any:
+    def tracks(self, shown: Shown, request: Any) -> Any:
         """Return the values that play together, as JSON."""
-        return as_json_answer(tracks_of(self._site.shown(request), request.path_params["position"]))
+        return tracks_of(shown, request.path_params["position"])
 
 
 _BLOCK = 1 << 18
@@ -190,9 +190,8 @@ class SamplePages(Pages):
     """The handlers of the grid and of samples."""
 
     @at("/d/{d:int}")
-    def grid(self, request: Any) -> Any:
+    def grid(self, shown: Shown, request: Any) -> Any:
         """The grid of all or of the selected samples."""
-        shown = self._site.shown(request)
         main = shown.main and shown.main.name
         pictures = [field.name for field in shown.fields if field.visual or field.kind == "bytes"]
         columns = shown.columns
@@ -217,21 +216,21 @@ class SamplePages(Pages):
             info=shown.dataset.info,
             columns=columns,
             overlaid=overlays["picture"] is not None,
-            measured=self._site.shelf.measured_columns(shown),
+            measured=shown.measured_columns,
             start=json.dumps(start),
             usual="table" if is_table and not pictures else "grid",
         )
 
     @at("/d/{d:int}/s/{position:int}")
-    def sample(self, request: Any) -> Any:
+    def sample(self, shown: Shown, request: Any) -> Any:
         """The page of one sample."""
-        shown, position = self._site.shown(request), request.path_params["position"]
+        position = request.path_params["position"]
         query = Query.of(request.query_params)
         fields_asked = [("field", name) for name in request.query_params.getlist("field")]
         if "view" in request.query_params:
             fields_asked.append(("view", request.query_params["view"]))
         fields = sample_fields(shown, position)
-        selection = select(self._site.shelf, shown, query)
+        selection = select(shown, query)
         row = selection.row_of(position)
         before = selection.part(row - 1, 1) if row else []
         after = selection.part(row + 1, 1) if row is not None else []
@@ -250,7 +249,7 @@ class SamplePages(Pages):
             overlays=_overlay_names(self._site, shown),
             played=is_played(shown),
             window=window_text(shown.dataset, position),
-            likes=self._site.shelf.vector_names(shown)[:_LIKES],
+            likes=shown.vector_names[:_LIKES],
             before=before[0] if before else None,
             after=after[0] if after else None,
             row=row,
@@ -259,51 +258,49 @@ class SamplePages(Pages):
         )
 
     @at("/d/{d:int}/key/{key:path}")
-    def by_key(self, request: Any) -> Any:
+    def by_key(self, shown: Shown, request: Any) -> Any:
         """Redirect to the sample with a key: an address that stays the same when samples are added before it."""
-        shown = self._site.shown(request)
         position = shown.dataset.position(request.path_params["key"])
         return redirect(request, f"/d/{shown.number}/s/{position}")
 
     @at("/api/{d:int}/rows")
-    def rows(self, request: Any) -> Any:
+    def rows(self, shown: Shown, request: Any) -> Any:
         """Rows of the grid."""
-        shown, parameters = self._site.shown(request), request.query_params
+        parameters = request.query_params
         first, count = (
             number_in(parameters, "first", 0),
             min(number_in(parameters, "count", 60), MOST_ROWS),
         )
         query = Query.of(parameters)
-        selection = select(self._site.shelf, shown, query)
+        selection = select(shown, query)
         fields = parameters.getlist("field") or None
         positions = selection.part(first, count)
         rows = rows_of(shown, positions, fields)
-        for row, tags in zip(rows, self._site.shelf.tags[shown.number].of(positions), strict=True):
+        for row, tags in zip(rows, shown.tags.of(positions), strict=True):
             row["tags"] = tags
             if query.by and shown.episodes is not None:
                 title, steps = shown.episodes.of(row["position"])
                 row["values"].insert(0, ["episode", f"{title}, {len(steps):,} samples"])
         if "columns" in parameters:
             add_columns(shown, rows, positions)
-        return as_json_answer({"total": selection.size, "first": first, "rows": rows})
+        return {"total": selection.size, "first": first, "rows": rows}
 
     @at("/d/{d:int}/thumb")
-    def thumb(self, request: Any) -> Any:
+    def thumb(self, shown: Shown, request: Any) -> Any:
         """A picture of a value."""
-        shown, parameters = self._site.shown(request), request.query_params
+        parameters = request.query_params
         position, name = number_in(parameters, "i"), parameters.get("f", "")
         element = number_in(parameters, "e") if "e" in parameters else None
         side = side_for(number_in(parameters, "side", 256))
-        with self._site.decoding:
-            picture = picture_of(self._site.shelf, shown, position, name, side, element)
-        return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
+        key = (shown.number, position, name, side, element)
+        return self._site.picture(key, lambda: picture_of(shown, position, name, side, element))
 
     @at("/d/{d:int}/bytes")
-    def bytes(self, request: Any) -> Any:
+    def bytes(self, shown: Shown, request: Any) -> Any:
         """The stored bytes of a value, or a range of them, straight from the container."""
         from starlette.responses import StreamingResponse
 
-        stored = self._stored(request)
+        stored = _stored_value(shown, request.query_params)
         requested = requested_range(request.headers.get("range"), stored.size)
         start, stop = requested or (0, stored.size)
         if "download" in request.query_params:
@@ -325,13 +322,14 @@ class SamplePages(Pages):
         status = 200 if requested is None else 206
         return StreamingResponse(body, status, headers, kind or "application/octet-stream")
 
-    def _stored(self, request: Any) -> Stored:
-        shown, parameters = self._site.shown(request), request.query_params
-        values = stored_values(shown.dataset, number_in(parameters, "i"), parameters.get("f", ""))
-        element = number_in(parameters, "e", 0)
-        if values is None or element >= len(values):
-            raise KeyError("this sample has no such value")
-        return values[element]
+
+def _stored_value(shown: Shown, parameters: Mapping[str, str]) -> Stored:
+    """Return the value that the parameters `i`, `f` and perhaps `e` name."""
+    values = stored_values(shown.dataset, number_in(parameters, "i"), parameters.get("f", ""))
+    element = number_in(parameters, "e", 0)
+    if values is None or element >= len(values):
+        raise KeyError("this sample has no such value")
+    return values[element]
 
 
 def _overlay_names(site: Site, shown: Shown) -> dict[str, Any]:

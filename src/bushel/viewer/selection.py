@@ -16,7 +16,7 @@ from bushel._index.columns import sorted_rows
 from bushel._index.table import Keys
 from bushel._runtime.arrays import I64, U8
 
-from .shelf import Shelf, Shown
+from .shelf import Shown
 
 _KEY_BYTES = 1 << 20  # bytes of keys that are searched at a time
 _LOWER = np.arange(256, dtype=np.uint8)
@@ -122,7 +122,7 @@ class Selection:
         return None
 
 
-def select(shelf: Shelf, shown: Shown, query: Query) -> Selection:
+def select(shown: Shown, query: Query) -> Selection:
     """Return the selected samples. Results are kept for the next requests.
 
     Raises:
@@ -132,13 +132,10 @@ def select(shelf: Shelf, shown: Shown, query: Query) -> Selection:
     """
     if query.everything:
         return Selection(len(shown.dataset))
-    tags = shelf.tags[shown.number]
-    tagged = tags.version if query.tag else 0
-    measured = sum(
-        measures.done for (number, _), measures in shelf.measures.items() if number == shown.number
-    )
-    key = (shown.number, query, tagged, measured)
-    positions = shelf.selections.get(key, lambda: _compact(_positions(shelf, shown, query)))
+    tagged = shown.tags.version if query.tag else 0
+    measured = sum(measures.done for measures in shown.measures.values())
+    key = (query, tagged, measured)
+    positions = shown.selections.get(key, lambda: _compact(_positions(shown, query)))
     return Selection(len(positions), positions)
 
 
@@ -149,12 +146,11 @@ def _compact(positions: I64) -> npt.NDArray[np.signedinteger[Any]]:
     return positions
 
 
-def _positions(shelf: Shelf, shown: Shown, query: Query) -> I64:
-    dataset, tags = shown.dataset, shelf.tags[shown.number]
+def _positions(shown: Shown, query: Query) -> I64:
+    dataset, tags = shown.dataset, shown.tags
     matches: list[I64] = []
     if query.where:
-        column = partial(shelf.column, shown)
-        chosen = choose(query.where, len(dataset), column, lambda: dataset.labels)
+        chosen = choose(query.where, len(dataset), shown.column, lambda: dataset.labels)
         matches.append(np.flatnonzero(chosen))
     if query.key.startswith("^"):
         matches.append(_with_key(shown, query.key[1:], prefix=True))
@@ -166,7 +162,7 @@ def _positions(shelf: Shelf, shown: Shown, query: Query) -> I64:
     intersect = partial(np.intersect1d, assume_unique=True)
     positions = reduce(intersect, matches) if matches else None
     if query.sort:
-        values, missing = shelf.column(shown, query.sort.removeprefix("-"))
+        values, missing = shown.column(query.sort.removeprefix("-"))
         positions = sorted_rows(values, missing, positions, reverse=query.sort.startswith("-"))
     if query.by:
         positions = _first_of_episodes(shown, positions)

@@ -12,7 +12,7 @@ from bushel._dataset.views.inside import is_whole, reader_of
 from bushel._runtime.progress import Progress
 
 from .shelf import Shown, plain_text
-from .site import Pages, Site, as_json_answer, at
+from .site import Pages, Site, at
 
 if TYPE_CHECKING:
     from bushel.integrity import Problem, VerifyResult
@@ -180,9 +180,8 @@ class ShardPages(Pages):
         self._runs = [Verification() for _ in site.shelf.datasets]
 
     @at("/d/{d:int}/shards")
-    def shards(self, request: Any) -> Any:
+    def shards(self, shown: Shown, request: Any) -> Any:
         """The map and the list of shards."""
-        shown = self._site.shown(request)
         run = self._runs[shown.number]
         boxes = shard_boxes(shown, run)
         whole = is_whole(shown.dataset)
@@ -201,15 +200,14 @@ class ShardPages(Pages):
         )
 
     @at("/api/{d:int}/verify", "POST")
-    def verify(self, request: Any) -> Any:
+    def verify(self, shown: Shown, request: Any) -> Any:
         """Start the verification, or stop it (`?stop=1`)."""
-        shown = self._site.shown(request)
         run = self._runs[shown.number]
         if "stop" in request.query_params:
             run.stop()
         else:
             run.start(shown)
-        return as_json_answer(run.summary(shown))
+        return run.summary(shown)
 
     @at("/api/{d:int}/verify")
     async def progress(self, request: Any) -> Any:

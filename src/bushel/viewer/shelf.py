@@ -19,7 +19,6 @@ from bushel._dataset.open.damaged import HOW_TO_REPAIR
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import column_of_view, reader_of, windows_of
 from bushel._index.columns import Part
-from bushel._pictures.thumbnail import Picture
 from bushel._runtime.arrays import F32, I64
 from bushel.errors import BushelError
 
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PICTURE_BYTES = 48 << 20
-_SELECTION_BYTES = 48 << 20
+_SELECTION_BYTES = 32 << 20  # for each dataset
 QUALITY = "quality."
 """Beginning of the names of columns that are measures of a field: `quality.FIELD.MEASURE`."""
 LIKE = "like."
@@ -260,6 +258,84 @@ class Shown:
         """Return the key of a sample."""
         return self.dataset.keys[position]
 
+    @cached_property
+    def tags(self) -> Tags:
+        """The tags of its samples."""
+        return Tags(self.dataset)
+
+    @cached_property
+    def measures(self) -> dict[str, Measures]:
+        """The measures of its fields so far."""
+        return {}
+
+    @cached_property
+    def vectors(self) -> dict[str, F32]:
+        """float32[samples, numbers], by name: vectors of files, and of fields that were asked for."""
+        return {}
+
+    @cached_property
+    def selections(self) -> ByteCache[npt.NDArray[np.signedinteger[Any]]]:
+        """Positions that filters found, as integer arrays."""
+        return ByteCache(_SELECTION_BYTES, lambda positions: positions.nbytes + 200)
+
+    def measures_of(self, name: str) -> Measures:
+        """Return the measures of a field, as far as they are known.
+
+        Raises:
+            KeyError: The field does not exist, or its values cannot be measured.
+        """
+        shown_field = self.field(name)
+        if shown_field not in self.measured:
+            raise KeyError(
+                f"the values of {name!r} cannot be measured: they are not pictures,"
+                " sounds, texts or arrays"
+            )
+        empty = Measures.empty(name, shown_field.kind, len(self.dataset))
+        return self.measures.setdefault(name, empty)
+
+    @property
+    def measured_columns(self) -> list[str]:
+        """The names of the columns of measures."""
+        return [
+            f"{QUALITY}{name}.{column}"
+            for name, measures in self.measures.items()
+            for column in measures.columns
+        ]
+
+    @property
+    def vector_names(self) -> list[str]:
+        """The fields and files that may have vectors of its samples: files first."""
+        files = [name for name in self.vectors if name not in self.dataset.spec]
+        return [*files, *self.vector_fields]
+
+    def _likeness(self, name: str) -> Part:
+        """Return how similar the vectors of samples are to the vector of one: the column `like.FIELD.POSITION`."""
+        of, _, position = name.removeprefix(LIKE).rpartition(".")
+        if of not in self.vectors:
+            self.vectors[of] = vectors_of_field(self.dataset, self.field(of).name)
+        if int(position) >= len(self.dataset):
+            raise KeyError(f"{name}: the dataset has {len(self.dataset)} samples")
+        values = similarities(self.vectors[of], int(position))
+        return values, np.isnan(values)
+
+    def column(self, name: str) -> Part:
+        """Return values and missing ones of a column of the index, of a measure, or of a likeness.
+
+        Raises:
+            KeyError: The column does not exist, or the field was not measured.
+            ValueError: The column is a likeness of vectors that there are not.
+            FormatError: An index is damaged.
+        """
+        stored = name in self.dataset.columns
+        if not stored and name.startswith(LIKE) and name.rpartition(".")[2].isdecimal():
+            return self._likeness(name)
+        of, _, measure = name.removeprefix(QUALITY).rpartition(".")
+        if stored or not name.startswith(QUALITY) or of not in self.dataset.spec:
+            return column_of_view(self.dataset, name)
+        if of not in self.measures:
+            raise KeyError(f"{of!r} was not measured: the page Quality makes the column {name}")
+        return self.measures[of].column(measure)
+
 
 @dataclass(frozen=True)
 class Shelf:
@@ -268,114 +344,17 @@ class Shelf:
     datasets: tuple[Shown, ...]  # the datasets, by number
     # transforms whose batches are shown, by name
     transforms: Mapping[str, Any] = field(default_factory=dict)
-    tags: Sequence[Tags] = ()  # the tags of each dataset, by number
     # the file that keeps the tags; None if they are lost when the viewer closes
     tag_file: TagFile | None = None
-    # the measures of fields so far, by number of the dataset and field
-    measures: dict[tuple[int, str], Measures] = field(default_factory=dict)
     # how fields annotate pictures, by field, as they were declared
     overlays: Mapping[str, str] = field(default_factory=dict)
-    # float32[samples, numbers], by number of the dataset and name: vectors of files, and of fields
-    # that were asked for
-    vectors: dict[tuple[int, str], F32] = field(default_factory=dict)
     # loaders whose batches are shown, by name
     loaders: Mapping[str, Loader] = field(default_factory=dict)
     # returns the text of tokens; None to show their numbers
     tokenizer: Callable[[list[int]], str] | None = None
-    # thumbnails that were made
-    pictures: ByteCache[Picture] = field(
-        default_factory=lambda: ByteCache(_PICTURE_BYTES, lambda picture: len(picture.data) + 200)
-    )
-    # positions that filters found, as integer arrays
-    selections: ByteCache[npt.NDArray[np.signedinteger[Any]]] = field(
-        default_factory=lambda: ByteCache(
-            _SELECTION_BYTES, lambda positions: positions.nbytes + 200
-        )
-    )
 
     def shown(self, number: int) -> Shown:
         """Return a dataset. Raise KeyError if no dataset has this number."""
         if not 0 <= number < len(self.datasets):
             raise KeyError(f"unknown dataset {number}: this viewer shows {len(self.datasets)}")
         return self.datasets[number]
-
-    def measures_of(self, shown: Shown, name: str) -> Measures:
-        """Return the measures of a field of a dataset, as far as they are known.
-
-        Raises:
-            KeyError: The field does not exist, or its values cannot be measured.
-        """
-        shown_field = shown.field(name)
-        if shown_field not in shown.measured:
-            raise KeyError(
-                f"the values of {name!r} cannot be measured: they are not pictures,"
-                " sounds, texts or arrays"
-            )
-        empty = Measures.empty(name, shown_field.kind, len(shown.dataset))
-        return self.measures.setdefault((shown.number, name), empty)
-
-    def measured_columns(self, shown: Shown) -> list[str]:
-        """Return the names of the columns that measures of a dataset are."""
-        measures = [
-            measured for (number, _), measured in self.measures.items() if number == shown.number
-        ]
-        return [
-            f"{QUALITY}{measured.field}.{name}"
-            for measured in measures
-            for name in measured.columns
-        ]
-
-    def vector_names(self, shown: Shown) -> list[str]:
-        """Return the fields and files that may have vectors of a dataset's samples: files first."""
-        files = [
-            name
-            for number, name in self.vectors
-            if number == shown.number and name not in shown.dataset.spec
-        ]
-        return [*files, *shown.vector_fields]
-
-    def _likeness(self, shown: Shown, name: str) -> Part:
-        """Return how similar the vectors of samples are to the vector of one: the column `like.FIELD.POSITION`."""
-        of, _, position = name.removeprefix(LIKE).rpartition(".")
-        key = (shown.number, of)
-        if key not in self.vectors:
-            self.vectors[key] = vectors_of_field(shown.dataset, shown.field(of).name)
-        if int(position) >= len(shown.dataset):
-            raise KeyError(f"{name}: the dataset has {len(shown.dataset)} samples")
-        values = similarities(self.vectors[key], int(position))
-        return values, np.isnan(values)
-
-    def column(self, shown: Shown, name: str) -> Part:
-        """Return values and missing ones of a column of the index, of a measure, or of a likeness.
-
-        Raises:
-            KeyError: The column does not exist, or the field was not measured.
-            ValueError: The column is a likeness of vectors that there are not.
-            FormatError: An index is damaged.
-        """
-        if (
-            name.startswith(LIKE)
-            and name.rpartition(".")[2].isdecimal()
-            and name not in shown.dataset.columns
-        ):
-            return self._likeness(shown, name)
-        of, _, measure = name.removeprefix(QUALITY).rpartition(".")
-        if (
-            not name.startswith(QUALITY)
-            or name in shown.dataset.columns
-            or of not in shown.dataset.spec
-        ):
-            return column_of_view(shown.dataset, name)
-        if (shown.number, of) not in self.measures:
-            raise KeyError(f"{of!r} was not measured: the page Quality makes the column {name}")
-        return self.measures[shown.number, of].column(measure)
-
-    def tag(self, shown: Shown, name: str, positions: np.ndarray | range, *, add: bool) -> None:
-        """Add a tag to samples, or remove it, and save that in the file. Arguments and errors: see `Tags.change`.
-
-        Raises:
-            OSError: The file cannot be written.
-        """
-        self.tags[shown.number].change(name, positions, add=add)
-        if self.tag_file is not None:
-            self.tag_file.save()

@@ -6,22 +6,24 @@ import inspect
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 from bushel._pictures.palette import class_colours
+from bushel._pictures.thumbnail import Picture
 from bushel._runtime.messages import size
 from bushel._runtime.threads import cpu_count
 from bushel.errors import BushelError
 
 from .kinds import predicted_name
 from .overlays import Overlays
-from .shelf import Shelf, Shown, plain_text
+from .shelf import ByteCache, Shelf, Shown, plain_text
 from .stored import UnsatisfiableRange
 
+_PICTURE_BYTES = 48 << 20
 _HERE = Path(__file__).parent
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -32,8 +34,8 @@ _TYPES = {
 _HUES = ["#" + bytes(colour).hex() for colour in class_colours()[1:13]]
 """The colours of curves, documents and shares, as the first classes have them."""
 
-Handler = Callable[[Any], Any]
-"""Answers a request. Starlette calls handlers in threads, several at once."""
+Handler = Callable[..., Any]
+"""Answers a request for a dataset. Starlette calls handlers in threads, several at once."""
 Answers = TypeVar("Answers", bound=Callable[..., Any])
 
 
@@ -42,6 +44,7 @@ class Site:
 
     Attributes:
         shelf: The datasets.
+        pictures: The thumbnails that were made.
         decoding: Bounds the number of pictures that are made at once: more than the processors only
             cost memory.
         overlays: The annotations of the pictures of each dataset, by its number and whether forms
@@ -54,6 +57,9 @@ class Site:
 
         self.shelf = shelf
         self.decoding = threading.BoundedSemaphore(2 * cpu_count())
+        self.pictures: ByteCache[Picture] = ByteCache(
+            _PICTURE_BYTES, lambda picture: len(picture.data) + 200
+        )
         self.overlays: dict[tuple[int, bool], Overlays | None] = {}
         self.version = os.urandom(4).hex()
         self._templates = jinja2.Environment(
@@ -73,9 +79,10 @@ class Site:
         }
 
     def answering(self, handler: Handler) -> Handler:
-        """Wrap a handler so that an error becomes an answer that names it: data on disk may be damaged in any way.
+        """Wrap a handler so that it gets the dataset, and its result, JSON values or an answer, is sent.
 
-        Coroutines are returned as they are.
+        An error becomes an answer that names it: data on disk may be damaged in any way. Coroutines
+        are returned as they are.
         """
         if inspect.iscoroutinefunction(handler):
             return handler
@@ -83,7 +90,8 @@ class Site:
         @wraps(handler)
         def guarded(request: Any) -> Any:
             try:
-                return handler(request)
+                result = handler(self.shown(request), request)
+                return as_json_answer(result) if isinstance(result, dict) else result
             except UnsatisfiableRange:
                 return bytes_answer(b"", "text/plain", status=416)
             except LookupError as error:
@@ -122,6 +130,12 @@ class Site:
     def shown(self, request: Any) -> Shown:
         """Return the dataset that the path of a request names. Raise KeyError if the dataset does not exist."""
         return self.shelf.shown(request.path_params["d"])
+
+    def picture(self, key: Hashable, make: Callable[[], Picture]) -> Any:
+        """Return an answer with a picture, which is made once and kept."""
+        with self.decoding:
+            picture = self.pictures.get(key, make)
+        return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
 
     def home(self, request: Any) -> Any:
         """Redirect to the first dataset."""
@@ -171,7 +185,7 @@ class Pages:
     """The handlers of some pages, each with its path."""
 
     def __init__(self, site: Site) -> None:
-        self._site = site
+        self._site, self._shelf = site, site.shelf
 
     def handlers(self) -> Iterator[tuple[str, str, Handler]]:
         """Yield path, method and handler."""

@@ -19,7 +19,7 @@ from bushel._pictures.values import arrays_in, value_picture, value_pixels
 from bushel.errors import CodecError
 from bushel.kernels import crc32
 
-from .shelf import Shelf, Shown
+from .shelf import Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,20 +189,15 @@ def side_for(wanted: int) -> int:
 
 
 def picture_of(
-    shelf: Shelf, shown: Shown, position: int, name: str, side: int, element: int | None = None
+    shown: Shown, position: int, name: str, side: int, element: int | None = None
 ) -> Picture:
-    """Return the thumbnail of a value. It is made once and kept.
+    """Return the thumbnail of a value, or of an element of a sequence.
 
     Raises:
         KeyError: The sample lacks the field.
         CodecError: The value cannot be decoded, or has no picture.
         BushelError: It cannot be read.
     """
-    key = (shown.number, position, name, side, element)
-    return shelf.pictures.get(key, lambda: _picture(shown, position, name, side, element))
-
-
-def _picture(shown: Shown, position: int, name: str, side: int, element: int | None) -> Picture:
     field = shown.field(name)
     values = stored_values(shown.dataset, position, name)
     if values is None:

@@ -12,7 +12,7 @@ import numpy as np
 from .rows import keys_of
 from .selection import Query, Selection, select
 from .shelf import LIKE, QUALITY, Shown, plain_text
-from .site import Pages, Site, as_json_answer, at, number_in
+from .site import Pages, at, number_in
 from .tags import checked_name
 
 _CHUNK = 1 << 14
@@ -23,22 +23,20 @@ class TagPages(Pages):
     """The handlers of tags and of exports."""
 
     @at("/api/{d:int}/tags")
-    def tags(self, request: Any) -> Any:
+    def tags(self, shown: Shown, request: Any) -> Any:
         """The tags with their numbers of samples."""
-        shown = self._site.shown(request)
-        tags = self._site.shelf.tags[shown.number]
-        lost = {name: len(members) for name, members in tags.lost.items()}
-        return as_json_answer({"tags": tags.counts(), "lost": lost})
+        lost = {name: len(members) for name, members in shown.tags.lost.items()}
+        return {"tags": shown.tags.counts(), "lost": lost}
 
     @at("/api/{d:int}/tags", "POST")
-    def change(self, request: Any) -> Any:
+    def change(self, shown: Shown, request: Any) -> Any:
         """Add a tag to samples, or remove it.
 
         Parameters: `name`; `do`, which is `add` or `remove`; and the samples: `i`, a
         position (once or more), or `first` and `count`, rows of the selection that `q`, `where`,
         `sort` and `tag` make; without them, all rows.
         """
-        shown, parameters = self._site.shown(request), request.query_params
+        parameters = request.query_params
         name, do = checked_name(parameters.get("name", "")), parameters.get("do", "")
         if do not in ("add", "remove"):
             raise ValueError(f"do={do}: expected add or remove")
@@ -47,23 +45,25 @@ class TagPages(Pages):
                 [number_in({"i": text}, "i") for text in parameters.getlist("i")], np.int64
             )
         else:
-            selection = select(self._site.shelf, shown, Query.of(parameters))
+            selection = select(shown, Query.of(parameters))
             first = number_in(parameters, "first", 0, 1 << 60)
             positions = _rows(
                 selection, first, number_in(parameters, "count", selection.size, 1 << 60)
             )
-        self._site.shelf.tag(shown, name, positions, add=do == "add")
-        return self.tags(request)
+        shown.tags.change(name, positions, add=do == "add")
+        if self._shelf.tag_file is not None:
+            self._shelf.tag_file.save()
+        return self.tags(shown, request)
 
     @at("/api/{d:int}/view", "POST")
-    def save_view(self, request: Any) -> Any:
+    def save_view(self, shown: Shown, request: Any) -> Any:
         """Save the listed samples as a view of the dataset, beside its data, by the parameter `name`.
 
         The answer has the number of its samples, and the command that makes a dataset of it.
         """
-        shown, query = self._site.shown(request), Query.of(request.query_params)
+        query = Query.of(request.query_params)
         name = request.query_params.get("name", "").strip()
-        selection = select(self._site.shelf, shown, query)
+        selection = select(shown, query)
         if (
             query.where
             and query == Query(where=query.where)
@@ -78,20 +78,18 @@ class TagPages(Pages):
                 view = shown.dataset[selection.positions]
         view.save_view(name)
         command = f"bushel convert {shown.path} OUT --view {name}"
-        return as_json_answer({"samples": len(view), "command": command})
+        return {"samples": len(view), "command": command}
 
     @at("/api/{d:int}/export")
-    def export(self, request: Any) -> Any:
+    def export(self, shown: Shown, request: Any) -> Any:
         """The selected samples as keys, as CSV, or as a line of Python."""
         from starlette.responses import StreamingResponse
 
-        shown, parameters = self._site.shown(request), request.query_params
+        parameters = request.query_params
         kind = parameters.get("as", "keys")
-        selection = select(self._site.shelf, shown, Query.of(parameters))
+        selection = select(shown, Query.of(parameters))
         if kind == "python":
-            return as_json_answer(
-                {"python": line_of_python(shown, Query.of(parameters), selection)}
-            )
+            return {"python": line_of_python(shown, Query.of(parameters), selection)}
         if kind not in _FORMS:
             raise ValueError(f"as={kind}: expected {', '.join(_FORMS)} or python")
         name, media, form = _FORMS[kind]
@@ -100,7 +98,7 @@ class TagPages(Pages):
             "cache-control": "no-store",
             "content-security-policy": "sandbox; default-src 'none'",
         }
-        return StreamingResponse(form(self._site, shown, selection), 200, headers, media)
+        return StreamingResponse(form(shown, selection), 200, headers, media)
 
 
 def _rows(selection: Selection, first: int, count: int) -> Any:
@@ -135,25 +133,20 @@ def _parts(selection: Selection) -> Iterator[list[int]]:
         yield selection.part(first, _CHUNK)
 
 
-def _tagged(site: Site, shown: Shown, part: list[int]) -> Iterator[tuple[int, str, list[str]]]:
-    """Return the position, the key and the tags of samples."""
-    keys = map(plain_text, keys_of(shown.dataset, part))
-    return zip(part, keys, site.shelf.tags[shown.number].of(part), strict=True)
-
-
-def _as_keys(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]:
+def _as_keys(shown: Shown, selection: Selection) -> Iterator[bytes]:
     keyed = shown.dataset.info.keyed
     for part in _parts(selection):
         names = keys_of(shown.dataset, part) if keyed else map(str, part)
         yield "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
 
 
-def _as_csv(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]:
+def _as_csv(shown: Shown, selection: Selection) -> Iterator[bytes]:
     yield b"position,key,tags\r\n"
     for part in _parts(selection):
         text = io.StringIO()
-        rows = _tagged(site, shown, part)
-        csv.writer(text).writerows((i, key, "|".join(names)) for i, key, names in rows)
+        keys = map(plain_text, keys_of(shown.dataset, part))
+        tags = map("|".join, shown.tags.of(part))
+        csv.writer(text).writerows(zip(part, keys, tags, strict=True))
         yield text.getvalue().encode()
 
 
