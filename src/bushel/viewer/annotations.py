@@ -149,7 +149,9 @@ def _items(value: Any) -> list[Mapping[str, Any]]:
     for annotation in value:
         if isinstance(annotation, Mapping):
             objects.append(annotation)
-        elif (numbers := _numbers(annotation)) is not None and len(numbers) >= 4:
+        elif (
+            (numbers := _array(annotation)) is not None and numbers.ndim == 1 and len(numbers) >= 4
+        ):
             objects.append({"bbox": numbers[:4]} | _rest(numbers[4:]))
     return objects
 
@@ -180,16 +182,15 @@ def _shapes_of_item(item: Mapping[str, Any], form: Form, scale: F64) -> list[Sha
     if (corners := _corners(item, form)) is not None:
         shapes.append(Shape("box", corners / scale, name, score))
     polygons = _first(item, _POLYGON)
-    if (
-        isinstance(polygons, list | tuple)
-        and polygons
-        and not isinstance(polygons[0], list | tuple | np.ndarray)
-    ):
+    if not isinstance(polygons, list | tuple):
+        polygons = []
+    elif polygons and not isinstance(polygons[0], list | tuple | np.ndarray):
         polygons = [polygons]
-    for polygon in polygons if isinstance(polygons, list | tuple) else ():
-        numbers = _numbers(np.asarray(polygon).reshape(-1) if _is_regular(polygon) else None)
-        if numbers is not None and len(numbers) >= 6 and not len(numbers) % 2:
-            shapes.append(Shape("polygon", numbers.reshape(-1, 2) / scale, name, score))
+    shapes += [
+        Shape("polygon", numbers.reshape(-1, 2) / scale, name, score)
+        for numbers in map(_array, polygons)
+        if numbers is not None and numbers.size >= 6 and not numbers.size % 2
+    ]
     points = _first(item, _POINTS)
     if points is not None and (several := _points(points)) is not None:
         shapes += [
@@ -218,12 +219,9 @@ def _corners(item: Mapping[str, Any], form: Form) -> F64 | None:
 
 def _points(value: Any) -> list[F64] | None:
     """Return key points as arrays (points, 2 or 3); None if the value has another layout."""
-    if not _is_regular(value):
+    array = _array(value)
+    if array is None or not array.size:
         return None
-    array = np.asarray(value)
-    if array.dtype.kind not in "biuf" or not array.size:
-        return None
-    array = array.astype(np.float64)
     if array.ndim == 1 and len(array) % 3 == 0:
         array = array.reshape(1, -1, 3)
     elif array.ndim == 1 and len(array) % 2 == 0:
@@ -237,31 +235,26 @@ def _points(value: Any) -> list[F64] | None:
 
 def _seen(points: F64) -> list[bool]:
     placed: Bools = np.all(np.isfinite(points), axis=1)
-    return [
-        bool(seen) for seen in (placed & (points[:, 2] > 0) if points.shape[1] == 3 else placed)
-    ]
+    if points.shape[1] == 3:
+        placed &= points[:, 2] > 0
+    seen: list[bool] = placed.tolist()
+    return seen
 
 
-def _is_regular(value: Any) -> bool:
-    """Return whether a value is an array, or lists that make one."""
-    try:
-        return isinstance(value, list | tuple | np.ndarray) and np.asarray(value).dtype.kind != "O"
-    except ValueError:  # lists of several lengths
-        return False
-
-
-def _numbers(value: Any) -> F64 | None:
-    if not _is_regular(value):
+def _array(value: Any) -> F64 | None:
+    """Return an array of numbers, or lists that make one; None if the value is something else."""
+    if not isinstance(value, list | tuple | np.ndarray):
         return None
-    array = np.asarray(value)
-    if array.ndim == 1 and array.dtype.kind in "biuf":
-        return array.astype(np.float64)
-    return None
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        return None
+    return array.astype(np.float64) if array.dtype.kind in "biuf" else None
 
 
 def _four(value: Any) -> F64 | None:
-    numbers = _numbers(value)
-    if numbers is not None and len(numbers) == 4 and bool(np.isfinite(numbers).all()):
+    numbers = _array(value)
+    if numbers is not None and numbers.shape == (4,) and np.isfinite(numbers).all():
         return numbers
     return None
 

@@ -210,14 +210,10 @@ class ShardPages(Pages):
         return run.summary(shown)
 
     @at("/api/{d:int}/verify")
-    async def progress(self, request: Any) -> Any:
+    def progress(self, shown: Shown, request: Any) -> Any:
         """The progress of the verification, as server-sent events, until it ends."""
         from starlette.responses import StreamingResponse
 
-        try:
-            shown = self._site.shown(request)
-        except KeyError as error:
-            return self._site.problem(request, 404, str(error.args[0]))
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self._events(shown), 200, headers, "text/event-stream")
 

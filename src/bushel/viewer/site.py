@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import threading
@@ -81,11 +80,8 @@ class Site:
     def answering(self, handler: Handler) -> Handler:
         """Wrap a handler so that it gets the dataset, and its result, JSON values or an answer, is sent.
 
-        An error becomes an answer that names it: data on disk may be damaged in any way. Coroutines
-        are returned as they are.
+        An error becomes an answer that names it: data on disk may be damaged in any way.
         """
-        if inspect.iscoroutinefunction(handler):
-            return handler
 
         @wraps(handler)
         def guarded(request: Any) -> Any:

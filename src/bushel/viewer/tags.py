@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -142,10 +142,11 @@ class Tags:
         return members
 
 
-def _datasets(kept: Any) -> dict[str, dict[str, list[Any]]]:
-    if kept["bushel-tags"] != _VERSION:
-        raise ValueError(f"version {kept['bushel-tags']}, which this Bushel does not read")
-    return msgspec.convert(kept["datasets"], dict[str, dict[str, list[str | int]]])
+class _Saved(msgspec.Struct):
+    """The contents of the file that keeps tags."""
+
+    version: Literal[1] = msgspec.field(name="bushel-tags")
+    datasets: dict[str, dict[str, list[str | int]]]
 
 
 class TagFile:
@@ -169,8 +170,8 @@ class TagFile:
 
     def _parsed(self, data: bytes) -> dict[str, dict[str, list[Any]]]:
         try:
-            return _datasets(json.loads(data))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return msgspec.convert(json.loads(data), _Saved).datasets
+        except ValueError as error:
             raise ValueError(
                 f"{self._path}: expected tags that bushel view has written: {error}"
             ) from error
