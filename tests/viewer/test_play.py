@@ -43,6 +43,33 @@ def test_an_episode_plays_from_the_sample_on(tmp_path: Path) -> None:
         assert client.get("/api/0/tracks/12").status_code == 404
 
 
+def test_a_dataset_with_episodes_opens_by_episodes(tmp_path: Path) -> None:
+    path = write_episodes(tmp_path / "data")
+    with client_of(path) as client:
+        assert client.get("/", follow_redirects=False).headers["location"] == "/d/0?by=episodes"
+        assert 'href="/d/0?by=episodes"' in client.get("/d/0/s/3").text
+        assert '<option value="episodes" selected>' in client.get("/d/0?by=episodes").text
+        found = client.get("/api/0/rows?by=episodes").json()
+        assert (found["total"], [row["position"] for row in found["rows"]]) == (2, [0, 5])
+        assert found["rows"][1]["values"][0] == ["episode", "episode 1, 7 samples"]
+        some = client.get("/api/0/rows?by=episodes&where=timestamp>0.1&sort=-timestamp").json()["rows"]
+        assert [row["position"] for row in some] == [11, 4]
+        assert client.get("/api/0/rows").json()["total"] == 12
+    with client_of(bushel.open(path)[[0, 5, 1, 6, 2]]) as client:  # steps that are apart
+        assert client.get("/", follow_redirects=False).headers["location"] == "/d/0"
+        assert client.get("/api/0/rows?by=episodes").status_code == 400
+
+
+def test_pictures_come_before_curves(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "data", {"state": "array", "frames": "png[]"}, container="bag") as writer:
+        writer.append({"state": np.zeros((2, 3), np.float32), "frames": [np.zeros((4, 4, 3), np.uint8)] * 2}, key="a")
+    with client_of(tmp_path / "data") as client:
+        tracks = client.get("/api/0/tracks/0").json()["tracks"]
+        assert [track["kind"] for track in tracks] == ["pictures", "channels"]
+        text = client.get("/d/0/s/0").text
+        assert text.index('">frames <small>') < text.index('">state <small>')
+
+
 def test_a_sample_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "data", {"frames": "png[]", "state": "array"}, container="bag") as writer:
         writer.append({"frames": [np.zeros((4, 4, 3), np.uint8)] * 2, "state": b"no array"}, key="a")

@@ -235,7 +235,6 @@ class BatchPages(Pages):
             request,
             "batches.html",
             shown,
-            here="batches",
             place=place,
             loaders=self._names(shown),
             described=self._described(place.loader, loader),

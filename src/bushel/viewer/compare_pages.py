@@ -60,7 +60,6 @@ class ComparePages(Pages):
             request,
             "compare.html",
             shown,
-            here="compare",
             left=left,
             right=right,
             choices=[
@@ -245,7 +244,6 @@ class ConfusionPages(Pages):
             request,
             "confusion.html",
             shown,
-            here="confusion",
             names=names,
             first=first,
             second=second,

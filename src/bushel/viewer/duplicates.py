@@ -96,10 +96,7 @@ def checksums_of(shown: Shown, name: str) -> tuple[U32, I64, I64, int]:
     for first in range(0, len(dataset), _CHUNK):
         positions = np.arange(first, min(first + _CHUNK, len(dataset)), dtype=np.int64)
         for group in reader_of(dataset).groups(whole_positions(dataset, positions), [name]):
-            if group.places is None:
-                positions_of_group = positions
-            else:
-                positions_of_group = positions[group.places]
+            chosen = positions if group.places is None else positions[group.places]
             column = group.index.fields.get(name)
             if column is None:
                 continue
@@ -109,11 +106,9 @@ def checksums_of(shown: Shown, name: str) -> tuple[U32, I64, I64, int]:
                 unknown += count
                 continue
             part = slice(count_known, count_known + count)
-            sums[part], lengths[part] = (
-                column.crc32[group.rows][present],
-                column.length[group.rows][present],
-            )
-            places[part] = positions_of_group[present]
+            sums[part] = column.crc32[group.rows][present]
+            lengths[part] = column.length[group.rows][present]
+            places[part] = chosen[present]
             count_known += count
     return sums[:count_known], lengths[:count_known], places[:count_known], unknown
 
@@ -134,31 +129,25 @@ class DuplicatePages(Pages):
         default = shown.main if shown.main in plain else next(iter(plain), None)
         name = parameters.get("field") or (default.name if default else "")
         page = number_in(parameters, "page", 0, 1 << 40)
-        groups_of_field = None
+        found, groups = None, []
         if name:
             if shown.field(name).sequence:
                 raise ValueError(
                     f"field {name!r} is a sequence: duplicates are found in plain fields"
                 )
-            groups_of_field = self._groups(shown, name)
-        listed = range(0 if groups_of_field is None else len(groups_of_field))[
-            page * _PAGE : (page + 1) * _PAGE
-        ]
-        if groups_of_field is not None:
-            groups = [_group(shown, name, groups_of_field, at) for at in listed]
-        else:
-            groups = []
+            found = self._groups(shown, name)
+            listed = range(len(found))[page * _PAGE : (page + 1) * _PAGE]
+            groups = [_group(shown, name, found, number) for number in listed]
         return self._site.page(
             request,
             "duplicates.html",
             shown,
-            here="duplicates",
             fields=[field.name for field in plain],
             name=name,
-            found=groups_of_field,
+            found=found,
             groups=groups,
             page=page,
-            pages_total=0 if groups_of_field is None else -(-len(groups_of_field) // _PAGE),
+            pages_total=-(-len(found or ()) // _PAGE),
         )
 
     def _groups(self, shown: Shown, name: str) -> Groups:
@@ -170,10 +159,8 @@ class DuplicatePages(Pages):
 
 def _group(shown: Shown, name: str, found: Groups, at: int) -> dict[str, Any]:
     first, last = found.starts[at : at + 2].tolist()
-    listed, length = (
-        found.positions[first : min(last, first + _TILES)].tolist(),
-        int(found.lengths[at]),
-    )
+    listed = found.positions[first : min(last, first + _TILES)].tolist()
+    length = int(found.lengths[at])
     return {
         "rows": rows_of(shown, listed, [name]),
         "count": last - first,

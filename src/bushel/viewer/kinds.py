@@ -43,6 +43,16 @@ class ShownField:
         return self.kind in _VISUAL
 
     @property
+    def frames(self) -> bool:
+        """Whether a value is the frames of a video, as in episodes of LeRobot."""
+        return self.type.partition("(")[0] == "frames"
+
+    @property
+    def pictured(self) -> bool:
+        """Whether its values are pictures or series of pictures."""
+        return self.frames or self.kind in ("image", "frame", "clip")
+
+    @property
     def short(self) -> bool:
         """Whether a value fits into a line."""
         return self.kind in ("number", "text", "tree") and not self.sequence

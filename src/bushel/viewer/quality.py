@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.dataset import Dataset, Sample
+from bushel._runtime.amounts import size
 from bushel._runtime.arrays import F32, F64, I64, U8, U64, Bools
 from bushel._runtime.messages import size
 from bushel.errors import BushelError
@@ -278,18 +279,25 @@ def vectors_of_field(dataset: Dataset, name: str) -> F32:
 def _arrays(dataset: Dataset, name: str) -> Iterator[np.ndarray | None]:
     for first in range(0, len(dataset), _CHUNK):
         positions = range(first, min(first + _CHUNK, len(dataset)))
-        yield from _read(dataset, name, positions)
+        for sample in read_each(dataset, positions, [name]):
+            if isinstance(sample, Exception) or name not in sample:
+                yield None
+            else:
+                yield np.asarray(sample[name])
 
 
-def _read(dataset: Dataset, name: str, positions: Sequence[int]) -> list[np.ndarray | None]:
+def read_each(
+    dataset: Dataset, positions: Sequence[int], names: Sequence[str]
+) -> list[Sample | Exception]:
+    """Return fields of samples, and an error in the place of each sample that cannot be read."""
     try:
-        samples = dataset.read(positions, [name])
-    except (BushelError, OSError, ValueError):
+        return [*dataset.read(positions, names)]
+    except (BushelError, OSError, ValueError) as error:
         if len(positions) == 1:
-            return [None]
-        half = len(positions) // 2  # find out which one it is
-        return _read(dataset, name, positions[:half]) + _read(dataset, name, positions[half:])
-    return [np.asarray(sample[name]) if name in sample else None for sample in samples]
+            return [error]
+    half = len(positions) // 2  # find out which one it is
+    first, second = positions[:half], positions[half:]
+    return read_each(dataset, first, names) + read_each(dataset, second, names)
 
 
 def vectors_of_file(path: Path, samples: int) -> F32 | None:

@@ -70,7 +70,6 @@ class QualityPages(Pages):
             request,
             "quality.html",
             shown,
-            here="quality",
             own=measures,
             words=MEASURES[measures.kind],
             column=f"{QUALITY}{measures.field}.",

@@ -11,11 +11,12 @@ import numpy as np
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import elements_of_window, keys_at, windows_of
+from bushel._runtime.amounts import count
 from bushel.codecs.base import describe
-from bushel.errors import BushelError
 from bushel.spec import KEY
 
 from .kinds import ShownField
+from .quality import read_each
 from .shelf import Shown, plain_text
 
 _NODES, _DEPTH = 2000, 12
@@ -61,9 +62,7 @@ def tree_of(value: Any) -> Leaf | Branch:
                     children.append(Leaf("…", "not shown"))
                     break
                 children.append(node(plain_text(str(key)), child, depth + 1))
-            return Branch(
-                name, f"{len(value):,} {unit}{'' if len(value) == 1 else 's'}", tuple(children)
-            )
+            return Branch(name, count(len(value), unit), tuple(children))
         return Leaf(name, _leaf_text(value))
 
     return node("", value, 0)
@@ -214,8 +213,16 @@ def rows_of(
         names_read = tuple(name for name in short if 0 <= lengths[name][number] <= _SHORT)
         by_fields.setdefault(names_read, []).append(number)
     for names, numbers in by_fields.items():
-        if names:
-            _add_values(shown, rows, [positions[number] for number in numbers], numbers, names)
+        if not names:
+            continue
+        samples = read_each(shown.dataset, [positions[number] for number in numbers], names)
+        for number, sample in zip(numbers, samples, strict=True):
+            if isinstance(sample, Exception):
+                rows[number]["error"] = plain_text(str(sample))
+                continue
+            rows[number]["values"] += [
+                [name, line_of(shown, name, value)] for name, value in sample.items() if name != KEY
+            ]
     return rows
 
 
@@ -255,25 +262,3 @@ def _seen_as(field: ShownField) -> str:
     if field.visual or field.kind == "bytes":
         return "picture"
     return field.kind
-
-
-def _add_values(
-    shown: Shown,
-    rows: list[dict[str, Any]],
-    positions: Sequence[int],
-    numbers: Sequence[int],
-    names: Sequence[str],
-) -> None:
-    try:
-        samples = shown.dataset.read(positions, list(names))
-    except (BushelError, OSError, ValueError) as error:
-        if len(positions) == 1:
-            rows[numbers[0]]["error"] = plain_text(str(error))
-            return
-        for position, number in zip(positions, numbers, strict=True):  # find out which one it is
-            _add_values(shown, rows, [position], [number], names)
-        return
-    for number, sample in zip(numbers, samples, strict=True):
-        rows[number]["values"] += [
-            [name, line_of(shown, name, value)] for name, value in sample.items() if name != KEY
-        ]

@@ -14,7 +14,7 @@ from bushel._kinds import PNG
 from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
 from bushel._pictures.pixels import array_facts, array_pixels
 from bushel._pictures.values import arrays_in
-from bushel._runtime.messages import size
+from bushel._runtime.amounts import count, size
 from bushel.codecs import get_codec
 from bushel.codecs.audio import sample_rate
 from bushel.codecs.headers import clip_header
@@ -77,13 +77,14 @@ class FieldView:
 
 
 def sample_fields(shown: Shown, position: int) -> list[FieldView]:
-    """Return all fields of a sample. An error in one of them is shown in its place.
+    """Return all fields of a sample, pictures first. An error in one of them is shown in its place.
 
     Raises:
         IndexError: The position is out of range.
     """
     whole_position(shown.dataset, position)  # raises if it is out of range
-    return [_field(shown, position, field) for field in shown.fields]
+    fields = sorted(shown.fields, key=lambda field: not field.pictured)
+    return [_field(shown, position, field) for field in fields]
 
 
 def _field(shown: Shown, position: int, field: ShownField) -> FieldView:
@@ -121,8 +122,7 @@ def _place(value: Stored, data: bytes | None) -> Place:
 def _show_sequence(
     shown: Shown, view: FieldView, read: Sequence[tuple[Stored, bytes | None]]
 ) -> None:
-    number = len(read) + view.more
-    view.note = f"{number:,} element{'' if number == 1 else 's'}"
+    view.note = count(len(read) + view.more, "element")
     if view.field.kind in ("image", "array") and read:
         view.shape, view.content = "images", range(len(read))
         return
@@ -141,7 +141,7 @@ def _show_sequence(
 
 def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: bytes | None) -> None:
     kind = view.field.kind
-    if kind == "frame":
+    if kind == "frame" or view.field.frames:
         view.shape = "drawn"
         return
     head = data[:16] if data is not None else value.read(0, 16)

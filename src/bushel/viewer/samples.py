@@ -40,7 +40,7 @@ def is_played(shown: Shown) -> bool:
     if shown.episodes is not None:
         return True
     return any(
-        (field.sequence and field.visual) or field.kind in ("clip", "audio")
+        (field.sequence and field.visual) or field.frames or field.kind in ("clip", "audio")
         for field in shown.fields
     )
 
@@ -107,10 +107,10 @@ def _of_sample(shown: Shown, field: ShownField, position: int) -> dict[str, Any]
         if present:
             return {"kind": "video" if field.kind == "clip" else "audio"}
         return None
+    if field.frames or (field.sequence and field.kind == "image"):
+        elements: Any = shown.dataset.available(position).get(field.name)
+        return {"kind": "pictures", "count": len(elements)} if elements else None
     if field.sequence:
-        values = stored_values(shown.dataset, position, field.name) or []
-        if field.kind == "image" and values:
-            return {"kind": "pictures", "count": len(values)}
         return None
     if field.kind != "array":
         return None
@@ -171,9 +171,7 @@ class PlayPages(Pages):
         """The player of a sample, or of the episode that it is of."""
         position = request.path_params["position"]
         key = plain_text(shown.key(position))
-        return self._site.page(
-            request, "play.html", shown, here="samples", position=position, key=key
-        )
+        return self._site.page(request, "play.html", shown, position=position, key=key)
 
     @at("/api/{d:int}/tracks/{position:int}")
     def tracks(self, shown: Shown, request: Any) -> Any:
@@ -211,7 +209,6 @@ class SamplePages(Pages):
             request,
             "grid.html",
             shown,
-            here="samples",
             query=Query.of(request.query_params),
             info=shown.dataset.info,
             columns=columns,
@@ -239,7 +236,6 @@ class SamplePages(Pages):
             request,
             "sample.html",
             shown,
-            here="samples",
             kept=urlencode([*query.parameters(), *fields_asked]),
             back=urlencode([*query.parameters(), *fields_asked, *([("row", row)] if row else [])]),
             position=position,

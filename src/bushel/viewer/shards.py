@@ -189,7 +189,6 @@ class ShardPages(Pages):
             request,
             "shards.html",
             shown,
-            here="shards",
             info=shown.dataset.info,
             boxes=boxes,
             largest=max((box.bytes for box in boxes), default=1) or 1,

@@ -192,10 +192,9 @@ class Shown:
         """The field that is shown large by default: the first one with pictures, else the first text, else any."""
 
         def place(shown_field: ShownField) -> float:
-            is_chat = shown_field.kind == "tree" and shown_field.name in _CHATS
-            if is_chat:
+            if shown_field.kind == "tree" and shown_field.name in _CHATS:
                 return _ORDER.index("text") - 0.5
-            return _ORDER.index(shown_field.kind)
+            return _ORDER.index("clip" if shown_field.frames else shown_field.kind)
 
         return min(self.fields, key=place, default=None)
 

@@ -202,7 +202,7 @@ def picture_of(
     values = stored_values(shown.dataset, position, name)
     if values is None:
         raise KeyError(f"this sample lacks the field {name!r}")
-    if field.kind == "clip":
+    if field.kind == "clip" or field.frames:
         return encoded(_clip_frame(shown, position, name, side, element))
     if field.kind == "frame":
         return encoded(shrunk(displayable(np.asarray(shown.dataset[position, [name]][name])), side))
