@@ -12,7 +12,6 @@ import numpy as np
 from PIL import Image
 
 from bushel._dataset.views.dataset import Dataset, Sample
-from bushel._runtime.amounts import size
 from bushel._runtime.arrays import F32, F64, I64, U8, U64, Bools
 from bushel._runtime.messages import size
 from bushel.errors import BushelError

@@ -11,7 +11,7 @@ import numpy as np
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import elements_of_window, keys_at, windows_of
-from bushel._runtime.amounts import count
+from bushel._runtime.messages import count
 from bushel.codecs.base import describe
 from bushel.spec import KEY
 

@@ -14,7 +14,7 @@ from bushel._kinds import PNG
 from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
 from bushel._pictures.pixels import array_facts, array_pixels
 from bushel._pictures.values import arrays_in
-from bushel._runtime.amounts import count, size
+from bushel._runtime.messages import count, size
 from bushel.codecs import get_codec
 from bushel.codecs.audio import sample_rate
 from bushel.codecs.headers import clip_header
