@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct
@@ -276,8 +275,7 @@ def can_be_tried_again(error: BaseException) -> bool:
     return isinstance(error, LostWorkerError | OSError | MemoryError)
 
 
-@dataclass(frozen=True, slots=True)
-class _ItemTask(Generic[T, U]):
+class _ItemTask(Struct, Generic[T, U], frozen=True):
     work: Callable[[T], U]
     items: Sequence[T]
 

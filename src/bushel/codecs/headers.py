@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from bushel.errors import MissingPackageError
 
@@ -16,8 +17,7 @@ _CHANNELS = {"1": 1, "L": 1, "LA": 2, "La": 2, "RGB": 3, "RGBA": 4, "RGBa": 4, "
 """Channels of the decoded image by Pillow's modes. Others, except palettes and 16-bit grey, become RGB."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImageHeader:
+class ImageHeader(Struct, frozen=True):
     """The header of an image."""
 
     format: str  # `jpeg`, `png`, `webp`, `bmp`, `gif`, `tiff` or `ppm`, `avif`, `heif` or `jxl`
@@ -27,8 +27,7 @@ class ImageHeader:
     orientation: int  # 1 to 8, as in Exif
 
 
-@dataclass(frozen=True, slots=True)
-class ClipHeader:
+class ClipHeader(Struct, frozen=True):
     """The facts in the header of a clip."""
 
     frames: int | None  # number of frames; None if it cannot be determined from the packets

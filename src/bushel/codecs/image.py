@@ -23,7 +23,16 @@ from bushel.errors import CodecError, MissingPackageError, SpecError
 from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
 
 from .arrays import Array
-from .base import Buffer, Codec, Factory, codec_error, describe, found_bytes, refused, refusing
+from .base import (
+    Buffer,
+    Codec,
+    Factory,
+    codec_error,
+    describe,
+    found_bytes,
+    refused,
+    refusing,
+)
 
 if TYPE_CHECKING:
     from PIL import Image

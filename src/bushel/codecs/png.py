@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._kinds import PNG
 from bushel._runtime.arrays import U8
@@ -45,8 +45,7 @@ _TURNING = (b"Raw profile type ", b"XML:com.adobe.xmp")
 """Names of texts in which Pillow looks for an Exif orientation, beside the chunk `eXIf`."""
 
 
-@dataclass(frozen=True, slots=True)
-class PngHeader:
+class PngHeader(Struct, frozen=True):
     """The chunk `IHDR` of an image that `decode_png` may decode."""
 
     width: int  # pixels
@@ -135,8 +134,7 @@ def _ends(inflater: Any) -> bool:
     return inflater.eof or (not inflater.decompress(inflater.unconsumed_tail, 1) and inflater.eof)
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunks:
+class _Chunks(Struct, frozen=True):
     data: Buffer
     palette: bytes
     alpha: bytes | None

@@ -23,7 +23,16 @@ import numpy as np
 from bushel._runtime.arrays import I64, U8, Array, offsets_of
 from bushel.errors import SpecError
 
-from .base import Buffer, Codec, Factory, NumberLayout, codec_error, fixed_rows, plain, refused
+from .base import (
+    Buffer,
+    Codec,
+    Factory,
+    NumberLayout,
+    codec_error,
+    fixed_rows,
+    plain,
+    refused,
+)
 
 Encoded: TypeAlias = tuple[U8, I64]
 

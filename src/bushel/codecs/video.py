@@ -26,7 +26,16 @@ from bushel._runtime.system import room_for
 from bushel.errors import SpecError, needed_by
 from bushel.kernels import yuv420_to_rgb
 
-from .base import Buffer, Codec, Factory, Ranged, choose, codec_error, refused, refusing
+from .base import (
+    Buffer,
+    Codec,
+    Factory,
+    Ranged,
+    choose,
+    codec_error,
+    refused,
+    refusing,
+)
 from .depth import FORMAT, metres_of_codes
 
 

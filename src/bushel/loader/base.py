@@ -17,8 +17,8 @@ from bushel._runtime.arrays import check_count, python_numbers
 from bushel._runtime.threads import Clock, cpu_count
 from bushel.errors import TooManyErrors, UnsupportedError
 from bushel.loader.read.batch_arrays import BufferPool
-from bushel.loader.run.pipeline import Finished
-from bushel.loader.run.run import PrefetchWindow
+from bushel.loader.run.pipeline import Finished, Pipeline
+from bushel.loader.run.run import Iteration, PrefetchWindow
 from bushel.loader.run.stats import LoaderStats
 from bushel.loader.values.bad_samples import BadSample, ErrorReport, error_limit
 from bushel.loader.values.collate import Batch
@@ -123,8 +123,6 @@ else:  # the default of a type is for type checkers only
 class LoaderBase(BatchOptions, ABC, Generic[Item]):
     """Base class of `Loader` and `StreamLoader`: their options, and the progress of training."""
 
-    _is_single = False  # whether the trainer gets single samples instead of batches
-
     def _prepare(self, samples: int | None, *, least_threads: int) -> None:
         """Check the shared options, and resolve their defaults.
 
@@ -135,7 +133,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         self._given = {
             field.name: python_numbers(getattr(self, field.name)) for field in fields(self)
         }
-        self._set(self._given.items())
+        self._set(**self._given)
         check_shared(self)
         self._processes = self.processes
         if self.threads is None:
@@ -144,13 +142,8 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             self._threads = self.threads
         if self._threads < least_threads:
             raise ValueError(f"threads={self._threads}: expected {least_threads} or more")
-        self._set(
-            zip(
-                ("rank", "world_size"),
-                detect_rank(self.rank, self.world_size, may_change=True),
-                strict=True,
-            )
-        )
+        rank, world_size = detect_rank(self.rank, self.world_size, may_change=True)
+        self._set(rank=rank, world_size=world_size)
         self._gave_batches = self._warned = False
         self._window = PrefetchWindow.of(self.prefetch, self.prefetch_bytes)
         self._pool = BufferPool(self._window.most_bytes)
@@ -159,9 +152,9 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         self._progress = Progress.at(0)
         self._started = False  # whether a `for` has started the epoch of `_progress`
 
-    def _set(self, options: Any) -> None:
+    def _set(self, **options: Any) -> None:
         """Replace options by their resolved values. Users cannot change them."""
-        for name, value in options:
+        for name, value in options.items():
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -210,17 +203,17 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         """
         if self._given["rank"] is not None:
             return
-        place = detect_rank()
-        if place == (self.rank, self.world_size):
+        rank, world_size = detect_rank()
+        if (rank, world_size) == (self.rank, self.world_size):
             return
         if self._gave_batches:
             raise UnsupportedError(
                 f"this process was rank {self.rank} of {self.world_size} when it was given"
                 " batches, and is rank "
-                f"{place[0]} of {place[1]} now: make another loader, and give it this one's"
+                f"{rank} of {world_size} now: make another loader, and give it this one's"
                 " state_dict()"
             )
-        self._set(zip(("rank", "world_size"), place, strict=True))
+        self._set(rank=rank, world_size=world_size)
         self._use_rank()
 
     def _use_rank(self) -> None:
@@ -279,16 +272,15 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             finished.close()
         if progress is self._progress:
             self._go_to(Progress.at(progress.epoch + 1))
-        if not (progress.given or progress.start) and (bad := self.errors):
+        if progress.given or progress.start:
+            return
+        if bad := self.errors:
             raise TooManyErrors(
                 f"no sample of epoch {progress.epoch} could be used, with"
                 f" on_error={self.on_error!r}; the first is "
                 f"{bad[0]}. The loader's `errors` has all {len(bad)}"
             )
-        if (
-            not (progress.given or progress.start)
-            and (reason := self._without_batches()) is not None
-        ):
+        if (reason := self._without_batches()) is not None:
             warnings.warn(
                 f"epoch {progress.epoch} has no batch: {reason}",
                 stacklevel=3,  # of the trainer's loop
@@ -334,14 +326,16 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
 
         A sample that was skipped, and a batch of such samples, is None.
         """
-        if self._is_single:
-            yield from self._single(progress, step)
-        else:
-            yield step.consumed, step.batch, step.samples
+        yield step.consumed, step.batch, step.samples
 
-    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
-        """Yield the samples of a read one by one."""
-        raise NotImplementedError
+    def _iteration(
+        self, pipeline: Pipeline, report: ErrorReport, clock: Clock, *, ahead: bool
+    ) -> Iteration:
+        """Return the arguments of the functions that make batches: see `_run`."""
+        threads, window = self._threads, self._window
+        if not ahead:
+            threads, window = 0, PrefetchWindow.of(1, self.prefetch_bytes)
+        return Iteration(pipeline, report, clock, self._output, self._pool, threads, window)
 
     @abstractmethod
     def _run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from functools import cached_property
 from typing import Any
 
@@ -29,14 +30,12 @@ from bushel.loader.read.loadable import Loadable
 from bushel.loader.run.make_pipeline import pipeline_of
 from bushel.loader.run.pipeline import Finished
 from bushel.loader.run.processes import run_processes
-from bushel.loader.run.run import Iteration, PrefetchWindow
-from bushel.loader.run.runners import run_batches, run_one
+from bushel.loader.run.runners import run_batches
 from bushel.loader.values.bad_samples import ErrorReport, write_errors
 
 from .base import Item, LoaderBase
 from .options import LoaderOptions, check_dataset, check_rules, check_whole_batches
-from .resume import place_after, restored, resume
-from .state import LoaderState, Progress
+from .state import LoaderState, Progress, place_after, restored, resume
 
 
 @public()
@@ -197,7 +196,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         )
         check_dataset(source)
         if not isinstance(self.decode, bool) or self.decoder is not None or self.share != 1:
-            from bushel.loader.device.device_options import check_decode
+            from bushel.loader.device.device import check_decode
 
             check_decode(self)
         self._prepare(len(source), least_threads=1 if self.processes else 0)
@@ -211,7 +210,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         check_rules(self.collate, source.spec)
         self._pipeline = pipeline_of(self, source, self._plan.order)
         warn_if_costly(self._plan.order, source, self.fields)
-        self._set({"dataset": source, "seed": self._plan.order.seed}.items())
+        self._set(dataset=source, seed=self._plan.order.seed)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restored, (type(self), self._given, self.state_dict())
@@ -281,7 +280,10 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             return without_batches(self)
         return None
 
-    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+    def _parts(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+        if not self._is_single:
+            yield step.consumed, step.batch, step.samples
+            return
         plan, before = self._of(progress.epoch)._plan, progress.samples
         for number, sample in enumerate(step.batch, 1):
             consumed = min(plan.order.samples, before + number * plan.stride)
@@ -290,27 +292,11 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def _run(
         self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True
     ) -> Generator[Finished]:
-        loader = self._of(progress.epoch)
-        iteration, at = (
-            Iteration(loader._pipeline, report, clock, self._output),
-            (progress.epoch, progress.samples),
-        )
+        loader, epoch, consumed = self._of(progress.epoch), progress.epoch, progress.samples
+        iteration = self._iteration(loader._pipeline, report, clock, ahead=ahead)
         if self._processes and ahead:
-            return run_processes(
-                iteration,
-                loader._plan,
-                *at,
-                processes=self._processes,
-                threads=self._threads,
-                window=self._window,
-            )
-        return run_batches(
-            iteration,
-            loader._plan.at(progress.epoch).batches(progress.samples),
-            threads=self._threads if ahead else 0,
-            window=self._window if ahead else PrefetchWindow.of(1, self.prefetch_bytes),
-            pool=self._pool,
-        )
+            return run_processes(iteration, loader._plan, epoch, consumed, self._processes)
+        return run_batches(iteration, loader._plan.at(epoch).batches(consumed))
 
     def write_errors(self, path: str | os.PathLike[str]) -> None:
         """Write `errors` to a file, one JSON object per line, which `exclude=` takes.
@@ -489,11 +475,10 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             return super().peek()
         planned = self._batch_of(step or 0, rank, epoch)
         loader = self._of(planned.epoch)
-        iteration = Iteration(
-            loader._pipeline, ErrorReport(self._report.max_errors), Clock(), self._output
-        )
-        finished = run_one(iteration, planned, self._window, self._pool)
-        parts = self._parts(Progress.at(planned.epoch), finished)
+        report = ErrorReport(self._report.max_errors)
+        iteration = self._iteration(loader._pipeline, report, Clock(), ahead=False)
+        with closing(run_batches(iteration, iter([planned]))) as run:
+            parts = self._parts(Progress.at(planned.epoch), next(run))
         batches: list[Item] = [batch for _, batch, _ in parts if batch is not None]
         if not batches:
             raise IndexError(f"step={step or 0}: all samples of this step are left out")

@@ -23,7 +23,7 @@ from bushel.loader.decode.sample_transforms import SampleTransforms
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
 from bushel.loader.run.pipeline import Finished, Pipeline
-from bushel.loader.run.run import Iteration, run_inline, run_threads
+from bushel.loader.run.run import run_inline, run_threads
 from bushel.loader.values.bad_samples import ErrorReport, Failure
 from bushel.loader.values.collate import Sample
 from bushel.loader.values.generator import generator
@@ -245,14 +245,11 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         plans = _plans(progress.epoch, progress.samples, self.batch_size)
         if self.steps is not None:
             plans = islice(plans, max(0, self.steps - progress.samples // self.batch_size))
-        factory = pipeline.factory(self._pool)
-        iteration = Iteration(pipeline, report, clock, self._output)
+        iteration = self._iteration(pipeline, report, clock, ahead=ahead)
         if ahead:
-            finished = run_threads(
-                iteration, plans, factory, threads=self._threads, window=self._window, fetchers=1
-            )
+            finished = run_threads(iteration, plans, fetchers=1)
         else:
-            finished = run_inline(iteration, plans, factory)
+            finished = run_inline(iteration, plans)
         try:
             yield from finished
         finally:
@@ -329,7 +326,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         loaded = LoaderState.from_dict(state)
         loaded.check(version=self._version, fingerprint=self._fingerprint)
         loaded.check_samples(LIMIT)
-        self._set({"seed": loaded.seed}.items())
+        self._set(seed=loaded.seed)
         self._go_to(Progress.at(loaded.epoch, loaded.samples))
 
 

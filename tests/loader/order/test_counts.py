@@ -65,7 +65,7 @@ def test_what_was_counted_before_does_not_change_an_answer(name: str) -> None:
 @pytest.mark.parametrize("pad", [None, "wrap"])
 def test_rows_after_a_step_are_not_counted(pad: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bushel.loader.order.chunks._AT_A_TIME", 1)
-    monkeypatch.setattr("bushel.loader.order.counts.cpu_count", lambda: 1)
+    monkeypatch.setattr("bushel.loader.order.packed.cpu_count", lambda: 1)
     plan = replace(chunks(CLASSES)(), pad=pad)  # draws: nobody knows how many tokens they have
     assert isinstance(plan.order, Chunked)
     who.batch_of(plan, 0, 3, 0)

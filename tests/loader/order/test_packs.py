@@ -97,6 +97,21 @@ def test_resume_ranks_and_processes(ds: bushel.Dataset, options: dict[str, Any])
     assert rows_of(skipped) == rows_of(again)[6:]
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"pack_by": None, "pack_tokens": None, "chunk_by": "tokens.length", "chunk_tokens": 64}]
+)
+def test_rows_of_documents_in_blocks_are_resumed(ds: bushel.Dataset, options: dict[str, Any]) -> None:
+    loader = made(ds, shuffle="blocks", **options)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    rest = [batch["tokens"].tolist() for batch in batches]
+    resumed = made(ds, shuffle="blocks", seed=6, **options)
+    resumed.peek()
+    resumed.load_state_dict(state)
+    assert [batch["tokens"].tolist() for batch in resumed] == rest
+
+
 def test_every_rank_has_as_many_rows(ds: bushel.Dataset) -> None:
     for options in ({"drop_last": True}, {"pad": "wrap"}):
         ranks = [rows_of(made(ds, 2, rank=rank, world_size=3, **options)) for rank in range(3)]

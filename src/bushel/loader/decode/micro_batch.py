@@ -7,13 +7,12 @@ into the CPU caches together.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from itertools import groupby
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._dataset.read.decoding import KNOWN_TYPES
 from bushel._index.part_plan import warn_of_refused
@@ -39,13 +38,7 @@ from bushel.transforms.fused import (
 from bushel.transforms.spatial import Geometry
 from bushel.transforms.values import Call
 
-from .moving import (
-    Drawn,
-    decode_sequence,
-    decoded_and_moved,
-    draw_together,
-    is_sequence,
-)
+from .moving import Drawn, decode_sequence, decoded_and_moved, draw_together, is_sequence
 from .sample_transforms import FieldTransforms, SampleTransforms
 
 if TYPE_CHECKING:
@@ -109,8 +102,7 @@ def _stored_size(value: Any) -> int:
     return count_bytes(value)
 
 
-@dataclass(frozen=True, slots=True)
-class MicroBatch:
+class MicroBatch(Struct, frozen=True):
     """Consecutive samples of a batch that are decoded and transformed together.
 
     Attributes:
@@ -131,7 +123,7 @@ class MicroBatch:
     first: int
     arrays: BatchArrays | None
     dataset: Loadable
-    refused: list[int] = dataclass_field(default_factory=list)
+    refused: list[int] = []
     device: DeviceStep | None = None
 
     def apply(self, transforms: SampleTransforms, arrays: BatchArrays | None) -> float:

@@ -1,19 +1,24 @@
-"""The protocol of decoders that decode images on a device."""
+"""The protocol of decoders that decode images on a device, which images go there, and the options for that."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from msgspec import Struct
+
+from bushel._kinds import JPEG_END, JPEG_START
 from bushel._runtime.arrays import I32, I64, U8, Bools
 from bushel._runtime.public import public
 from bushel.loader.values.outputs import AnyDevice
+from bushel.transforms.spatial import Geometry
+
+_SMALL = 128 * 128
+"""Number of pixels up to which an image stays on the CPU: handing it over costs as much as decoding it."""
 
 
 @public("bushel.loader")
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedImages:
+class EncodedImages(Struct, frozen=True, eq=False):
     """JPEGs of a batch in one buffer, and the crop of each, as the Loader would make it on the CPU.
 
     Each result is the region `box` of the upright image, resized to `scaled`, cut to the region
@@ -86,3 +91,72 @@ class DeviceDecoder(Protocol):
                 CPU.
         """
         ...
+
+
+def goes_to_device(data: Any, geometry: Geometry) -> bool:
+    """Return whether a device may decode an image: an upright baseline JPEG that is complete and not small."""
+    view = memoryview(data)
+    if bytes(view[:2]) != JPEG_START or JPEG_END not in bytes(view[-64:]):
+        return False
+    left, top, right, bottom = geometry.box
+    if (right - left) * (bottom - top) <= _SMALL:
+        return False
+    at = 2
+    while at + 9 < len(view):  # over the segments up to the frame header: ITU T.81, B.1.1.2
+        marker, length = view[at + 1], (view[at + 2] << 8) + view[at + 3]
+        if view[at] != 0xFF or length < 2:
+            return False
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            precision, components = view[at + 4], view[at + 9]
+            return marker in (0xC0, 0xC1) and precision == 8 and components in (1, 3)
+        at += 2 + length
+    return False
+
+
+def check_decode(options: Any) -> None:
+    """Check `decode=`, and the options that go with `decode="device"`.
+
+    Raises:
+        TypeError: `decode` is not True, False or `"device"`, or the decoder has no method `decode`.
+        ValueError: Options contradict each other.
+    """
+    if options.decode not in (True, False, "device"):
+        raise TypeError(f"decode={options.decode!r}: expected True, False or 'device'")
+    if options.decode != "device":
+        if options.decoder is not None or options.share != 1:
+            raise ValueError('decoder= and share= need decode="device"')
+        return
+    if options.decoder is None and not _is_cuda(options.device):
+        raise ValueError(
+            'decode="device" needs device="cuda", or decoder=, an object that decodes on the'
+            " device: see "
+            "bushel.loader.DeviceDecoder"
+        )
+    if options.decoder is not None and not isinstance(options.decoder, DeviceDecoder):
+        raise TypeError(
+            f"decoder={options.decoder!r} has no method decode: see bushel.loader.DeviceDecoder"
+        )
+    if options.share != "tuned" and not (
+        isinstance(options.share, int | float) and 0 <= options.share <= 1
+    ):
+        raise ValueError(
+            f"share={options.share!r}: expected a share of the images from 0 to 1, or 'tuned'"
+        )
+    if options.to != "torch":
+        raise ValueError('decode="device" gives tensors: add to="torch"')
+    refused = {
+        "processes=": options.processes > 0,
+        "sample_transform=": options.sample_transform is not None,
+        "a function as collate=": callable(options.collate),
+        "pack_by= and chunk_by=": options.pack_by is not None or options.chunk_by is not None,
+        "batch_size=None": options.batch_size is None and options.bucket_by is None,
+    }
+    if wrong := [name for name, is_given in refused.items() if is_given]:
+        raise ValueError(
+            f'decode="device" makes whole batches of images in this process: leave out {wrong[0]}'
+        )
+
+
+def _is_cuda(device: Any) -> bool:
+    """Return whether a device is a GPU as torch names them, such as "cuda:1"."""
+    return str(device).partition(":")[0] == "cuda"

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from time import perf_counter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from bushel._kinds import JPEG_END, JPEG_START
 from bushel._runtime.arrays import I64, Array, offsets_of
+from bushel._runtime.threads import cpu_count
 from bushel.errors import CodecError
 from bushel.loader.read.loadable import Loadable, failure_of
 from bushel.loader.values.bad_samples import Failure
@@ -24,13 +24,15 @@ from bushel.spec import KEY
 from bushel.transforms.fused import DecodePlan, decode_into
 from bushel.transforms.spatial import Geometry
 
-from .device import DeviceDecoder, EncodedImages
+from .device import DeviceDecoder, EncodedImages, goes_to_device
+
+if TYPE_CHECKING:
+    from bushel.loader.decode.sample_transforms import SampleTransforms
+    from bushel.loader.options import LoaderOptions
 
 AT_ONCE = 3
 """Batches that the decoder works on, or that are copied into a buffer for it, at a time: their threads only wait."""
 
-_SMALL = 128 * 128
-"""Number of pixels up to which an image stays on the CPU: handing it over costs as much as decoding it."""
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST, _PERIOD = 0.75, 8
 """The initial share, and the number of batches between its changes: batches in work still have the previous share."""
@@ -64,26 +66,6 @@ class DeviceImage(Struct, frozen=True):
     geometry: Geometry
     row: int = -1
     pixels: Any = None
-
-
-def goes_to_device(data: Any, geometry: Geometry) -> bool:
-    """Return whether a device may decode an image: an upright baseline JPEG that is complete and not small."""
-    view = memoryview(data)
-    if bytes(view[:2]) != JPEG_START or JPEG_END not in bytes(view[-64:]):
-        return False
-    left, top, right, bottom = geometry.box
-    if (right - left) * (bottom - top) <= _SMALL:
-        return False
-    at = 2
-    while at + 9 < len(view):  # over the segments up to the frame header: ITU T.81, B.1.1.2
-        marker, length = view[at + 1], (view[at + 2] << 8) + view[at + 3]
-        if view[at] != 0xFF or length < 2:
-            return False
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            precision, components = view[at + 4], view[at + 9]
-            return marker in (0xC0, 0xC1) and precision == 8 and components in (1, 3)
-        at += 2 + length
-    return False
 
 
 class Tuning:
@@ -418,6 +400,37 @@ class DeviceStep(Struct, frozen=True):
         if stacked is not None:
             whole[host_places] = stacked.to(whole.device)
         return whole
+
+
+def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> DeviceStep:
+    """Return the step that decodes on a device.
+
+    Raises:
+        ValueError: No image field has transforms that a decoder can do.
+    """
+    plans = {}
+    for step in transforms.fields:
+        plan = step.plan
+        if plan is None or plan.size is None or step.frames is not None or step.images or step.rest:
+            continue
+        if plan.normalise is None or len(plan.normalise.mean) == 3:
+            plans[step.field] = plan
+    if not plans:
+        raise ValueError(
+            'decode="device" needs an image field whose transforms are crops, resizing to one'
+            " size, flips, Normalize "
+            "and ToCHW only, in this order, such as [RandomResizedCrop(224),"
+            " RandomHorizontalFlip()]. Other transforms "
+            "can follow in batch_transform=, which gets the tensor on the device"
+        )
+    threads = cpu_count() if options.threads is None else options.threads
+    decoder: DeviceDecoder | None = options.decoder
+    if decoder is None:
+        from .nvidia import NvidiaDecoder
+
+        decoder = NvidiaDecoder()
+    tuning, stream = Tuning(options.share, threads), Stream(options.device)
+    return DeviceStep(decoder, options.device, plans, tuning, stream, transforms.reducing_gap)
 
 
 def _size_of(plan: DecodePlan) -> tuple[int, int]:

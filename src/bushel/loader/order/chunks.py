@@ -7,12 +7,12 @@ Nothing here does I/O.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U32, offsets_of, ranges
@@ -20,7 +20,7 @@ from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import SampleOrder, look_up
 
-from .counts import ALL, WindowSums
+from .packed import ALL, WindowSums
 
 _WINDOW = 256  # documents whose tokens are counted together
 _AT_A_TIME = 256  # windows
@@ -29,8 +29,7 @@ _MEGATRON_WINDOW = 64  # documents whose tokens are counted together
 _SEPARATE = 0.80
 
 
-@dataclass(frozen=True, slots=True)
-class RowPieces:
+class RowPieces(Struct, frozen=True):
     """The pieces of documents in some rows.
 
     Attributes:
@@ -79,8 +78,7 @@ def cut(starts: I64, ends: I64, rows: I64, tokens: int) -> tuple[I64, I64, I64, 
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Chunked:
+class Chunked(Struct, frozen=True, eq=False, dict=True):
     """Documents in the order of a base, cut into rows.
 
     Attributes:
@@ -114,8 +112,7 @@ class Chunked:
 
     def reseeded(self, seed: int) -> Chunked:
         """Return the same order with another seed."""
-        base = replace(self.base, seed=seed)
-        return Chunked(base, self.lengths, self.tokens, self.overlap, self.checksum)
+        return replace(self, base=replace(self.base, seed=seed))
 
     def rows(self, epoch: int, until: int | None = None) -> int:
         """Return the number of rows of an epoch. The tokens after the last whole row are left out.
@@ -163,8 +160,7 @@ class Chunked:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """The tokens before the first windows of documents, in the order in which these come.
 
     Attributes:
@@ -218,8 +214,7 @@ def _window_ends(number: I64) -> I64:
 
 
 @public("bushel.loader")
-@dataclass(frozen=True, slots=True)
-class Megatron:
+class Megatron(Struct, frozen=True):
     """The order of Megatron-LM's GPT datasets, for `Loader(chunk_by=...)`.
 
     All passes through the documents are one epoch. The documents of all passes are shuffled
@@ -243,8 +238,7 @@ class Megatron:
             raise ValueError(f"rows={self.rows!r}: expected 1 or more, or None for one pass")
 
 
-@dataclass(frozen=True, slots=True)
-class _Indices:
+class _Indices(Struct, frozen=True):
     """An epoch.
 
     Attributes:
@@ -262,8 +256,7 @@ class _Indices:
         return self.documents[draws].astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class MegatronChunks:
+class MegatronChunks(Struct, frozen=True, eq=False, dict=True):
     """Documents in the order of Megatron-LM, cut into rows, which are shuffled.
 
     It keeps about 4 bytes for each document of each pass, and 4 for each row.
@@ -285,7 +278,10 @@ class MegatronChunks:
     checksum: int
     seed: int = 0
     is_even: bool = True
-    _made: list[tuple[int, _Indices]] = field(default_factory=list, init=False, repr=False)
+    _made: list[tuple[int, _Indices]] = []
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "_made", [])  # a copy with another seed has others
 
     @property
     def base(self) -> Exact:
@@ -300,8 +296,7 @@ class MegatronChunks:
 
     def reseeded(self, seed: int) -> MegatronChunks:
         """Return the same order with another seed."""
-        parameters = self.lengths, self.tokens, self.overlap, self.checksum
-        return MegatronChunks(self.order, *parameters, seed)
+        return replace(self, seed=seed)
 
     def rows(self, epoch: int, until: int | None = None) -> int:
         """Return the number of rows of an epoch, or `until` if there are more."""

@@ -8,22 +8,67 @@ itself, by first fit decreasing. So any place of an epoch is found by planning a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from bushel import kernels
 from bushel._runtime.arrays import I64, U32, Array, offsets_of, ranges
 from bushel._runtime.order import ORDER_VERSION, PACKS, Sequential
+from bushel._runtime.parallel import map_all
 from bushel._runtime.permutation import Permutation, derive
 from bushel._runtime.scheduled import SampleOrder, look_up
+from bushel._runtime.threads import cpu_count
 from bushel.loader.values.rows import WHOLE
 
-from .counts import ALL, WindowSums
+ALL = 1 << 62
+"""More windows, or a larger sum, than an epoch has."""
+_EPOCHS_KEPT = 2  # epochs whose sums are kept
+
+
+class WindowSums:
+    """The sums before each window of an epoch, of the last epochs that were asked for. Thread-safe.
+
+    Args:
+        windows: Number of windows of an epoch.
+        together: Number of windows that are counted by one call.
+        count: Returns the sum of each of some windows, given the epoch, the first of them and the
+            window after the last one.
+    """
+
+    def __init__(self, windows: int, together: int, count: Callable[[int, int, int], I64]) -> None:
+        self.windows, self._together, self._count = windows, together, count
+        self.kept: list[tuple[int, I64]] = []
+
+    def before(self, epoch: int, windows: int = 0, total: int = 0) -> I64:
+        """Return the sums before the first windows of an epoch, and after them: int64[n + 1].
+
+        There are at least `windows` of them with at least this total, if the epoch has as many.
+        """
+        other_epochs = [sums for sums in self.kept if sums[0] != epoch]
+        before = dict(self.kept).get(epoch, np.zeros(1, np.int64))
+        while len(before) <= self.windows and (len(before) <= windows or before[-1] < total):
+            # some for each processor, or as many as before
+            first = len(before) - 1
+            last = min(self.windows, first + max(self._together * cpu_count(), first))
+            counts = self._counts(epoch, first, last)
+            before = np.concatenate([before, before[-1] + np.cumsum(counts)])
+        self.kept[:] = [(epoch, before), *other_epochs[: _EPOCHS_KEPT - 1]]
+        return before
+
+    def _counts(self, epoch: int, first: int, last: int) -> I64:
+        """Count some windows, in threads."""
+        together = self._together
+
+        def count(start: int) -> I64:
+            return self._count(epoch, start, min(start + together, last))
+
+        return np.concatenate(map_all(count, range(first, last, together), threads=cpu_count()))
+
 
 Longer = Literal["error", "cut", "split"]
 """Treatment of documents that are longer than a row."""
@@ -35,8 +80,7 @@ _WINDOWS_OF_A_TASK = 4  # whose rows are counted together
 _KEPT = 2  # windows that are remembered
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pieces:
+class Pieces(Struct, frozen=True, eq=False):
     """The pieces of documents that are packed: each document as one, or the parts of long ones.
 
     Attributes:
@@ -91,8 +135,7 @@ def usual_window(costs: U32, tokens: int) -> int:
     return window
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The rows of one window.
 
     Attributes:
@@ -111,8 +154,7 @@ class Window:
         return np.concatenate([np.array([self.start], np.int64), self.ends[:-1]])
 
 
-@dataclass(frozen=True, eq=False)
-class Packed:
+class Packed(Struct, frozen=True, eq=False, dict=True):
     """Rows of documents. A position counts pieces: the pieces of a row follow each other, and the rows of a window.
 
     Attributes:
@@ -128,7 +170,10 @@ class Packed:
     tokens: int
     window: int
     checksum: int
-    _windows: list[tuple[int, int, Window]] = field(default_factory=list, init=False, repr=False)
+    _windows: list[tuple[int, int, Window]] = []
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "_windows", [])  # a copy with another base has others
 
     @property
     def samples(self) -> int:
@@ -159,8 +204,7 @@ class Packed:
 
     def reseeded(self, seed: int) -> Packed:
         """Return the same order with another seed."""
-        base = replace(self.base, seed=seed)
-        return Packed(base, self.pieces, self.tokens, self.window, self.checksum)
+        return replace(self, base=replace(self.base, seed=seed))
 
     def at(self, epoch: int, number: int) -> Window:
         """Return the rows of a window of an epoch."""

@@ -337,7 +337,7 @@ class Steps(Struct, frozen=True):
         return plan.pad == "wrap" or self.units.has_share(left, plan.rank, plan.world_size)
 
 
-def draws_of(order: object, plan: BatchPlan) -> I64 | None:
-    """Return the positions that seed the random numbers of transforms, if samples repeat within an epoch."""
+def draws_of(order: object, plan: BatchPlan) -> I64:
+    """Return the numbers that seed transforms: samples, or positions of the order if samples repeat in an epoch."""
     base = getattr(order, "base", order)
-    return plan.positions if isinstance(base, Weighted | Balanced) else None
+    return plan.positions if isinstance(base, Weighted | Balanced) else plan.samples

@@ -6,11 +6,10 @@ Orders by weights, balance and buckets, of packs and of chunks, take columns of 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel import kernels
@@ -19,13 +18,7 @@ from bushel._runtime.order import Balanced, Exact, Weighted, balanced_order, wei
 from bushel._runtime.scheduled import SampleOrder
 from bushel._runtime.shuffle import Shuffle, check_mixed, make_order
 from bushel.errors import UnsupportedError
-from bushel.loader.order.bucketed import (
-    BatchSizes,
-    Bucketed,
-    TooLongError,
-    bucketed_order,
-    checked_lengths,
-)
+from bushel.loader.order.bucketed import Bucketed, TooLongError, bucketed_order, checked_lengths
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.mixture import Mixture, indexed
 from bushel.loader.order.packed import Longer, Packed, pieces_of, usual_window
@@ -46,13 +39,7 @@ _MOST_UNREAD = 1 << 30
 """Bytes that an exact order may read before its first batch, to find where the samples of a remote dataset are."""
 
 
-def sampled_order(
-    dataset: Any,
-    weights: str | npt.ArrayLike | None,
-    balance: str | None,
-    shuffle: Shuffle,
-    seed: int,
-) -> Weighted | Balanced:
+def _sampled_order(options: LoaderOptions, dataset: Any) -> Weighted | Balanced:
     """Return the order for `weights=` or `balance=` of a loader.
 
     Raises:
@@ -60,6 +47,7 @@ def sampled_order(
         TypeError: A column is named, but the dataset has no index.
         KeyError: The column does not exist.
     """
+    weights, balance, shuffle = options.weights, options.balance, _shuffle(options)
     if weights is not None and balance is not None:
         raise ValueError("weights= and balance= are two orders: give only one of them")
     if shuffle is not None:
@@ -67,29 +55,18 @@ def sampled_order(
             f"weights= and balance= draw in an order of their own: leave out shuffle={shuffle!r}"
         )
     if balance is not None:
-        return balanced_order(_column(dataset, balance, "balance"), balance, seed)
+        return balanced_order(_column(dataset, balance, "balance"), balance, options.seed)
     if isinstance(weights, str):
         column = _column(dataset, weights, "weights")
-        return weighted_order(
-            np.ma.filled(column, 0) if isinstance(column, np.ma.MaskedArray) else column, seed
-        )
+        return weighted_order(np.ma.filled(column, 0), options.seed)
     if len(weights_of_samples := np.asarray(weights)) != len(dataset):
         raise ValueError(
             f"weights= has {len(weights_of_samples)} weights for {len(dataset)} samples"
         )
-    return weighted_order(weights_of_samples, seed)
+    return weighted_order(weights_of_samples, options.seed)
 
 
-def order_of_buckets(
-    dataset: Any,
-    bucket_by: str | npt.ArrayLike,
-    batch_size: BatchSizes,
-    batch_tokens: float | None,
-    shuffle: Shuffle,
-    *,
-    drop_last: bool,
-    seed: int,
-) -> Bucketed:
+def _order_of_buckets(options: LoaderOptions, dataset: Loadable, bucket_by: Any) -> Bucketed:
     """Return the order for `bucket_by=` of a loader.
 
     Raises:
@@ -98,22 +75,26 @@ def order_of_buckets(
         TypeError: A column is named, but the dataset has no index.
         KeyError: The column does not exist.
     """
+    shuffle = _shuffle(options)
     if shuffle not in (None, True, "exact"):
         raise ValueError(f"bucket_by= has an order of its own: leave out shuffle={shuffle!r}")
-    name = bucket_by if isinstance(bucket_by, str) else "length"
+    name, lengths = "length", bucket_by
     if isinstance(bucket_by, str):
-        lengths = _column(dataset, name, "bucket_by")
-    else:
-        lengths = np.asanyarray(bucket_by)
-    sizes = checked_lengths(lengths, len(dataset), name)
+        name, lengths = bucket_by, _column(dataset, bucket_by, "bucket_by")
+    sizes = checked_lengths(np.asanyarray(lengths), len(dataset), name)
     try:
-        return bucketed_order(sizes, batch_size, batch_tokens, drop_last=drop_last, seed=seed)
+        return bucketed_order(
+            sizes,
+            options.batch_size,
+            options.batch_tokens,
+            drop_last=options.drop_last,
+            seed=options.seed,
+        )
     except TooLongError as error:
         raise ValueError(
             f"{error} ({name}; the longest is sample {dataset.keys[error.sample]!r}), which is"
-            " more than a batch may "
-            f"have: leave them out with ds.where('{name} <= {error.limit:g}'), or allow larger"
-            " batches"
+            f" more than a batch may have: leave them out with ds.where('{name} <="
+            f" {error.limit:g}'), or allow larger batches"
         ) from None
 
 
@@ -126,7 +107,7 @@ def _column(dataset: Any, name: str, argument: str) -> Array:
     return with_index.column(name)
 
 
-def check_alone(options: LoaderOptions) -> None:
+def _check_alone(options: LoaderOptions) -> None:
     """Check that `pack_by` and `chunk_by` come with their own options, and with no other option that makes batches.
 
     Raises:
@@ -146,13 +127,12 @@ def check_alone(options: LoaderOptions) -> None:
         )
     if not packs and not chunks:
         return
+    by, size, given_tokens = "chunk_by=", "chunk_tokens", options.chunk_tokens
     if packs:
-        by, size = "pack_by=", "pack_tokens"
-    else:
-        by, size = "chunk_by=", "chunk_tokens"
-    if getattr(options, size) is None:
+        by, size, given_tokens = "pack_by=", "pack_tokens", options.pack_tokens
+    if given_tokens is None:
         raise ValueError(f"{by} needs {size}=, the number of tokens in a row, such as {size}=8192")
-    tokens = check_count(size, getattr(options, size), least=1, most=_MOST_TOKENS)
+    tokens = check_count(size, given_tokens, least=1, most=_MOST_TOKENS)
     check_count("overlap", options.overlap, most=tokens - 1, instead=f", fewer than {size}")
     if options.pack_longer not in (choices := get_args(Longer)):
         raise ValueError(
@@ -205,12 +185,10 @@ def shape_of(options: LoaderOptions, source: Loadable) -> RowShape | None:
             raise ValueError(
                 f"such a batch has {name!r} of its own: leave the field {name!r} out with fields="
             )
-    return RowShape(_field(next(iter(_costs(by)))), tokens, options.chunk_by is None)
+    return RowShape(next(iter(_costs(by))).removesuffix(_LENGTH), tokens, options.chunk_by is None)
 
 
-def order_of_packs(
-    options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]
-) -> Packed:
+def _order_of_packs(options: LoaderOptions, source: Loadable) -> Packed:
     """Return the order for `pack_by=` of a loader.
 
     Raises:
@@ -218,19 +196,14 @@ def order_of_packs(
         TypeError: The dataset has no index.
         KeyError: The column does not exist.
     """
-    tokens, longer, by = (
-        options.pack_tokens or 0,
-        options.pack_longer,
-        _costs(options.pack_by or {}),
-    )
+    tokens, longer = options.pack_tokens or 0, options.pack_longer
+    by = _costs(options.pack_by or {})
     lengths = np.zeros(len(source), np.int64)
     for name, weight in by.items():
         tokens_of_documents = lengths_of(source, name, "pack_by")
-        lengths += (
-            tokens_of_documents
-            if weight == 1
-            else np.ceil(tokens_of_documents * weight).astype(np.int64)
-        )
+        if weight != 1:
+            tokens_of_documents = np.ceil(tokens_of_documents * weight).astype(np.int64)
+        lengths += tokens_of_documents
     if longer != "error" and len(by) > 1:
         raise ValueError(
             f"pack_longer={longer!r} shortens one field, but pack_by= adds {len(by)}: give one"
@@ -255,7 +228,7 @@ def order_of_packs(
             "split the documents when they are packed"
         )
     pieces = pieces_of(lengths, tokens, longer)
-    order, window = base(len(pieces)), usual_window(pieces.costs, tokens)
+    order, window = _order(options, source, len(pieces)), usual_window(pieces.costs, tokens)
     return Packed(order, pieces, tokens, window, kernels.crc32(pieces.costs.view(np.uint8)))
 
 
@@ -268,9 +241,7 @@ def _refuse_shares(options: LoaderOptions, order: str) -> None:
         )
 
 
-def order_of_chunks(
-    options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]
-) -> Chunks:
+def _order_of_chunks(options: LoaderOptions, source: Loadable) -> Chunks:
     """Return the order for `chunk_by=` of a loader.
 
     Raises:
@@ -292,7 +263,7 @@ def order_of_chunks(
     sizes = lengths.astype(np.uint32)
     parameters = sizes, tokens, options.overlap, kernels.crc32(sizes.view(np.uint8))
     if not isinstance(options.shuffle, Megatron):
-        return Chunked(base(len(sizes)), *parameters)
+        return Chunked(_order(options, source, len(sizes)), *parameters)
     _refuse_shares(options, "the order of Megatron")
     check_count("seed", options.seed, most=(1 << 32) - 1, instead=" for the order of Megatron")
     return MegatronChunks(options.shuffle, *parameters, options.seed)
@@ -362,10 +333,6 @@ def _costs(by: str | Mapping[str, float]) -> dict[str, float]:
     return dict(by)
 
 
-def _field(name: str) -> str:
-    return name.removesuffix(_LENGTH)
-
-
 def plan_of(options: LoaderOptions, source: Loadable) -> Plan:
     """Return the plan for some options.
 
@@ -377,27 +344,15 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan:
             places.
     """
     ends = options.rank or 0, options.world_size or 1, options.drop_last, options.pad
-    check_alone(options)
-    if options.pack_by is not None:
-        size = check_count("batch_size", options.batch_size, least=1, instead=" of rows")
-        packed = order_of_packs(options, source, lambda samples: _order(options, source, samples))
-        return Plan(packed, size, *ends, kind=PackedRows)
-    if options.chunk_by is not None:
-        size = check_count("batch_size", options.batch_size, least=1, instead=" of rows")
-        chunks = order_of_chunks(options, source, lambda samples: _order(options, source, samples))
-        return Plan(chunks, size, *ends, kind=ChunkRows)
+    _check_alone(options)
+    if options.pack_by is not None or options.chunk_by is not None:
+        rows = check_count("batch_size", options.batch_size, least=1, instead=" of rows")
+        if options.pack_by is not None:
+            return Plan(_order_of_packs(options, source), rows, *ends, kind=PackedRows)
+        return Plan(_order_of_chunks(options, source), rows, *ends, kind=ChunkRows)
     if options.bucket_by is not None:
         _refuse_shares(options, "the order of bucket_by=")
-        buckets = order_of_buckets(
-            source,
-            options.bucket_by,
-            options.batch_size,
-            options.batch_tokens,
-            _shuffle(options),
-            drop_last=options.drop_last,
-            seed=options.seed,
-        )
-        return Plan(buckets, 1, *ends, kind=Buckets)
+        return Plan(_order_of_buckets(options, source, options.bucket_by), 1, *ends, kind=Buckets)
     if options.batch_tokens is not None or isinstance(options.batch_size, Mapping):
         raise ValueError(
             "batch_tokens= and a batch size per bucket need bucket_by=, such as 'tokens.length'"
@@ -422,7 +377,7 @@ def _order(options: LoaderOptions, source: Loadable, samples: int) -> SampleOrde
         return check_mixed(mixed, _shuffle(options), options.seed)
     if mixed is not None:
         raise ValueError("a mixture has its own order: leave out weights= and balance=")
-    return sampled_order(source, options.weights, options.balance, _shuffle(options), options.seed)
+    return _sampled_order(options, source)
 
 
 def _check_known(source: Loadable, fields: Any) -> None:

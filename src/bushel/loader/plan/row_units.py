@@ -1,18 +1,29 @@
-"""Units of more than one sample: rows of packs and chunks, and batches of similar samples. Pure, as `plan`."""
+"""Units of more than one sample: rows of packs and chunks, and batches of similar samples. Pure, as `plan`.
+
+Orders also say here which samples may replace a bad one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bushel._runtime.arrays import I64
+from bushel._runtime.order import Balanced, Mixed, Weighted
+from bushel._runtime.scheduled import Scheduled
+from bushel.errors import TooManyErrors
 from bushel.loader.order.bucketed import Bucketed
 from bushel.loader.order.chunks import RowPieces
+from bushel.loader.order.packed import Packed
+from bushel.loader.values.bad_samples import ErrorReport
 from bushel.loader.values.rows import Rows
 
 from .plan import POSITIONS_AT_A_TIME, BatchPlan, UnitBatches, Units
+
+if TYPE_CHECKING:
+    from .plan import AnyOrder
 
 _BATCHES_AT_A_TIME = 16  # of rows
 
@@ -183,3 +194,36 @@ class ChunkRows(_SharedRows, frozen=True):
                 pieces.lengths[start:end],
             )
             yield BatchPlan(self.epoch, draws[mine], documents[mine], consumed, rows)
+
+
+def following(order: Any, epoch: int, position: int) -> Iterator[BatchPlan]:
+    """Yield the samples that may replace the one at a position of an epoch, each as a batch; not in chunks."""
+    if isinstance(order, Packed):
+        for piece in order.smaller(epoch, position):
+            samples, begins = order.pieces.documents(np.array([piece], np.int64))
+            rows = Rows(
+                np.ones(1, np.int64), begins, np.full(1, order.pieces.limit, np.int64), position
+            )
+            yield BatchPlan(epoch, np.array([position], np.int64), samples, 0, rows)
+        return
+    if isinstance(order, Bucketed):
+        for sample in order.similar(epoch, position):
+            yield BatchPlan(epoch, np.array([position], np.int64), np.array([sample], np.int64), 0)
+        return
+    for number in range(position + 1, position + order.samples):
+        positions = np.array([number % order.samples], np.int64)
+        yield BatchPlan(epoch, positions, order.take(epoch, positions), 0)
+
+
+def nothing_left(order: AnyOrder, epoch: int, report: ErrorReport) -> TooManyErrors:
+    """Return the error that no sample is left to replace another."""
+    if isinstance(order, Bucketed):
+        which = "samples that are not longer"
+    else:
+        which = f"samples of epoch {epoch}"
+    if isinstance(order, Weighted | Balanced | Mixed | Scheduled):
+        which = f"samples that epoch {epoch} draws"
+    first = f", such as {bad[0]}" if (bad := report.bad_samples()) else ""
+    return TooManyErrors(
+        f"all {which} are bad{first}, so none can replace another: see the loader's `errors`"
+    )

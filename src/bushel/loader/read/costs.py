@@ -18,12 +18,7 @@ from msgspec.structs import replace
 
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import (
-    direct,
-    reader_of,
-    reading,
-    whole_positions,
-)
+from bushel._dataset.views.inside import direct, reader_of, reading, whole_positions
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._runtime.order import Blocks, Order, Sequential
 from bushel._runtime.system import memory_limit
@@ -31,7 +26,7 @@ from bushel.errors import StateError
 from bushel.kernels import MappedFile
 from bushel.loader.values.bad_samples import DAMAGE
 
-from .batch_reader import BatchReader
+from .loadable import BatchReader
 
 if TYPE_CHECKING:
     from bushel.loader.plan.plan import AnyOrder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 from zlib import crc32
@@ -30,8 +29,7 @@ _MOST = 1 << 31
 
 
 @public("bushel.loader")
-@dataclass(frozen=True, slots=True)
-class RandomWindow:
+class RandomWindow(Struct, frozen=True):
     """One window of each sample, another one in every epoch, for `fields=` of a Loader.
 
     Where it starts is a pure function of (seed, epoch, sample, name of the field), which
@@ -208,21 +206,19 @@ class RandomWindows(Struct, frozen=True, dict=True):
                 groups[name] = shape, FieldClocks(reader_of(self.dataset), shape.time.sources)
         return groups
 
-    def ranges(self, epoch: int, numbers: I64, draws: I64 | None = None) -> dict[str, Ranges]:
+    def ranges(self, epoch: int, numbers: I64, draws: I64) -> dict[str, Ranges]:
         """Return the elements of samples.
 
         Args:
             epoch: Number of the epoch.
             numbers: int64[n], positions in the dataset.
-            draws: int64[n], what the windows depend on, if not on these positions.
+            draws: int64[n], what the windows depend on: these positions, unless samples repeat.
 
         Raises:
             SpecError: A sample has fewer elements than a window, or another number than the field
                 that it is like, or no time that all of its fields have.
         """
         ranges: dict[str, Ranges] = {}
-        if draws is None:
-            draws = numbers
         for name, (shape, clocks) in self.groups.items():
             if shape is None or clocks is None:
                 ranges |= self._by_elements(name, epoch, numbers, draws)
@@ -267,18 +263,12 @@ class RandomWindows(Struct, frozen=True, dict=True):
             name: Ranges.joined([window[name] for window in elements]) for name in shape.offsets
         }
 
-    def mask(self, fields: Any, epoch: int, numbers: I64, draws: I64 | None) -> Any:
+    def mask(self, fields: Any, epoch: int, numbers: I64, draws: I64) -> Any:
         """Return the elements to read of samples, given the fields to read."""
-        return {
-            **fields,
-            **{
-                name: elements
-                for name, elements in self.ranges(epoch, numbers, draws).items()
-                if name in fields
-            },
-        }
+        ranges = self.ranges(epoch, numbers, draws)
+        return {name: ranges.get(name, elements) for name, elements in fields.items()}
 
-    def add_pads(self, samples: Sequence[Any], epoch: int, numbers: I64, draws: I64 | None) -> None:
+    def add_pads(self, samples: Sequence[Any], epoch: int, numbers: I64, draws: I64) -> None:
         """Add the fields that say which elements fill windows up. Samples are changed in place."""
         if not any(window.pad for window in self.windows.values()):
             return

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from bushel._runtime.arrays import I64, Bools
 from bushel._runtime.order import Blocks, Sequential
@@ -53,8 +53,7 @@ _LARGE = 1 << 26
 """Bytes of a group from which the first batch does not wait for all of it on a slow link."""
 
 
-@dataclass(frozen=True, slots=True)
-class AheadRange:
+class AheadRange(Struct, frozen=True):
     """A range of one file, with the extents in it.
 
     Attributes:
@@ -141,8 +140,7 @@ def _requests(file: int, rows: I64, start: I64, end: I64) -> list[AheadRange]:
     return requests
 
 
-@dataclass(frozen=True, slots=True)
-class Grouping:
+class Grouping(Struct, frozen=True):
     """The division of an epoch's batches into groups that are read ahead.
 
     Attributes:
@@ -204,8 +202,7 @@ Planned = list[tuple[list[File], Extents]]
 """The extents of a batch, as `Reader.extents` returns them."""
 
 
-@dataclass(slots=True, eq=False)
-class Request:
+class Request(Struct, eq=False):
     """A request, and where its values go.
 
     Attributes:
@@ -253,8 +250,7 @@ class Request:
         return self.size <= _SHORT
 
 
-@dataclass(slots=True)
-class BatchPart:
+class BatchPart(Struct):
     """Extents of a batch that are read with one call.
 
     Attributes:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from bushel._dataset.read.shards import kinds
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.inside import reader_of
 from bushel._dataset.views.mapped import Mapped
 from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
@@ -13,8 +16,8 @@ from bushel.loader.options import LoaderOptions, check_fields, check_whole_batch
 from bushel.loader.order.mixture import MappedParts, Mixture, chosen_fields
 from bushel.loader.plan.planning import shape_of
 from bushel.loader.read.costs import read_directly
-from bushel.loader.read.joined_numbers import with_one_type
 from bushel.loader.read.loadable import Loadable, excluded_positions, source_of
+from bushel.loader.values.collate import AsFloats, Collate
 from bushel.transforms.values import Call
 
 from .pipeline import Pipeline
@@ -72,7 +75,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         fields,
         decode,
         transforms,
-        options.collate if shape else with_one_type(source, options.collate),
+        options.collate if shape else _with_one_type(source, options.collate),
         None if options.batch_transform is None else Call.of(options.batch_transform),
         options.on_error,
         excluded,
@@ -96,7 +99,7 @@ def _device(
             'decode="device" needs one list of transforms: leave out the transforms'
             " of single datasets"
         )
-    from bushel.loader.device.device_options import device_step_of
+    from bushel.loader.device.device_step import device_step_of
 
     return device_step_of(options, transforms)
 
@@ -122,3 +125,27 @@ def random_windows(
             "pack_by= and chunk_by= fill rows with whole documents: leave RandomWindow out"
         )
     return mask, windows
+
+
+def _with_one_type(dataset: object, collate: Collate | None) -> Collate | None:
+    """Return how samples become a batch, with a rule for fields that are `int` in some files and `float` in others."""
+    if not isinstance(dataset, Dataset) or callable(collate):
+        return collate
+    floats = [name for name, codec in dataset.spec.items() if codec == "float"]
+    rules = dict[str, AsFloats]()
+    if floats:
+        forms = {shard.fields for shards in reader_of(dataset).divisions for shard in kinds(shards)}
+        several = forms if len(forms) > 1 else ()
+        whole = {
+            field.name for fields in several for field in fields if field.codec in ("int", "uint")
+        }
+        rules_of_caller: Mapping[str, object] = collate or {}
+        mixed = [
+            name
+            for name in floats
+            if name in whole and rules_of_caller.get(name) in (None, "stack")
+        ]
+        rules = {name: AsFloats(must=name in rules_of_caller) for name in mixed}
+    if rules:
+        return {**(collate or {}), **rules}
+    return collate

@@ -18,11 +18,9 @@ from bushel._runtime.threads import Clock
 from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
 from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
 from bushel.loader.plan.plan import BatchPlan, draws_of
-from bushel.loader.plan.replacing import following, nothing_left, one_by_one
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
-from bushel.loader.read.batch_reader import BatchReader
-from bushel.loader.read.loadable import PlainReader, describe, failure_of
-from bushel.loader.values.bad_samples import DAMAGE, ErrorReport, Failure, OnError
+from bushel.loader.read.loadable import BatchReader, PlainReader, describe, failure_of
+from bushel.loader.values.bad_samples import DAMAGE, ErrorReport, Failure, OnError, one_by_one
 from bushel.loader.values.collate import Batch, Collate, Sample, collate
 from bushel.loader.values.generator import SampleDraws
 from bushel.loader.values.rows import RowShape, collate_rows
@@ -194,15 +192,21 @@ class Pipeline(Struct, frozen=True):
             return Fetched(stored, size, gathered)
         draws = draws_of(self.order, plan)
         decoded = self._decode(plan.epoch, plan.samples, stored, draws, clock)
-        return Fetched(decoded, size, gathered, True)
+        return Fetched(decoded, size, gathered, decoded=True)
 
     def _wanted(self, plan: BatchPlan, fields: Any) -> tuple[I64, Any]:
         """Return the samples of a batch that are not excluded, and which of some fields to read of them."""
         samples, draws = plan.samples, draws_of(self.order, plan)
         if self.excluded:
             good = [number not in self.excluded for number in samples.tolist()]
-            samples, draws = samples[good], None if draws is None else draws[good]
-        return samples, _mask(self.windows, fields, plan.epoch, samples, draws)
+            samples, draws = samples[good], draws[good]
+        return samples, self._mask(fields, plan.epoch, samples, draws)
+
+    def _mask(self, fields: Any, epoch: int, samples: I64, draws: I64) -> Any:
+        """Return the fields to read of samples; random windows choose the elements of each sample."""
+        if self.windows is None:
+            return fields
+        return self.windows.mask(fields, epoch, samples, draws)
 
     def _fetch(
         self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None, room: Room | None = None
@@ -272,12 +276,11 @@ class Pipeline(Struct, frozen=True):
             pieces = micro_batches(stored, self.transforms.fused)
         for start, end in pieces:
             rows_here = slice(begin + start, begin + end)
-            numbers, draws = plan.samples[rows_here], None if seeds is None else seeds[rows_here]
+            numbers, draws = plan.samples[rows_here], seeds[rows_here]
             samples = stored[start:end]
             if not fetched.decoded:
                 samples = self._decode(plan.epoch, numbers, samples, draws, clock)
-            keyed_by = numbers if draws is None else draws
-            rngs = SampleDraws(self.order.seed, plan.epoch, keyed_by, random=self.transforms.random)
+            rngs = SampleDraws(self.order.seed, plan.epoch, draws, random=self.transforms.random)
             started, refused, source = perf_counter(), list[int](), numbers.tolist()
             # what a transform of samples returns is written into the rows: images must not be there
             # before
@@ -292,12 +295,7 @@ class Pipeline(Struct, frozen=True):
         return decoded
 
     def _decode(
-        self,
-        epoch: int,
-        numbers: I64,
-        stored: Sequence[Sample | Failure],
-        draws: I64 | None,
-        clock: Clock,
+        self, epoch: int, numbers: I64, stored: Sequence[Sample | Failure], draws: I64, clock: Clock
     ) -> list[Sample | Failure]:
         """Decode samples together. If that fails, decode them one by one to find the bad ones."""
         started = perf_counter()
@@ -305,8 +303,8 @@ class Pipeline(Struct, frozen=True):
         fields = self.fields if isinstance(self.fields, Mapping) else None
 
         def decode(places: list[int]) -> list[Sample]:
-            chosen, seeds = numbers[places], None if draws is None else draws[places]
-            mask = _mask(self.windows, fields, epoch, chosen, seeds)
+            chosen, seeds = numbers[places], draws[places]
+            mask = self._mask(fields, epoch, chosen, seeds)
             stored_there: list[Any] = [stored[place] for place in places]
             samples = self.source.decode_samples(
                 stored_there, chosen, encoded=self.transforms.encoded, fields=mask
@@ -435,6 +433,8 @@ class Pipeline(Struct, frozen=True):
         In a pack, it comes with its first token there, and is None if no document fits into the row
         instead.
         """
+        from bushel.loader.plan.row_units import following, nothing_left
+
         on_host = self
         if self.device is not None:
             on_host = replace(self, device=replace(self.device, host_only=True))
@@ -456,15 +456,6 @@ class Pipeline(Struct, frozen=True):
             report.add(
                 describe(self.source.dataset, sample, failure, failure.error, first), failure.error
             )
-
-
-def _mask(
-    windows: RandomWindows | None, fields: Any, epoch: int, samples: I64, draws: I64 | None
-) -> Any:
-    """Return the fields to read of samples; random windows choose the elements of each sample."""
-    if windows is None:
-        return fields
-    return windows.mask(fields, epoch, samples, draws)
 
 
 def without_key(sample: Sample) -> Sample:

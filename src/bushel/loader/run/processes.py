@@ -202,14 +202,7 @@ def _shared_counts(dtype: str, size: int, descriptor: Any) -> SharedCounts:
 
 
 def run_processes(
-    iteration: Iteration,
-    plan: Plan,
-    epoch: int,
-    consumed: int,
-    *,
-    processes: int,
-    threads: int,
-    window: PrefetchWindow,
+    iteration: Iteration, plan: Plan, epoch: int, consumed: int, processes: int
 ) -> Generator[Finished]:
     """Prefetch batches in worker processes.
 
@@ -232,8 +225,8 @@ def run_processes(
                     consumed,
                     number,
                     processes,
-                    threads,
-                    window,
+                    iteration.threads,
+                    iteration.window,
                     report.max_errors,
                 ),
                 "the dataset, transforms and collate functions",
@@ -386,12 +379,9 @@ def _send_batches(channel: Channel, parent: int) -> None:
     ).start()
     clock, report, reported = Clock(), ErrorReport(job.max_errors), set[int]()
     plans = islice(job.plan.at(job.epoch).batches(job.consumed), job.number, None, job.count)
-    iteration, memory = (
-        Iteration(job.pipeline, report, clock, Output()),
-        BufferPool(job.window.most_bytes),
-    )
-    batches = run_batches(iteration, plans, threads=job.threads, window=job.window, pool=memory)
-    for finished in batches:
+    memory = BufferPool(job.window.most_bytes)
+    iteration = Iteration(job.pipeline, report, clock, Output(), memory, job.threads, job.window)
+    for finished in run_batches(iteration, plans):
         bad = tuple(sample for sample in report.bad_samples() if sample.sample not in reported)
         reported.update(sample.sample for sample in bad)
         credit.acquire()

@@ -11,7 +11,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator
-from functools import partial
+from contextlib import ExitStack
+from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -20,7 +22,7 @@ from msgspec.structs import replace
 from bushel._runtime.threads import Clock, Result, Threads
 from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.plan.plan import BatchPlan
-from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays
+from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool
 from bushel.loader.values.bad_samples import ErrorReport, Failure
 from bushel.loader.values.collate import Sample
 from bushel.loader.values.outputs import Output, Upload
@@ -108,7 +110,7 @@ class PrefetchWindow(Struct, frozen=True):
         )
 
 
-class Iteration(Struct, frozen=True):
+class Iteration(Struct, frozen=True, dict=True):
     """The shared arguments of all functions that run an iteration.
 
     Attributes:
@@ -116,17 +118,29 @@ class Iteration(Struct, frozen=True):
         report: Records bad samples.
         clock: Adds up times.
         output: The form to which batches are converted.
+        pool: Source of the memory of batches.
+        threads: Number of threads that decode and transform; 0 to do all work in the consumer's
+            thread.
+        window: How many batches are worked on, or wait, at a time.
     """
 
     pipeline: Pipeline
     report: ErrorReport
     clock: Clock
     output: Output
+    pool: BufferPool
+    threads: int
+    window: PrefetchWindow
 
-    def made(self, plan: BatchPlan, factory: ArrayFactory) -> Finished:
+    @cached_property
+    def factory(self) -> ArrayFactory:
+        """Makes the arrays of batches."""
+        return self.pipeline.factory(self.pool)
+
+    def made(self, plan: BatchPlan) -> Finished:
         """Make one batch in this thread."""
         pipeline, clock = self.pipeline, self.clock
-        arrays = pipeline.arrays(plan, factory)
+        arrays = pipeline.arrays(plan, self.factory)
         fetched = pipeline.fetch(plan, clock, arrays)
         decoded = pipeline.decode_and_transform(plan, fetched, clock, arrays)
         return pipeline.assemble(plan, fetched, decoded, arrays, self.report, clock)
@@ -138,36 +152,27 @@ class Iteration(Struct, frozen=True):
         return replace(finished, batch=self.output.to_host(finished.batch))
 
 
-def run_inline(
-    iteration: Iteration, plans: Iterator[BatchPlan], factory: ArrayFactory
-) -> Generator[Finished]:
+def run_inline(iteration: Iteration, plans: Iterator[BatchPlan]) -> Generator[Finished]:
     """Make each batch in the consumer's thread when it asks for one."""
     upload = Upload(iteration.output)
     for plan in plans:
         iteration.pipeline.prefetch(plan)
-        finished = iteration.on_host(iteration.made(plan, factory))
+        finished = iteration.on_host(iteration.made(plan))
         yield replace(finished, batch=upload.finish(upload.start(finished.batch)))
 
 
 def run_threads(
     iteration: Iteration,
     plans: Iterator[BatchPlan],
-    factory: ArrayFactory,
     *,
-    threads: int,
-    window: PrefetchWindow,
     fetchers: int | None = None,
     ahead: ReadAhead | None = None,
 ) -> Generator[Finished]:
-    """Prefetch batches in threads.
+    """Prefetch batches in threads. The bytes of as many again as are worked on are prefetched.
 
     Args:
         iteration: The work, and its consumer.
         plans: The batches; each is drawn as late as possible.
-        factory: Makes the arrays of batches.
-        threads: Number of threads that decode and transform.
-        window: How many batches are worked on, or wait, at a time. The bytes of as many again are
-            prefetched.
         fetchers: Number of threads that read: 1 for a source that can only be read in turn. By
             default 2, so that one batch is waited for while the bytes of another are copied, and 8
             for a remote dataset, since an object store answers many requests as fast as one. At
@@ -178,23 +183,20 @@ def run_threads(
         RuntimeError: The process was forked during the iteration: the threads are in the parent
             process.
     """
-    pipeline, output = iteration.pipeline, iteration.output
+    pipeline, window, decoding = iteration.pipeline, iteration.window, iteration.threads
     if fetchers is None:
         fetchers = _REMOTE_FETCHERS if pipeline.source.remote else _FETCHERS
-    decoding = threads
     if pipeline.device is not None:
         from bushel.loader.device.device_step import AT_ONCE
 
-        decoding = threads + AT_ONCE  # these only wait for the device
+        decoding += AT_ONCE  # these only wait for the device
         window = window.at_least(2 * AT_ONCE)
-    readers, decoders = (
-        Threads(fetchers, "bushel-loader-fetch"),
-        Threads(decoding, "bushel-loader-decode"),
-    )
+    readers = Threads(fetchers, "bushel-loader-fetch")
+    decoders = Threads(decoding, "bushel-loader-decode")
     planned: deque[tuple[BatchPlan, HeldBatch | None]] = deque()
     running: deque[_BatchTask] = deque()
-    upload = Upload(output)
-    converts = output.to != "numpy"
+    upload = Upload(iteration.output)
+    converts = iteration.output.to != "numpy"
     try:
         while True:
             while len(running) < window.batches:
@@ -209,7 +211,7 @@ def run_threads(
                     planned.append(drawn)
                 if not planned:
                     break
-                task = _BatchTask(iteration, *planned.popleft(), factory, decoders, threads)
+                task = _BatchTask(iteration, *planned.popleft(), decoders)
                 readers.submit(task.fetch)
                 running.append(task)
             if not running:
@@ -237,92 +239,75 @@ def run_threads(
 
 def _close(readers: Threads, decoders: Threads, ahead: ReadAhead | None) -> None:
     """End the threads of an iteration."""
-    # the garbage collector may run this in one of the threads, which must not wait for itself or
-    # another
-    wait = not (
-        readers.has_current()
-        or decoders.has_current()
-        or (ahead is not None and ahead.has_current())
-    )
+    # in this order: readers wait for bytes that are read ahead, and hand work to decoders
+    ended: list[Threads | ReadAhead] = [readers, decoders]
     if ahead is not None:
         ahead.stop()
-    try:  # in this order: readers wait for bytes that are read ahead, and hand work to decoders
-        readers.close(wait=wait)
-    finally:
-        try:
-            decoders.close(wait=wait)
-        finally:
-            if ahead is not None:
-                ahead.close(wait=wait)
+        ended.append(ahead)
+    # the garbage collector may run this in one of the threads, which must not wait for itself or
+    # another
+    wait = not any(threads.has_current() for threads in ended)
+    with ExitStack() as stack:
+        for threads in reversed(ended):
+            stack.callback(threads.close, wait=wait)
 
 
 class _BatchTask:
     """A batch that is worked on: fetched in one thread, decoded in several, assembled by the last of these."""
 
     def __init__(
-        self,
-        iteration: Iteration,
-        plan: BatchPlan,
-        held: HeldBatch | None,
-        factory: ArrayFactory,
-        decoders: Threads,
-        parts: int,
+        self, iteration: Iteration, plan: BatchPlan, held: HeldBatch | None, decoders: Threads
     ) -> None:
-        self.plan = plan
+        self.plan, self._held = plan, held
         self.size, self.fetched = 0, False
         self.result: Result[Finished] = Result()
-        self._iteration, self._pipeline, self._clock = (
-            iteration,
-            iteration.pipeline,
-            iteration.clock,
-        )
-        self._held = held
-        self._decoders, self._parts = decoders, parts
-        self._arrays: BatchArrays | None = iteration.pipeline.arrays(plan, factory)
+        self._iteration, self._pipeline = iteration, iteration.pipeline
+        self._decoders = decoders
+        self._arrays: BatchArrays | None = iteration.pipeline.arrays(plan, iteration.factory)
         self._uploaded: Finished | None = None
         self._lock = threading.Lock()
 
     def fetch(self) -> None:
         try:
-            self._fetched = self._pipeline.fetch(self.plan, self._clock, self._arrays, self._held)
+            clock = self._iteration.clock
+            self._fetched = self._pipeline.fetch(self.plan, clock, self._arrays, self._held)
             stored, self.fetched = self._fetched.samples, True
             if self._pipeline.is_stored or not stored:
                 self._assemble(stored)
                 return
-            parts = 1 if self._pipeline.is_light(self._fetched) else self._parts
+            parts = 1 if self._pipeline.is_light(self._fetched) else self._iteration.threads
             size = -(-len(stored) // parts)
             starts = range(0, len(stored), size)
             self._left = len(starts)
             self._decoded: list[list[Sample | Failure]] = [[]] * len(starts)
             for number, start in enumerate(starts):
-                self._decoders.submit(partial(self._decode, number, start, start + size))
+                part = start, min(start + size, len(stored))
+                self._decoders.submit(partial(self._decode, number, part))
         except BaseException as error:
             self._fail(error)
 
-    def _decode(self, number: int, start: int, end: int) -> None:
+    def _decode(self, number: int, part: tuple[int, int]) -> None:
         try:
-            pipeline = self._pipeline
-            part = start, min(end, len(self._fetched.samples))
-            self._decoded[number] = pipeline.decode_and_transform(
-                self.plan, self._fetched, self._clock, self._arrays, part
+            self._decoded[number] = self._pipeline.decode_and_transform(
+                self.plan, self._fetched, self._iteration.clock, self._arrays, part
             )
             with self._lock:
                 self._left -= 1
                 if self._left:
                     return
-            self._assemble([sample for samples in self._decoded for sample in samples])
+            self._assemble(list(chain.from_iterable(self._decoded)))
         except BaseException as error:
             self._fail(error)
 
     def _assemble(self, decoded: list[Sample | Failure]) -> None:
-        report = self._iteration.report
+        iteration = self._iteration
         finished = self._pipeline.assemble(
-            self.plan, self._fetched, decoded, self._arrays, report, self._clock
+            self.plan, self._fetched, decoded, self._arrays, iteration.report, iteration.clock
         )
         # the memory of its stored bytes is for the next batch, while this one waits for the trainer
         del self._fetched
         self.size = count_bytes(finished.batch)
-        self.result.set(self._iteration.on_host(finished))
+        self.result.set(iteration.on_host(finished))
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:

@@ -26,9 +26,9 @@ from bushel._runtime.threads import Result, Threads
 from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.decode.sample_transforms import SOURCE
 from bushel.loader.plan.plan import BatchPlan
-from bushel.loader.read.batch_arrays import ArrayFactory, BufferPool
-from bushel.loader.read.batch_reader import NumberReader
+from bushel.loader.read.batch_arrays import ArrayFactory
 from bushel.loader.read.number_field import Rooms
+from bushel.loader.read.number_reader import NumberReader
 from bushel.loader.values.bad_samples import DAMAGE
 from bushel.loader.values.collate import Batch, Padded
 from bushel.loader.values.outputs import Output, Upload
@@ -49,17 +49,9 @@ _MOST_BATCHES = 32  # in a group
 _COLD_GROUPS = 8
 
 
-def run_batches(
-    iteration: Iteration,
-    plans: Iterator[BatchPlan],
-    *,
-    threads: int,
-    window: PrefetchWindow,
-    pool: BufferPool,
-) -> Generator[Finished]:
+def run_batches(iteration: Iteration, plans: Iterator[BatchPlan]) -> Generator[Finished]:
     """Return the batches of an iteration, in the order of their plans."""
-    pipeline = iteration.pipeline
-    factory = pipeline.factory(pool)
+    pipeline, factory = iteration.pipeline, iteration.factory
     listed, numbers, names = _listed(pipeline, factory), factory.numbers, set[str]()
     if listed is not None:
         names |= listed.names
@@ -70,12 +62,11 @@ def run_batches(
     # no field needs samples
     if numbers is not None and names == set(factory.names):
         kind = Groups if pipeline.shape is None else RowGroups
-        groups = kind(iteration, factory, numbers, listed)
-        return _run_groups(groups, iteration, plans, threads=threads, window=window)
-    if not threads:
-        return run_inline(iteration, plans, factory)
-    ahead = _read_ahead(pipeline, plans, window) if pipeline.source.remote else None
-    return run_threads(iteration, plans, factory, threads=threads, window=window, ahead=ahead)
+        return _run_groups(kind(iteration, numbers, listed), iteration, plans)
+    if not iteration.threads:
+        return run_inline(iteration, plans)
+    ahead = _read_ahead(iteration, plans) if pipeline.source.remote else None
+    return run_threads(iteration, plans, ahead=ahead)
 
 
 def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListFields | None:
@@ -101,25 +92,12 @@ def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListFields | None:
     )
 
 
-def run_one(
-    iteration: Iteration, plan: BatchPlan, window: PrefetchWindow, pool: BufferPool
-) -> Finished:
-    """Return one batch, made in the consumer's thread. Arguments: see `run_batches`."""
-    batches = run_batches(iteration, iter([plan]), threads=0, window=window, pool=pool)
-    try:
-        return next(batches)
-    finally:
-        batches.close()
-
-
-def _read_ahead(
-    pipeline: Pipeline, plans: Iterator[BatchPlan], window: PrefetchWindow
-) -> ReadAhead | None:
+def _read_ahead(iteration: Iteration, plans: Iterator[BatchPlan]) -> ReadAhead | None:
     """Return the `ReadAhead` of a remote dataset; None if its batches have no neighbours in common."""
     from .ahead_plan import Grouping
     from .read_ahead import ReadAhead
 
-    limit = window.most_bytes // 2
+    pipeline, limit = iteration.pipeline, iteration.window.most_bytes // 2
     grouping = Grouping.of(pipeline.order, pipeline.source.size, limit)
     if grouping is None:
         return None
@@ -127,19 +105,15 @@ def _read_ahead(
 
 
 def _run_groups(
-    groups: Groups,
-    iteration: Iteration,
-    plans: Iterator[BatchPlan],
-    *,
-    threads: int,
-    window: PrefetchWindow,
+    groups: Groups, iteration: Iteration, plans: Iterator[BatchPlan]
 ) -> Generator[Finished]:
-    """Make batches in groups, in threads or in the consumer's own thread (`threads=0`)."""
+    """Make batches in groups, in threads or in the consumer's own thread."""
     first = next(plans, None)
     if first is None:
         return
     plans = chain([first], plans)
-    size, in_work = _sizes(groups.bytes_of(first), threads, window)
+    threads = iteration.threads
+    size, in_work = _sizes(groups.bytes_of(first), threads, iteration.window)
     pool = Threads(threads, "bushel-loader-gather") if threads else None
     planned: deque[list[BatchPlan]] = deque()
     running: deque[Result[_Group]] = deque()
@@ -228,20 +202,16 @@ class Groups:
     """Makes the batches of groups. Threads share it."""
 
     def __init__(
-        self,
-        iteration: Iteration,
-        factory: ArrayFactory,
-        numbers: NumberReader,
-        listed: ListFields | None,
+        self, iteration: Iteration, numbers: NumberReader, listed: ListFields | None
     ) -> None:
         self.numbers, self._iteration = numbers, iteration
-        self._pipeline, self._factory = iteration.pipeline, factory
+        self._pipeline, self._factory = iteration.pipeline, iteration.factory
         # of a ragged field the example's size
         self._sample_bytes = sum(
             math.prod(field.shape) * field.dtype.itemsize for field in numbers.fields
         )
         gathered = {field.name for field in numbers.fields}
-        self._lists = [name for name in factory.names if name not in gathered]
+        self._lists = [name for name in self._factory.names if name not in gathered]
         self._listed = listed if self._lists else None
 
     @property
@@ -277,7 +247,7 @@ class Groups:
             self._iteration.clock.add({"storage": perf_counter() - start})
             for plan, gathered in zip(group, batches, strict=True):
                 if gathered is None:
-                    finished = self._iteration.made(plan, self._factory)
+                    finished = self._iteration.made(plan)
                 else:
                     finished = self._finished(plan, gathered)
                 finished_group.batches.append(self._iteration.on_host(finished))

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -138,6 +138,36 @@ def error_limit(max_errors: float | None, samples: int | None) -> int | None:
             f"max_errors={max_errors} is a share, but the number of samples is unknown: give an int"
         )
     return int(max_errors * samples)
+
+
+def one_by_one(
+    items: Sequence[Any],
+    work: Callable[[int], dict[str, Any]],
+    fail: Callable[[Exception, int], Failure],
+    *,
+    stop: bool = False,
+) -> list[dict[str, Any] | Failure]:
+    """Read or decode samples one by one, and find the bad ones.
+
+    Args:
+        items: The samples of a batch in any form; the `Failure` of one that is known to be bad.
+        work: Makes the sample at a place of the batch.
+        fail: Makes the failure of a bad one, given its error and place.
+        stop: Whether to leave out what comes after the first bad one, whose error will be raised:
+            each other sample may wait for unused bytes.
+    """
+    samples: list[dict[str, Any] | Failure] = []
+    for place, sample in enumerate(items):
+        if isinstance(sample, Failure):
+            samples.append(sample)
+            continue
+        try:
+            samples.append(work(place))
+        except Exception as error:
+            samples.append(fail(error, place))
+            if stop:
+                break
+    return samples + [Failure(None)] * (len(items) - len(samples))
 
 
 class ErrorReport:

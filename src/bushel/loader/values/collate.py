@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import Array, offsets_of
 from bushel.errors import SpecError
@@ -28,8 +28,7 @@ _NAMED_ALIKE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Padded:
+class Padded(Struct, frozen=True):
     """Collate arrays of different shapes: pad each at the end of every axis to a common shape.
 
     Attributes:
@@ -117,8 +116,7 @@ class Padded:
         return batch
 
 
-@dataclass(frozen=True, slots=True)
-class Ragged:
+class Ragged(Struct, frozen=True):
     """Collate arrays of different lengths without padding: one after another, and where each begins.
 
     The batch has a dict: `values`, an array of shape (total, ...) of all arrays joined along their
@@ -161,8 +159,7 @@ class Ragged:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class AsFloats:
+class AsFloats(Struct, frozen=True):
     """Collate numbers of a field that is `int` in some files and `float` in others: always float64.
 
     Attributes:

@@ -104,28 +104,11 @@ class SampleDraws:
             `draw_crops` returns them.
         """
         if self._drawn is None:
-            self._samples = np.ascontiguousarray(self._samples, np.int64)
             self._drawn = np.zeros(len(self._samples), np.int64)
             self._drawn[list(self._made)] = -1
-        if len(places) == len(self._samples):
-            return draw_crops(
-                datas,
-                program,
-                self._seed,
-                self._epoch,
-                self._samples,
-                self._drawn,
-                orient=exif_rotate,
-            )
-        drawn = self._drawn[places]
+        samples, drawn = self._samples[places], self._drawn[places]
         rows_and_left = draw_crops(
-            datas,
-            program,
-            self._seed,
-            self._epoch,
-            self._samples[places],
-            drawn,
-            orient=exif_rotate,
+            datas, program, self._seed, self._epoch, samples, drawn, orient=exif_rotate
         )
         self._drawn[places] = drawn
         return rows_and_left

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from bushel.errors import needed_by
 
@@ -24,8 +25,7 @@ AnyDevice: TypeAlias = "str | torch.device | jax.Device | jax.sharding.Sharding"
 To = Literal["numpy", "torch", "jax"]
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """The form in which a batch leaves the loader.
 
     Attributes:
@@ -51,7 +51,7 @@ class Output:
         library = _library(self.to)  # a missing library is an error now, not at the first batch
         if self.pin_memory and not library.cuda.is_available():
             warnings.warn("pin_memory=True has no effect: torch has no GPU here", stacklevel=5)
-            object.__setattr__(self, "pin_memory", False)
+            force_setattr(self, "pin_memory", False)
 
     def to_host(self, batch: Any) -> Any:
         """Convert the arrays of a batch to tensors in host memory. Any thread may do this.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -73,8 +72,7 @@ class Rows(Struct, frozen=True):
         return replace(self, begins=self.begins.copy())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pieces:
+class Pieces(Struct, frozen=True, eq=False):
     """The pieces of some rows, one after another.
 
     Attributes:
