@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 from bushel._dataset.read.windows import PAD
 from bushel.codecs import holds_elements
 from bushel.containers import get_container
 from bushel.errors import SpecError
 
-if TYPE_CHECKING:
-    from .dataset import Dataset
 
-
-def episode_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dataset:
+def episode_windows(dataset: Any, deltas: Mapping[str, Iterable[float]]) -> Any:
     """Return the view of a dataset of episodes whose samples are frames with their neighbours.
 
     `deltas` has, by field, the seconds from the frame to each of its neighbours, such as
@@ -31,7 +28,7 @@ def episode_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> 
             f"delta_timestamps={deltas!r}: expected fields and seconds, such as"
             f" {{'action': [0, 0.1]}}"
         )
-    rates = {_rate(dataset, number) for number in range(len(dataset.shards))}
+    rates = set(map(_rate, dataset.shards))
     if len(rates) != 1:
         raise SpecError(f"delta_timestamps needs one rate of frames, found {sorted(rates)}")
     whole_fields = {
@@ -39,16 +36,14 @@ def episode_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> 
         for name, kind in dataset.spec.items()
         if kind.endswith("[]") or holds_elements(kind)
     }
-    windows = dataset.windows(
-        next(iter(deltas)), delta={**whole_fields, **deltas}, times=rates.pop()
-    )
+    delta = {**whole_fields, **deltas}
+    windows = dataset.windows(next(iter(deltas)), delta=delta, times=rates.pop())
     # one frame is never outside
     padding = {name + PAD for name in whole_fields if name not in deltas}
     return windows.select_fields([name for name in windows.spec if name not in padding])
 
 
-def _rate(dataset: Dataset, number: int) -> float:
-    shard = dataset.shards[number]
+def _rate(shard: Any) -> float:
     rate = get_container(shard.container).rate(shard.shard)
     if rate is None:
         raise SpecError(

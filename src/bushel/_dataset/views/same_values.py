@@ -9,12 +9,12 @@ import numpy as np
 
 from bushel._runtime.arrays import I64, Bools
 
-from .dataset import Dataset
+from .stored_values import StoredValues
 
 _AT_ONCE = 64  # pairs of values that are decoded together
 
 
-def are_same(left: Dataset, right: Dataset, pairs: tuple[I64, I64], name: str) -> Bools:
+def are_same(left: StoredValues, right: StoredValues, pairs: tuple[I64, I64], name: str) -> Bools:
     """Return whether a field of pairs of samples has the same values: where both have names of classes, by these.
 
     Raises:
