@@ -11,7 +11,6 @@ from bushel._runtime.arrays import I64, Bools
 from bushel.errors import needed_by
 from bushel.spec import KEY
 
-from .key_lookup import IndexedShard
 from .table import MISSING, FieldExtents, Keys
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ _DIGITS = 38  # digits of the integers of a decimal of 128 bits
 
 
 def index_table(
-    shards: Sequence[IndexedShard],
+    shards: Sequence[Any],
     names: Sequence[str],
     positions: Any,
     values: Mapping[str, Part],
@@ -111,7 +110,7 @@ def values_array(pa: Any, part: Part) -> Any:
     return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
-def _column(pa: Any, shard: IndexedShard, column: FieldExtents) -> Any:
+def _column(pa: Any, shard: Any, column: FieldExtents) -> Any:
     """Return a struct per sample for a plain field, and a list of structs per sample for a sequence field."""
     rows = column.rows
     missing: Bools = column.length == MISSING

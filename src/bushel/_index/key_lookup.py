@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
+from typing import Any, overload
 
 import numpy as np
 from msgspec import Struct
@@ -17,46 +17,10 @@ from msgspec import Struct
 from bushel._runtime.arrays import I64, U32, U64, offsets_of
 from bushel.kernels import hash_keys
 
-if TYPE_CHECKING:
-    from bushel.storage import AnyPath
-
-    from .table import ShardIndex
-
 _CHUNK = 1024
 
 
-class IndexedShard(Protocol):
-    """A shard with an index: the part of it that key lookup and the Arrow export use."""
-
-    @property
-    def samples(self) -> int:
-        """Number of samples."""
-        ...
-
-    @property
-    def keyed(self) -> bool:
-        """Whether samples have keys of their own."""
-        ...
-
-    @property
-    def index(self) -> ShardIndex:
-        """The table, which is loaded on first use."""
-        ...
-
-    def path(self, number: int, /) -> AnyPath:
-        """Return the path of one of its files."""
-        ...
-
-
-@runtime_checkable
-class Lookup(Protocol):
-    """Finds samples by key."""
-
-    def find(self, key: str) -> Iterable[int]:
-        """Return the positions of the samples with a key."""
-
-
-def unkeyed_position(key: str, shards: Sequence[IndexedShard], starts: I64) -> int | None:
+def unkeyed_position(key: str, shards: Sequence[Any], starts: I64) -> int | None:
     """Return the position of the sample that has no key of its own and is found by this number, or None."""
     if not (key.isascii() and key.isdecimal()) or len(key) >= 19 or str(int(key)) != key:
         return None
@@ -73,20 +37,14 @@ class KeyLookup(Struct, frozen=True):
     Samples without keys of their own have no hash; their key is their position.
     """
 
-    shards: Sequence[IndexedShard]  # the dataset's shards
+    shards: Sequence[Any]  # the dataset's shards, each an `OpenShard`
     starts: I64  # int64[shards + 1], position of each shard's first sample
     hashes: U64  # uint64[keyed samples], ascending
 
-    def find(self, key: str) -> Iterator[int]:
-        """Yield the positions of the samples with this key, in ascending order."""
+    def find(self, key: str) -> list[int]:
+        """Return the positions of the samples with this key, ascending."""
         unkeyed = unkeyed_position(key, self.shards, self.starts)
-        for position in self._keyed(key):
-            if unkeyed is not None and unkeyed < position:
-                yield unkeyed
-                unkeyed = None
-            yield position
-        if unkeyed is not None:
-            yield unkeyed
+        return sorted([*self._keyed(key), *([] if unkeyed is None else [unkeyed])])
 
     def _keyed(self, key: str) -> Iterator[int]:
         """Yield the positions of the samples that have this key of their own."""
@@ -114,7 +72,7 @@ class KeyTable(KeyLookup, frozen=True):
     positions: I64
 
     @classmethod
-    def of(cls, shards: Sequence[IndexedShard]) -> KeyTable:
+    def of(cls, shards: Sequence[Any]) -> KeyTable:
         """Return the table of these shards. A single shard's own table is used without a copy."""
         starts = offsets_of(shard.samples for shard in shards)
         keyed = [
@@ -141,7 +99,7 @@ class KeyTable(KeyLookup, frozen=True):
         )
 
     @classmethod
-    def without_keys(cls, shards: Sequence[IndexedShard], starts: I64) -> KeyTable:
+    def without_keys(cls, shards: Sequence[Any], starts: I64) -> KeyTable:
         """Return the table of shards whose samples have no keys of their own."""
         return cls(shards, starts, np.zeros(0, np.uint64), np.zeros(0, np.int64))
 

@@ -13,8 +13,7 @@ from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.remaining import named_positions, names_of, remaining_in
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import reader_of
-from bushel._dataset.views.same_values import are_same
+from bushel._dataset.views.inside import are_same, reader_of
 from bushel._index.removal_list import NameLookup, Names, RemovalList
 from bushel._index.table import Shard
 from bushel._runtime.arrays import I64

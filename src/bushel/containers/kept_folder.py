@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.file_stamps import FileStamps
 from bushel._index.named_arrays import body_crc32, encode, parse
+from bushel._index.opening import FileStamps
 from bushel._index.saving import encode_index
 from bushel._index.sidecar import DAMAGES, decode_index
 from bushel._index.table import FOLDER, FileStamp, ShardIndex

@@ -9,8 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import reader_of, refuse_windows, whole_positions
-from bushel._dataset.views.same_values import are_same
+from bushel._dataset.views.inside import are_same, reader_of, refuse_windows, whole_positions
 from bushel._index.identity import field_digests
 from bushel._index.key_lookup import equal_hashes
 from bushel._index.table import Keys, ShardIndex

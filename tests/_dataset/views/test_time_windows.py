@@ -262,7 +262,7 @@ def test_loaded_resumed_shared_and_joined(tmp_path: Path) -> None:
         (ValueError, "leave out step=", ("rgb", 3), {"fps": 3, "times": TIMES, "step": 2}),
         (ValueError, "length=0", ("rgb",), {"seconds": 0.1, "fps": 3, "times": TIMES}),
         (ValueError, "take='some'", ("rgb", 3), {"fps": 3, "times": TIMES, "take": "some"}),
-        (ValueError, "leave out the rest", ("rgb",), {"delta": {"rgb": [0]}, "seconds": 1, "times": TIMES}),
+        (ValueError, "leave out length, seconds=", ("rgb",), {"delta": {"rgb": [0]}, "seconds": 1, "times": TIMES}),
         (TypeError, "expected seconds", ("rgb",), {"delta": {"rgb": ["now"]}, "times": TIMES}),
     ],
 )

@@ -4,18 +4,19 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.windows import Windows, WindowShape
-from bushel._dataset.views.make_windows import shape_of
+from bushel._dataset.views.make_windows import Pick, WindowOptions, shape_of
 
 SHAPES = st.builds(
-    lambda length, hop, step, pad: shape_of("f", length, hop=hop, step=step, also=(), pad=pad, delta=None),
+    lambda length, hop, step, pad: shape_of(Reader([]), "f", Pick(length, step), WindowOptions(hop, pad=pad)),
     st.integers(1, 6),
     st.none() | st.integers(1, 9),
     st.integers(1, 4),
     st.booleans(),
 )
 DELTAS = st.builds(
-    lambda own, hop: shape_of("f", None, hop=hop, step=1, also=(), pad=False, delta={"g": own}),
+    lambda own, hop: shape_of(Reader([]), "f", Pick(), WindowOptions(hop, delta={"g": own})),
     st.lists(st.integers(-9, 9), min_size=1, max_size=5),
     st.none() | st.integers(1, 4),
 )

@@ -209,9 +209,10 @@ def open(
         dataset = samples_of_split(dataset, source, files.inside)
     if delta_timestamps is None:
         return dataset
-    from bushel._dataset.views.episode_windows import episode_windows
+    from bushel._dataset.views.make_windows import episode_windows
 
-    return episode_windows(dataset, delta_timestamps)
+    windows: Dataset = episode_windows(dataset, delta_timestamps)
+    return windows
 
 
 def _paths_of(source: Any, spec: Mapping[str, str] | None, index: object) -> list[AnyPath]:

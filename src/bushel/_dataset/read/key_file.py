@@ -11,17 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._index.key_lookup import (
-    IndexedShard,
     KeyLookup,
     KeyTable,
-    Lookup,
     StoredKeyTable,
     unkeyed_position,
 )
@@ -62,7 +60,7 @@ _HEADER = msgspec.json.Decoder(_Header)
 
 def save_key_file(
     path: Path,
-    shards: Sequence[IndexedShard],
+    shards: Sequence[OpenShard],
     state: str,
     *,
     memory: int = _MEMORY,
@@ -112,7 +110,7 @@ def save_key_file(
 
 
 def _sorted_ranges(
-    shards: Sequence[IndexedShard], keyed: list[int], ranges: int
+    shards: Sequence[OpenShard], keyed: list[int], ranges: int
 ) -> Iterator[tuple[Array, Array]]:
     """Yield the hashes of all keys, ascending, and the number of the shard of each, range by range."""
     limits = np.array([number * 2**64 // ranges for number in range(1, ranges)], np.uint64)
@@ -212,11 +210,9 @@ def _open(path: Path) -> tuple[_Header, Arrays] | None:
 
 
 # Key files of datasets
-def lookup_of(rows: ShardRows) -> Lookup:
+def lookup_of(rows: Any) -> Any:
     """Return the finder of samples by key: the reader of windows itself, a table of hashes for all others."""
-    if isinstance(rows, Lookup):
-        return rows
-    return key_lookup(rows.counted, rows.starts)
+    return rows if rows.windows is not None else key_lookup(rows.counted, rows.starts)
 
 
 def key_lookup(shards: Sequence[OpenShard], starts: I64) -> KeyLookup:

@@ -6,7 +6,7 @@ texts of `utf8`. Values that a column lacks (long texts, damaged values) are rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -67,14 +67,10 @@ def complete(values: Sequence[Any]) -> bool:
 
 
 class KnownFields:
-    """Decides which fields need not be read.
+    """Decides which fields need not be read. All are where the `Reader` compares bytes with checksums."""
 
-    `verifies` returns, given the number of a shard, whether bytes are compared with checksums: then
-    all fields are read.
-    """
-
-    def __init__(self, verifies: Callable[[int], bool]) -> None:
-        self._verifies = verifies
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
         self._exact: dict[tuple[int, str], bool] = {}
 
     def sample(
@@ -120,9 +116,9 @@ class KnownFields:
 
     def _has(self, number: int, index: ShardIndex, name: str) -> bool:
         if (exact := self._exact.get((number, name))) is None:
-            exact = self._exact[number, name] = (
-                not self._verifies(number) and exact_kind(index, name) is not None
-            )
+            exact = self._exact[number, name] = exact_kind(
+                index, name
+            ) is not None and not self._reader.checks(self._reader.shards[number])
         return exact
 
 

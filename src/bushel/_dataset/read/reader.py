@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -49,39 +48,6 @@ __all__ = ["Reader", "Sample"]
 T = TypeVar("T")
 
 
-class _Verification:
-    """Says for which shards bytes are compared with their checksums, where these are known.
-
-    With `verify`, all are; with None, shards of containers that promise it, and files that may
-    change unnoticed.
-
-    Attributes:
-        promised: For each shard, whether that is certain before its table is loaded.
-    """
-
-    def __init__(self, shards: Sequence[OpenShard], verify: bool | None) -> None:
-        self._shards = shards
-        if verify is not None:
-            self.promised, self._unvalidated = [verify] * len(shards), False
-        elif isinstance(shards, Listing):
-            promised = [get_container(shard.container).promises_checksums for shard in shards[:1]]
-            self.promised, self._unvalidated = promised * len(shards), False
-        else:
-            self.promised = [get_container(shard.container).promises_checksums for shard in shards]
-            self._unvalidated = not all(isinstance(shard.shard.root, Path) for shard in shards)
-        self._any = self._unvalidated or any(self.promised)
-
-    def of(self, number: int) -> bool:
-        """Return whether bytes of a shard are compared with their checksums."""
-        return self.promised[number] or (self._unvalidated and self._shards[number].unvalidated)
-
-    def among(self, groups: Iterable[Group]) -> frozenset[int]:
-        """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
-        if self._any:
-            return frozenset(group.number for group in groups if self.of(group.number))
-        return frozenset()
-
-
 class Reader(ShardRows):
     """Reads samples of a list of shards by position in the whole dataset.
 
@@ -90,7 +56,6 @@ class Reader(ShardRows):
     Attributes:
         verify: Whether bytes are compared with their checksum where that is known; None to compare
             them only for containers that promise it.
-        checks: Which shards that means.
         pool: The open files.
         direct_pool: Files that are open for direct reads, for `direct`.
         incomplete: The state of the dataset if its writer has not finished.
@@ -118,7 +83,6 @@ class Reader(ShardRows):
         sections = not isinstance(shards, Listing) and any(
             shard.section is not None for shard in shards
         )
-        self.checks = _Verification(shards, verify)
         super().__init__(shards, remaining)
         self.verify, self.incomplete = verify, incomplete
         self.joins: tuple[Joined, ...] = ()
@@ -129,6 +93,20 @@ class Reader(ShardRows):
         self.outlines: dict[tuple[int, str, int], Outline] = {}
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
         self.warned_of_clips = False
+
+    def checks(self, shard: OpenShard) -> bool:
+        """Return whether bytes of a shard are compared with their checksums, where these are known.
+
+        With `verify`, all are; with None, those of containers that promise it, and of files that may
+        change unnoticed.
+        """
+        if self.verify is not None:
+            return self.verify
+        return get_container(shard.container).promises_checksums or shard.unvalidated
+
+    def _checked(self, groups: Iterable[Group]) -> frozenset[int]:
+        """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
+        return frozenset(group.number for group in groups if self.checks(self.shards[group.number]))
 
     def narrowed(self, names: Collection[str]) -> Reader:
         """Return the reader with which these fields are read: of sections of remote files, only their bytes are."""
@@ -195,8 +173,7 @@ class Reader(ShardRows):
         ):
             return from_index
         sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
-        plain = isinstance(shard.shard.root, Path)
-        files = self.pool.files
+        plain, checked, files = shard.local, self.checks(shard), self.pool.files
         for name, elements in wanted.items() if plain else ():
             if (extents := index.fields.get(name)) is None:
                 continue
@@ -211,11 +188,7 @@ class Reader(ShardRows):
                         partial(shard.open, extents.file, partial(self.file, number)),
                     )
                 stored = file.read(extents.offset.item(row), length)
-                if (
-                    self.checks.promised[number]
-                    and extents.crc32 is not None
-                    and crc32(stored) != extents.crc32[row]
-                ):
+                if checked and (sums := extents.crc32) is not None and crc32(stored) != sums[row]:
                     plain = False
                     break
                 sample[name] = get_codec(extents.codec).decode(stored)
@@ -263,7 +236,7 @@ class Reader(ShardRows):
                 return merged([{KEY: key} for key in self.keys(positions, groups)], columns, wanted)
         samples: list[Sample] | None = None
         if groups and all(self.shards[group.number].local for group in groups):
-            kernel_plan = plan_kernel(groups, len(positions), rest, self.checks.among(groups))
+            kernel_plan = plan_kernel(groups, len(positions), rest, self._checked(groups))
             keys = partial(self.keys, positions, groups)
             samples = self.pool.attempt(
                 lambda: read_by_kernel(kernel_plan, groups, self.file, keys, room)
@@ -306,7 +279,7 @@ class Reader(ShardRows):
     def _known(self) -> KnownFields:
         from .known_values import KnownFields
 
-        return KnownFields(self.checks.of)
+        return KnownFields(self)
 
     def plan(
         self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool
@@ -320,7 +293,7 @@ class Reader(ShardRows):
 
             forms = forms_and_outlines(self, groups, wanted, total)
         return plan_read(
-            groups, total, wanted, checksums=self.checks.among(groups), parts=parts, forms=forms
+            groups, total, wanted, checksums=self._checked(groups), parts=parts, forms=forms
         )
 
     def stored(

@@ -457,16 +457,11 @@ class Dataset(StoredValues):
             >>> list(walks.windows("pose", seconds=2, hop=1, times=2.0).keys)
             ['walk5@0s', 'walk9@0s', 'walk9@1s', 'walk9@2s']
         """
-        from .make_windows import shape_of, windows_of
-
-        if seconds is None and fps is None and times is None:
-            shape = shape_of(field, length, hop=hop, step=step, also=also, pad=pad, delta=delta)
-            return windows_of(self, shape)
-        from .make_windows import Pick, TimeOptions, shape_in_time
+        from .make_windows import Pick, WindowOptions, shape_of, windows_of
 
         pick = Pick(length, step, seconds, fps)
-        options = TimeOptions(hop, also, times, take, pad, delta)
-        return windows_of(self, shape_in_time(self._reader, field, pick, options))
+        options = WindowOptions(hop, also, times, take, pad, delta)
+        return windows_of(self, shape_of(self._reader, field, pick, options))
 
     def shard(self, index: int, num_shards: int) -> Dataset:
         """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.

@@ -25,8 +25,10 @@ from bushel._dataset.read.window_reader import (
     is_clip,
     positive,
 )
-from bushel._dataset.read.windows import Source, TimeSpan, Windows, WindowShape, window_counts
-from bushel._runtime.arrays import F64, I64, offsets_of
+from bushel._dataset.read.windows import PAD, Source, TimeSpan, Windows, WindowShape, window_counts
+from bushel._runtime.arrays import F64, I64, check_count, offsets_of
+from bushel.codecs import holds_elements
+from bushel.containers import get_container
 from bushel.errors import SpecError, UnsupportedError
 
 from .samples import Samples
@@ -35,6 +37,8 @@ S = TypeVar("S", bound=Samples)
 
 _MOST = 1 << 32
 _CHUNK = 4096  # samples whose times are looked at together
+_TAKES = ("shown", "nearest", "all")
+_TOLERANCE = 1e-4  # seconds by which a time may differ from the time of a frame, as in LeRobot
 
 
 def windows_of(dataset: S, shape: WindowShape) -> S:
@@ -52,11 +56,7 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
             "these samples are windows already: make windows of the original dataset"
         )
     reader, selection = dataset._reader, dataset._selection
-    for name in shape.offsets:
-        if name not in selection.fields:
-            raise KeyError(
-                f"unknown field {name!r}: the fields are {', '.join(selection.fields) or 'none'}"
-            )
+    for name in selection.wanted(list(shape.offsets)):
         check_has_elements(reader, name, "windows()")
     for name in shape.pads:
         if name in selection.fields:
@@ -144,86 +144,6 @@ def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
     return whole._view(np.concatenate(numbers), names)
 
 
-def shape_of(
-    field: str,
-    length: int | None,
-    *,
-    hop: float | None,
-    step: int,
-    also: Iterable[str],
-    pad: bool,
-    delta: Mapping[str, Iterable[float]] | None,
-) -> WindowShape:
-    """Return the shape of windows that a caller asks for.
-
-    Raises:
-        TypeError: An argument has another type.
-        ValueError: One is out of its range, or two contradict each other.
-    """
-    if isinstance(also, str):
-        raise TypeError(f"give also= as a list, such as [{also!r}]")
-    every = None if hop is None else count("hop", hop)
-    if delta is None:
-        if length is None:
-            raise TypeError(
-                "give the length of the windows, as in windows('frames', 16), or delta="
-            )
-        offsets, span = window_length(length, step)
-        names = dict.fromkeys([field, *also])
-        return WindowShape(
-            field, dict.fromkeys(names, offsets), every or len(offsets) * step, span, bool(pad)
-        )
-    if length is not None or step != 1 or pad or tuple(also):
-        raise ValueError(
-            "delta= gives the elements of windows, and pads: leave out length,"
-            " step=, also= and pad="
-        )
-    if not isinstance(delta, Mapping) or not delta:
-        raise TypeError(
-            f"delta={delta!r}: expected fields and offsets, such as {{{field!r}: [-1, 0, 1]}}"
-        )
-    chosen = {name: _offsets(name, offsets) for name, offsets in {field: [0], **delta}.items()}
-    return WindowShape(field, chosen, every or 1, 0, pad=True)
-
-
-def window_length(length: Any, step: Any) -> tuple[I64, int]:
-    """Return the offsets of the elements of a window, and the number of elements that it takes up."""
-    elements, stride = count("length", length), count("step", step)
-    return np.arange(elements, dtype=np.int64) * stride, (elements - 1) * stride + 1
-
-
-def _offsets(name: str, numbers: Iterable[Any]) -> I64:
-    try:
-        offsets = np.array([operator.index(offset) for offset in numbers], np.int64)
-    except (TypeError, OverflowError):
-        offsets = np.zeros(0, np.int64)
-    if not len(offsets) or int(np.abs(offsets).max()) >= _MOST:
-        raise TypeError(
-            f"delta={{{name!r}: {numbers!r}}}: expected whole numbers, such as [-1, 0, 1]"
-        )
-    return offsets
-
-
-def count(name: str, value: Any) -> int:
-    """Return a whole number from 1 that a user gave.
-
-    Raises:
-        TypeError: It is not a whole number.
-        ValueError: It is out of range.
-    """
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name}={value!r}: expected a whole number from 1") from None
-    if isinstance(value, bool) or not 1 <= number < _MOST:
-        raise ValueError(f"{name}={value!r}: expected a whole number from 1")
-    return number
-
-
-_TAKES = ("shown", "nearest", "all")
-_TOLERANCE = 1e-4  # seconds by which a time may differ from the time of a frame, as in LeRobot
-
-
 class Pick(Struct, frozen=True):
     """How the elements of one field of a window are chosen by time: arguments of `Dataset.windows`."""
 
@@ -265,6 +185,79 @@ class Pick(Struct, frozen=True):
         return offsets / rate, seconds or len(offsets) / rate
 
 
+class WindowOptions(Struct, frozen=True):
+    """Further arguments of `Dataset.windows`, which describes them."""
+
+    hop: float | None = None
+    also: Iterable[str] = ()
+    times: float | Mapping[str, float | str] | None = None
+    take: str | Mapping[str, str] | None = None
+    pad: bool = False
+    delta: Mapping[str, Iterable[float]] | None = None
+
+
+def shape_of(reader: Reader, field: str, main: Pick, options: WindowOptions) -> WindowShape:
+    """Return the shape of windows that a caller of `Dataset.windows` asks for.
+
+    Raises:
+        TypeError: An argument has another type.
+        ValueError: One is out of its range, or two contradict each other.
+        KeyError, SpecError: As `shape_of_picks`.
+    """
+    delta = options.delta
+    if isinstance(options.also, str):
+        raise TypeError(f"give also= as a list, such as [{options.also!r}]")
+    if delta is not None:
+        if main != Pick() or options.take is not None or options.pad or tuple(options.also):
+            raise ValueError(
+                "delta= gives the elements of windows, and pads: leave out length, seconds=, fps=,"
+                " step=, also=, take= and pad="
+            )
+        if not isinstance(delta, Mapping) or not delta:
+            raise TypeError(
+                f"delta={delta!r}: expected fields and offsets, such as {{{field!r}: [-1, 0, 1]}}"
+            )
+    if not main.seconds is main.fps is options.times is None:
+        return _shape_in_time(reader, field, main, options)
+    if delta is not None:
+        return _neighbours(field, delta, options.hop)
+    if main.length is None:
+        raise TypeError("give the length of the windows, as in windows('frames', 16), or delta=")
+    offsets, span = window_length(main.length, main.step)
+    hop = _hop(options.hop, len(offsets) * main.step)
+    names = dict.fromkeys([field, *options.also])
+    return WindowShape(field, dict.fromkeys(names, offsets), hop, span, bool(options.pad))
+
+
+def _neighbours(field: str, delta: Mapping[str, Iterable[float]], hop: float | None) -> WindowShape:
+    """Return the shape of elements with neighbours, given the distances to these."""
+    chosen = {name: _offsets(name, offsets) for name, offsets in {field: [0], **delta}.items()}
+    return WindowShape(field, chosen, _hop(hop, 1), 0, pad=True)
+
+
+def window_length(length: Any, step: Any) -> tuple[I64, int]:
+    """Return the offsets of the elements of a window, and the number of elements that it takes up."""
+    elements = check_count("length", length, least=1, most=_MOST)
+    stride = check_count("step", step, least=1, most=_MOST)
+    return np.arange(elements, dtype=np.int64) * stride, (elements - 1) * stride + 1
+
+
+def _hop(hop: float | None, usual: int) -> int:
+    return usual if hop is None else check_count("hop", hop, least=1, most=_MOST)
+
+
+def _offsets(name: str, numbers: Iterable[Any]) -> I64:
+    try:
+        offsets = np.array([operator.index(offset) for offset in numbers], np.int64)
+    except (TypeError, OverflowError):
+        offsets = np.zeros(0, np.int64)
+    if not len(offsets) or int(np.abs(offsets).max()) >= _MOST:
+        raise TypeError(
+            f"delta={{{name!r}: {numbers!r}}}: expected whole numbers, such as [-1, 0, 1]"
+        )
+    return offsets
+
+
 def shape_of_picks(reader: Reader, field: str, picks: Mapping[str, Pick], pad: bool) -> WindowShape:
     """Return the shape of windows that start at an element of a field, which `picks` has first.
 
@@ -303,25 +296,7 @@ def shape_of_picks(reader: Reader, field: str, picks: Mapping[str, Pick], pad: b
     return shape
 
 
-class TimeOptions(Struct, frozen=True):
-    """Further arguments of `Dataset.windows`, which describes them."""
-
-    hop: float | None
-    also: Iterable[str]
-    times: float | Mapping[str, float | str] | None
-    take: str | Mapping[str, str] | None
-    pad: bool
-    delta: Mapping[str, Iterable[float]] | None
-
-
-def shape_in_time(reader: Reader, field: str, main: Pick, options: TimeOptions) -> WindowShape:
-    """Return the shape of windows by time that a caller of `Dataset.windows` asks for.
-
-    Raises:
-        KeyError, TypeError, ValueError, SpecError: As `shape_of_picks`.
-    """
-    if isinstance(options.also, str):
-        raise TypeError(f"give also= as a list, such as [{options.also!r}]")
+def _shape_in_time(reader: Reader, field: str, main: Pick, options: WindowOptions) -> WindowShape:
     times = options.times
     rates: Mapping[str, Any] = times if isinstance(times, Mapping) else {}
     names = dict.fromkeys([field, *(options.delta or ()), *options.also, *rates])
@@ -334,8 +309,6 @@ def shape_in_time(reader: Reader, field: str, main: Pick, options: TimeOptions) 
         raise KeyError(f"take= names {min(unknown)!r}, which the windows do not have")
     picks = {name: Pick(times=rates.get(name), take=takes.get(name)) for name in names}
     if options.delta is not None:
-        if main != Pick() or options.take is not None or options.also or options.pad:
-            raise ValueError("delta= gives the elements of windows, and pads: leave out the rest")
         return _delta_shape(reader, field, picks, options.hop, options.delta)
     picks[field] = replace(main, times=rates.get(field), take=takes.get(field))
     shape = shape_of_picks(reader, field, picks, bool(options.pad))
@@ -343,8 +316,7 @@ def shape_in_time(reader: Reader, field: str, main: Pick, options: TimeOptions) 
     if shape.time is not None and shape.time.seconds:
         return replace(shape, hop=positive("hop", shape.time.seconds if hop is None else hop))
     assert offsets is not None
-    every = len(offsets) * main.step if hop is None else count("hop", hop)
-    return replace(shape, hop=every, span=int(offsets[-1]) + 1)
+    return replace(shape, hop=_hop(hop, len(offsets) * main.step), span=int(offsets[-1]) + 1)
 
 
 def _delta_shape(
@@ -367,11 +339,10 @@ def _delta_shape(
     seconds = {name: _seconds(name, numbers) for name, numbers in delta.items()}
     if isinstance(rate, float) and set(sources.values()) == {rate}:
         numbers = {name: _steps(name, distances, rate) for name, distances in seconds.items()}
-        return shape_of(field, None, hop=hop, step=1, also=(), pad=False, delta=numbers)
-    every = 1 if hop is None else count("hop", hop)
+        return _neighbours(field, numbers, hop)
     time = TimeSpan(0.0, sources, dict.fromkeys(sources, "nearest"))
     offsets = {field: np.zeros(1), **seconds}
-    return replace(shape, offsets=offsets, hop=every, span=0, time=time)
+    return replace(shape, offsets=offsets, hop=_hop(hop, 1), span=0, time=time)
 
 
 def _seconds(name: str, numbers: Iterable[float]) -> F64:
@@ -399,3 +370,44 @@ def _steps(name: str, seconds: F64, rate: float) -> list[int]:
             f" apart: the next one is at {steps[place] / rate:g}"
         )
     return [int(step) for step in steps]
+
+
+def episode_windows(dataset: Any, deltas: Mapping[str, Iterable[float]]) -> Any:
+    """Return the view of a dataset of episodes whose samples are frames with their neighbours.
+
+    `deltas` has, by field, the seconds from the frame to each of its neighbours, such as
+    `{"action": [0, 0.1]}`.
+
+    Raises:
+        SpecError: The frames have no rate.
+        KeyError: The field does not exist.
+        TypeError: A field has no frames, or an argument has another type.
+        ValueError: No frame has one of the times.
+    """
+    if not isinstance(deltas, Mapping) or not deltas:
+        raise TypeError(
+            f"delta_timestamps={deltas!r}: expected fields and seconds, such as"
+            f" {{'action': [0, 0.1]}}"
+        )
+    rates = set(map(_rate, dataset.shards))
+    if len(rates) != 1:
+        raise SpecError(f"delta_timestamps needs one rate of frames, found {sorted(rates)}")
+    whole_fields = {
+        name: [0.0]
+        for name, kind in dataset.spec.items()
+        if kind.endswith("[]") or holds_elements(kind)
+    }
+    delta = {**whole_fields, **deltas}
+    windows = dataset.windows(next(iter(deltas)), delta=delta, times=rates.pop())
+    # one frame is never outside
+    padding = {name + PAD for name in whole_fields if name not in deltas}
+    return windows.select_fields([name for name in windows.spec if name not in padding])
+
+
+def _rate(shard: Any) -> float:
+    rate = get_container(shard.container).rate(shard.shard)
+    if rate is None:
+        raise SpecError(
+            f"delta_timestamps needs frames at a fixed rate, which {shard.container} does not have"
+        )
+    return rate

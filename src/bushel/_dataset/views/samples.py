@@ -13,7 +13,7 @@ from bushel._runtime.arrays import Array
 from bushel.spec import format_spec
 
 if TYPE_CHECKING:
-    from bushel._index.key_lookup import KeyView, Lookup
+    from bushel._index.key_lookup import KeyView
 
 __all__ = ["CHUNK", "Sample", "Samples", "ShownSample"]
 
@@ -72,7 +72,7 @@ class Chosen:
             positions: Positions = range(int(self._reader.starts[-1])) if whole is None else whole
             selection = Selection(positions, self._reader.fields)
         self._selection = selection
-        self._lookup: Lookup | None = None
+        self._lookup: Any = None
 
     def _view(
         self,

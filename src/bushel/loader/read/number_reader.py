@@ -106,7 +106,7 @@ class NumberReader:
         if key not in self._exact:
             index = self._reader.shards[number].index
             is_exact = exact_kind(index, name) in ("int", "float")
-            usable = is_exact and not self._reader.checks.of(number)
+            usable = is_exact and not self._reader.checks(self._reader.shards[number])
             self._exact[key] = index.columns[name] if usable else None
         return self._exact[key]
 
@@ -361,7 +361,7 @@ class NumberReader:
                 continue
             rows = []
             for field, (file, offset, length, column) in zip(self._in_files, columns, strict=True):
-                sums = column.crc32 if self._reader.checks.of(number) else None
+                sums = column.crc32 if self._reader.checks(self._reader.shards[number]) else None
                 rows.append((file, offset, length, sums, *field.forms(column.codec)))
             shards.append(
                 (int(self._reader.all.starts[number]), self._reader.shards[number].samples, rows)
