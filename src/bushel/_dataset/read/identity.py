@@ -77,7 +77,7 @@ def fingerprints_of_prefixes(
         yield samples, hashlib.sha256(chain[shards] + facts + shown).hexdigest()[:32]
 
 
-def digests_of(reader: Reader, positions: I64) -> U64:
+def digests_at(reader: Reader, positions: I64) -> U64:
     """Return the digest of each of some samples, without its key: uint64[len(positions)].
 
     It is uint64[0] if a value has no recorded checksum: lengths do not tell samples apart.

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from bushel._dataset.open.folders import above_parts
-from bushel._dataset.read.identity import digests_of
+from bushel._dataset.read.identity import digests_at
 from bushel._dataset.read.key_file import positions_of_keys
 from bushel._dataset.read.shards import Listing
 from bushel._index.named_arrays import encode, parse, whole_crc32
@@ -93,7 +93,7 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     if where is None:
         positions = np.ascontiguousarray(view._selection.positions, np.int64)
         fingerprint = _listed(view, positions).fingerprint
-        digests = digests_of(view._reader, positions)
+        digests = digests_at(view._reader, positions)
         if view._reader.keyed:
             keys = Strings.of(view._reader.keys(positions))
     columns = (positions, keys.text, keys.offsets, digests)
@@ -157,7 +157,7 @@ def _left(dataset: Any, header: _Header, keys: Strings, digests: U64) -> I64:
     """Return the samples of a stale view that still exist, by key and digest: not others under the same keys."""
     names = keys.tolist()
     positions, _ = positions_of_keys(dataset._reader, names)
-    current = digests_of(dataset._reader, positions)
+    current = digests_at(dataset._reader, positions)
     if {len(names), len(digests)} != {header.samples} or len(current) != len(positions):
         raise StateError(
             "the view is stale, and its samples have no keys, or no checksums (`bushel index`), by"
