@@ -17,7 +17,8 @@ from tests.cli.running import fails, run
 from tests.integrity.removed import COUNT, GONE, KEPT, keys, write
 
 import bushel
-from bushel._dataset.read.selection import Call, Remaining, joined
+from bushel._dataset.read.selection import Remaining, joined
+from bushel._index.removal_list import RemovalCall
 from bushel.loader import MapView
 
 CONTAINERS = ("bag", "tar", "ffrecord", "gulp", "recordio")
@@ -65,7 +66,7 @@ def test_every_container_and_every_way(container: str, tmp_path: Path) -> None:
 def test_positions_that_remain(drawn: tuple[int, set[int]]) -> None:
     total, chosen = drawn
     gone = np.array(sorted(number for number in chosen if number < total), np.int64)
-    own = Remaining.of(total, gone, np.zeros(len(gone), np.uint32), (Call("why", 1),))
+    own = Remaining.of(total, gone, np.zeros(len(gone), np.uint32), (RemovalCall("id", "why", 1),))
     expected = np.delete(np.arange(total), gone)
     assert len(own) == len(expected)
     assert np.asarray(own).tolist() == expected.tolist()

@@ -7,87 +7,37 @@ damaged or of another kind, are missing from the column; reading it will report 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I32, I64, U8, offsets_of
+from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
 from bushel.codecs import get_codec
 from bushel.codecs.base import ArrayLayout, NumberLayout
 from bushel.errors import BushelError
 from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers, image_headers
-from bushel.spec import Spec
 from bushel.storage import Extents, File, gather, read_many
 
 from .column_names import (
-    AUTO,
-    NONE,
     ColumnOf,
-    column_of,
-    expanded,
-    known_column_of,
-    names_of,
-    usual_columns,
 )
 from .columns import LONGEST_TEXT, Column, numbers, of_texts
 from .object_columns import of_array, of_objects, reader_of
-from .scans import each_chunk, present_rows
 from .table import MISSING, FieldExtents, ShardIndex
 
 _HEAD = 1 << 16  # bytes of a remote image that are read first
 DAMAGED = -1
 """The number of characters of bytes that are not UTF-8."""
+_CHUNK_BYTES = 4 << 20
 _SHORT_TEXTS = 1 << 16  # most texts that are measured at once
 _FORMATS = {1: "jpeg", 2: "png"}  # formats as `kernels.image_headers` numbers them
-# writers record texts that have at most this many bytes on average: names, not captions
-_USUAL_TEXT = 32
 
-
-@dataclass(frozen=True, slots=True)
-class ColumnRequest:
-    """The columns that an index should have."""
-
-    # names of columns, and such as `*.width`; those that the fields cannot have are left out
-    names: tuple[str, ...] = ()
-    usual: bool = False  # whether to add the columns that writers record
-
-    @classmethod
-    def given(cls, columns: str | Iterable[str] | None, fields: Spec) -> ColumnRequest:
-        """Parse the columns of a user: names, in a list or a text with commas, and `auto`; None for the usual ones.
-
-        `fields` is empty if they are not known yet.
-
-        Raises:
-            KeyError, SpecError: As `column_of`.
-        """
-        names = (AUTO,) if columns is None else names_of(columns)
-        explicit = tuple(name for name in names if name not in (AUTO, NONE))
-        for name in expanded(explicit, fields) if fields else ():
-            column_of(name, fields)
-        return cls(explicit, AUTO in names)
-
-    def of(self, index: ShardIndex) -> list[ColumnOf]:
-        """Return the columns of this request that a table lacks."""
-        fields: Spec = {name: column.field for name, column in index.fields.items()}
-        requested = {name: known_column_of(name, fields) for name in expanded(self.names, fields)}
-        if self.usual:
-            usual = {
-                column.name: column
-                for column in usual_columns(fields)
-                if _is_usual(column, index.fields[column.field.name])
-            }
-            requested = {**usual, **requested}
-        return [
-            column
-            for column in requested.values()
-            if column is not None
-            and column.name not in index.columns
-            and column.reading not in ("bytes", "elements")
-        ]
+U = TypeVar("U")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +63,18 @@ class ValueFiles:
     recorded: Mapping[str, RecordedValues] = field(default_factory=dict)
 
 
-def add_columns(index: ShardIndex, request: ColumnRequest, files: ValueFiles) -> ShardIndex:
-    """Return the table of a shard with the columns of a request. The values of each field are read once.
+def add_columns(index: ShardIndex, missing: Sequence[ColumnOf], files: ValueFiles) -> ShardIndex:
+    """Return the table of a shard with columns that it lacks. The values of each field are read once.
 
     Returns:
-        The same table if it has them already.
+        The same table if it lacks none.
 
     Raises:
         ExtentError: A file is shorter than an extent in the table requires.
         SpecError: Columns of clips are wanted, and PyAV is not installed.
     """
     by_field: dict[str, list[ColumnOf]] = {}
-    for lacking in (missing := request.of(index)):
+    for lacking in missing:
         by_field.setdefault(lacking.field.name, []).append(lacking)
     if not by_field:
         return index
@@ -135,16 +85,32 @@ def add_columns(index: ShardIndex, request: ColumnRequest, files: ValueFiles) ->
     return replace(index, columns={**index.columns, **in_order})
 
 
-def _is_usual(requested: ColumnOf, column: FieldExtents) -> bool:
-    """Return whether a writer records a column that it may record."""
-    if requested.reading not in ("value", "length") or get_codec(column.codec).layout is not None:
-        return True
-    lengths = column.length[column.length != MISSING]
-    short = bool(len(lengths)) and float(lengths.mean()) <= _USUAL_TEXT
-    if requested.reading == "value":
-        return short
-    # else the texts have their lengths
-    return bool(len(lengths)) and (not short or int(lengths.max()) > LONGEST_TEXT)
+def present_rows(column: FieldExtents, first: int = 0) -> I64:
+    """Return the rows from `first` on that have a value."""
+    return np.flatnonzero(column.length[first:] != MISSING) + first
+
+
+def each_chunk(
+    column: FieldExtents, rows: I64, read: Callable[[I64], U], threads: int, most: int = 4096
+) -> Iterator[tuple[I64, U]]:
+    """Yield some rows in chunks with the results of a function, which threads call with each chunk.
+
+    A chunk has 4 MiB of values and `most` rows at most.
+    """
+    chunks = list(_chunks(rows, column.length, most))
+    yield from zip(
+        chunks, parallel_map(read, chunks, threads=threads, name="bushel-scan"), strict=True
+    )
+
+
+def _chunks(rows: I64, lengths: I64, most: int) -> Iterator[I64]:
+    ends = np.cumsum(lengths[rows], dtype=np.int64)
+    first = before = 0
+    while first < len(rows):
+        fitting = int(np.searchsorted(ends, before + _CHUNK_BYTES, side="right"))
+        last = min(max(fitting, first + 1), first + most, len(rows))
+        yield rows[first:last]
+        first, before = last, int(ends[last - 1])
 
 
 class _Scan:

@@ -2,21 +2,93 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
 
-from .column_names import usual_columns
-from .column_scan import ColumnRequest, ValueFiles, add_columns
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bushel.codecs import get_codec
+from bushel.spec import Spec
+
+from .column_names import (
+    AUTO,
+    NONE,
+    ColumnOf,
+    column_of,
+    expanded,
+    known_column_of,
+    names_of,
+    usual_columns,
+)
+from .column_scan import ValueFiles, add_columns
+from .columns import LONGEST_TEXT
 from .scans import FRAMES, SEEK_TABLES, SEGMENTS, Scanned, has_pyav, scanned_in
-from .table import ShardIndex
+from .table import MISSING, FieldExtents, ShardIndex
+
+# writers record texts that have at most this many bytes on average: names, not captions
+_USUAL_TEXT = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class ColumnRequest(Struct, frozen=True):
+    """The columns that an index should have."""
+
+    # names of columns, and such as `*.width`; those that the fields cannot have are left out
+    names: tuple[str, ...] = ()
+    usual: bool = False  # whether to add the columns that writers record
+
+    @classmethod
+    def given(cls, columns: str | Iterable[str] | None, fields: Spec) -> ColumnRequest:
+        """Parse the columns of a user: names, in a list or a text with commas, and `auto`; None for the usual ones.
+
+        `fields` is empty if they are not known yet.
+
+        Raises:
+            KeyError, SpecError: As `column_of`.
+        """
+        names = (AUTO,) if columns is None else names_of(columns)
+        explicit = tuple(name for name in names if name not in (AUTO, NONE))
+        for name in expanded(explicit, fields) if fields else ():
+            column_of(name, fields)
+        return cls(explicit, AUTO in names)
+
+    def of(self, index: ShardIndex) -> list[ColumnOf]:
+        """Return the columns of this request that a table lacks."""
+        fields: Spec = {name: column.field for name, column in index.fields.items()}
+        requested = {name: known_column_of(name, fields) for name in expanded(self.names, fields)}
+        if self.usual:
+            usual = {
+                column.name: column
+                for column in usual_columns(fields)
+                if _is_usual(column, index.fields[column.field.name])
+            }
+            requested = {**usual, **requested}
+        return [
+            column
+            for column in requested.values()
+            if column is not None
+            and column.name not in index.columns
+            and column.reading not in ("bytes", "elements")
+        ]
+
+
+def _is_usual(requested: ColumnOf, column: FieldExtents) -> bool:
+    """Return whether a writer records a column that it may record."""
+    if requested.reading not in ("value", "length") or get_codec(column.codec).layout is not None:
+        return True
+    lengths = column.length[column.length != MISSING]
+    short = bool(len(lengths)) and float(lengths.mean()) <= _USUAL_TEXT
+    if requested.reading == "value":
+        return short
+    # else the texts have their lengths
+    return bool(len(lengths)) and (not short or int(lengths.max()) > LONGEST_TEXT)
+
+
+class Contents(Struct, frozen=True):
     """The wanted contents of an index apart from extents."""
 
     # segments and seek tables of JPEGs, and packets of clips
     scans: frozenset[Scanned] = frozenset()
-    columns: ColumnRequest = field(default_factory=ColumnRequest)  # values of samples
+    columns: ColumnRequest = ColumnRequest()  # values of samples
 
     @classmethod
     def of(cls, index: ShardIndex) -> Contents:
@@ -74,7 +146,7 @@ class Contents:
                 index = scan.add(index, files.file_of, before)
         if all_frames and FRAMES.fields(index) and has_pyav():
             index = FRAMES.add(index, files.file_of, before)
-        return add_columns(index, self.columns, files)
+        return add_columns(index, self.columns.of(index), files)
 
     def without_usual_columns(self) -> Contents:
         """Return this without the columns that writers record by default."""

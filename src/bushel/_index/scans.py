@@ -6,7 +6,7 @@ clips. Each is an attribute of `FieldExtents`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -22,16 +22,15 @@ from bushel.kernels import JpegError, jpeg_seek_table, jpeg_segment_offsets
 from bushel.storage import Extents, File, read_many
 
 from .clip_frames import ClipFrames, SeekTables, Segments, joined
-from .table import MISSING, FieldExtents, ShardIndex
+from .column_scan import each_chunk, present_rows
+from .table import FieldExtents, ShardIndex
 
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets
 
 _CHUNK_ROWS = 256  # number of rows that one thread reads and scans at once
-_CHUNK_BYTES = 4 << 20
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 Scanned = Literal["segments", "frames", "seek"]
 """The attribute of `FieldExtents` that a scan fills."""
@@ -92,34 +91,6 @@ def scanned_in(index: ShardIndex) -> frozenset[Scanned]:
         for kind in kinds
         if any(getattr(column, kind) is not None for column in index.fields.values())
     )
-
-
-def present_rows(column: FieldExtents, first: int = 0) -> I64:
-    """Return the rows from `first` on that have a value."""
-    return np.flatnonzero(column.length[first:] != MISSING) + first
-
-
-def each_chunk(
-    column: FieldExtents, rows: I64, read: Callable[[I64], U], threads: int, most: int = 4096
-) -> Iterator[tuple[I64, U]]:
-    """Yield some rows in chunks with the results of a function, which threads call with each chunk.
-
-    A chunk has 4 MiB of values and `most` rows at most.
-    """
-    chunks = list(_chunks(rows, column.length, most))
-    yield from zip(
-        chunks, parallel_map(read, chunks, threads=threads, name="bushel-scan"), strict=True
-    )
-
-
-def _chunks(rows: I64, lengths: I64, most: int) -> Iterator[I64]:
-    ends = np.cumsum(lengths[rows], dtype=np.int64)
-    first = before = 0
-    while first < len(rows):
-        fitting = int(np.searchsorted(ends, before + _CHUNK_BYTES, side="right"))
-        last = min(max(fitting, first + 1), first + most, len(rows))
-        yield rows[first:last]
-        first, before = last, int(ends[last - 1])
 
 
 def _segments(column: FieldExtents, file: File, earlier: Segments | None, threads: int) -> Segments:

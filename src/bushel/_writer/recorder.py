@@ -14,7 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from bushel._index.column_names import expanded, known_column_of, usual_columns
-from bushel._index.column_scan import ColumnRequest, RecordedValues, characters_of, lengths_of_texts
+from bushel._index.column_scan import RecordedValues, characters_of, lengths_of_texts
+from bushel._index.contents import ColumnRequest
 from bushel._index.table import MISSING, ShardIndex
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout

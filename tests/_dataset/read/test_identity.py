@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bushel._dataset.read.identity import _end
+from bushel._dataset.read.remaining import _end
 
 
 @pytest.mark.parametrize("step", [1, 7, -1])

@@ -19,8 +19,8 @@ from bushel._dataset.read.shards import OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.column_names import column_of, expanded, names_of
-from bushel._index.column_scan import ColumnRequest, ValueFiles
-from bushel._index.contents import Contents
+from bushel._index.column_scan import ValueFiles
+from bushel._index.contents import ColumnRequest, Contents
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.scans import FRAMES, has_pyav

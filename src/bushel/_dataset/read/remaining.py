@@ -1,22 +1,32 @@
-"""The remaining positions of a dataset from which samples were removed: rows are found by the names in its lists."""
+"""Which data is this: fingerprints of datasets and digests of samples; and the positions that remain after removals.
+
+A fingerprint is a chain over the digests of shards. It has a value after each shard, which depends
+on that shard and those before it. So a dataset to which shards were appended still knows what it was
+before, and so do its views of those samples. Removed samples are found by the names in the dataset's
+lists of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import hashlib
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import accumulate
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
-from bushel._index.identity import sample_digests
+from bushel._index.identity import facts_of_files, sample_digests
 from bushel._index.removal_list import Digests, NameLookup, Names, stored_sizes
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U64, offsets_of
 from bushel.kernels import crc32
+from bushel.storage import is_object
 
 from .reader import Reader
-from .selection import Call, Remaining
+from .selection import Positions, Remaining
 from .shards import Listing, OpenShard, kinds, samples_of
 
 
@@ -37,27 +47,31 @@ def remaining_in(
     if lists is None:
         lists = lists_of(shards)
     ordered = sorted(
-        ((call.time, call, placed) for placed in lists for call in placed.removed.calls),
-        key=lambda own: own[0],
+        ((call, placed) for placed in lists for call in placed.removed.calls),
+        key=lambda pair: pair[0].time,
     )
-    calls = tuple(Call(call.reason, call.time, call.id) for _, call, _ in ordered)
     number_of = {
-        (str(placed.path), call.id): number for number, (_, call, placed) in enumerate(ordered)
+        (str(placed.path), call.id): number for number, (call, placed) in enumerate(ordered)
     }
     digests, starts = recorded_digests(shards), offsets_of(samples_of(shards))
     positions, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for placed in lists:
-        matcher = _Matcher(placed, number_of)
+        names, lookup = placed.removed, NameLookup(placed.removed.names)
+        calls = np.array([number_of[str(placed.path), call.id] for call in names.calls], np.int64)
+        calls_of_names = calls[names.numbers]
         for number in shards_to_search(shards, placed, digests):
-            if among is not None and number not in among:
-                continue
-            rows, numbers_of_calls = matcher.rows(shards[number])
-            positions.append(rows + starts[number])
-            numbers.append(numbers_of_calls)
-    removed, first = _earliest(np.concatenate(positions), np.concatenate(numbers))
-    if len(removed):
-        return Remaining.of(int(starts[-1]), removed, first.astype(np.uint32), calls)
-    return None
+            if among is None or number in among:
+                rows, entries = named_rows(shards[number], lookup)
+                positions.append(rows + starts[number])
+                numbers.append(calls_of_names[entries])
+    every, call_of_each = np.concatenate(positions), np.concatenate(numbers)
+    if not len(every):
+        return None
+    # each position once, with the first call that names it
+    order = np.lexsort((call_of_each, every))
+    removed, first = np.unique(every[order], return_index=True)
+    by = call_of_each[order][first].astype(np.uint32)
+    return Remaining.of(int(starts[-1]), removed, by, tuple(call for call, _ in ordered))
 
 
 def recorded_digests(shards: Sequence[OpenShard]) -> Digests:
@@ -114,26 +128,6 @@ def named_positions(
 def lists_of(shards: Sequence[OpenShard]) -> list[PlacedList]:
     """Return the lists of removed samples that may name samples of these shards."""
     return lists_beside([shard.shard for shard in kinds(shards)])
-
-
-class _Matcher:
-    """Finds the rows of shards that a list names, and the number of the first call that names each."""
-
-    def __init__(self, placed: PlacedList, number_of: dict[tuple[str, str], int]) -> None:
-        self._lookup = NameLookup(placed.removed.names)
-        numbers_of_calls = [number_of[str(placed.path), call.id] for call in placed.removed.calls]
-        self._numbers = np.array(numbers_of_calls, np.int64)[placed.removed.numbers]
-
-    def rows(self, shard: OpenShard) -> tuple[I64, I64]:
-        rows, entries = named_rows(shard, self._lookup)
-        return rows, self._numbers[entries]
-
-
-def _earliest(positions: I64, numbers: I64) -> tuple[I64, I64]:
-    """Return each position once, ascending, with its least number."""
-    order = np.lexsort((numbers, positions))
-    distinct, first = np.unique(positions[order], return_index=True)
-    return distinct, numbers[order][first]
 
 
 def named_rows(shard: OpenShard, lookup: NameLookup) -> tuple[I64, I64]:
@@ -206,3 +200,137 @@ def _read_column(column: FieldExtents, samples: I64, values: Sequence[object]) -
         extents,
         crc32=np.where(extents.length == MISSING, 0, np.array(sums, np.uint32)).astype(np.uint32),
     )
+
+
+def fingerprint_of(reader: Reader, fields: Mapping[str, str], positions: Positions) -> str:
+    """Return the fingerprint of a dataset or view: 32 hexadecimal digits.
+
+    It depends on the samples that are shown and on those before them, on the fields that are shown
+    and their types, and for a repository of the Hub on the commit. It does not depend on shards
+    after the last sample that is shown, so an append does not change the fingerprint of a view.
+
+    Args:
+        reader: The reader of the whole dataset.
+        fields: The names and types of the fields that are shown.
+        positions: The positions that are shown.
+    """
+    chain = list(_chain(_digests(reader.shards)))
+    is_plain = not reader.sides and reader.windows is None and len(chain) == len(reader.starts)
+    if is_plain:
+        shards = int(np.searchsorted(reader.starts, _end(positions)))
+    else:
+        shards = len(chain) - 1
+    digest = hashlib.sha256(chain[shards])
+    digest.update(msgspec.json.encode([fields, _revisions(reader.shards)]))
+    for side in reader.sides:
+        digest.update(side.rows.data)
+    if reader.windows is not None:
+        digest.update(reader.windows.digest())
+    digest.update(_bytes_of(positions))
+    return digest.hexdigest()[:32]
+
+
+def fingerprints_of_prefixes(
+    reader: Reader, fields: Mapping[str, str], remaining: Positions
+) -> Iterator[tuple[int, str]]:
+    """Yield the fingerprints that a dataset had when it had fewer shards, the largest one first.
+
+    Args:
+        reader: The reader of a dataset without joins and windows.
+        fields: The names and types of its fields.
+        remaining: The positions without removed samples.
+
+    Yields:
+        The number of samples, removed ones included, and the fingerprint.
+    """
+    facts = msgspec.json.encode([fields, _revisions(reader.shards)])
+    chain = list(_chain(_digests(reader.shards)))
+    if len(chain) != len(reader.starts):  # shards that are opened by sections
+        return
+    for shards in range(len(chain) - 2, 0, -1):
+        samples = int(reader.starts[shards])
+        shown = _bytes_of(first_of(remaining, samples))
+        yield samples, hashlib.sha256(chain[shards] + facts + shown).hexdigest()[:32]
+
+
+def digests_at(reader: Reader, positions: I64) -> U64:
+    """Return the digest of each of some samples, without its key: uint64[len(positions)].
+
+    It is uint64[0] if a value has no recorded checksum: lengths do not tell samples apart.
+    """
+    digests = np.zeros(len(positions), np.uint64)
+    for group in reader.groups(positions):
+        if any(column.crc32 is None and column.rows for column in group.index.fields.values()):
+            return digests[:0]
+        places = slice(None) if group.places is None else group.places
+        digests[places] = sample_digests(group.index, group.rows)
+    return digests
+
+
+def first_of(positions: Positions, samples: int) -> Positions:
+    """Return the positions of a whole dataset that are in its first samples."""
+    if not isinstance(positions, Remaining):
+        return range(samples)
+    earlier = positions.removed < samples
+    if not earlier.any():
+        return range(samples)
+    return Remaining.of(samples, positions.removed[earlier], positions.calls[earlier], positions.by)
+
+
+def _chain(digests: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the value of the chain before the first shard and after each."""
+    return accumulate(
+        digests, lambda before, digest: hashlib.sha256(before + digest).digest(), initial=b""
+    )
+
+
+def _digests(shards: Sequence[OpenShard]) -> Iterator[bytes]:
+    """Yield the digest of each shard. Of one that is opened by sections, sizes and counts stand for it."""
+    if isinstance(shards, Listing):
+        yield from (shards.listed.digest(number).encode() for number in range(len(shards)))
+        return
+    if all(shard.section is None for shard in shards):
+        yield from map(_digest_of, shards)
+        return
+    from .shard_fields import whole_shards
+
+    for parts in whole_shards(shards):
+        if parts[0].section is None:
+            yield _digest_of(parts[0])
+        else:
+            yield msgspec.json.encode(
+                [sum(part.samples for part in parts), facts_of_files(parts[0].stamps)]
+            )
+
+
+def _digest_of(shard: OpenShard) -> bytes:
+    """Return the digest of a shard, and with it the names that a caller gives to its fields."""
+    names = sorted(shard.asked.names.items())
+    return shard.digest.encode() + (repr(names).encode() if names else b"")
+
+
+def _end(positions: Positions) -> int:
+    """Return one more than the last position that is shown."""
+    if isinstance(positions, Remaining):
+        return positions.total
+    if not len(positions):
+        return 0
+    if isinstance(positions, range):
+        return 1 + max(positions[0], positions[-1])
+    return 1 + int(positions.max())
+
+
+def _bytes_of(positions: Positions) -> bytes:
+    if isinstance(positions, range):
+        return repr(positions).encode()
+    if isinstance(positions, Remaining):
+        return b"without" + positions.removed.tobytes()
+    return positions.tobytes()
+
+
+def _revisions(shards: Sequence[OpenShard]) -> list[str]:
+    """Return the repositories, with their commits, in which the files of shards can never change."""
+    if isinstance(shards, Listing):
+        return []
+    roots = (shard.shard.root for shard in shards)
+    return sorted({root.root for root in roots if is_object(root) and root.immutable})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from msgspec import Struct
@@ -14,6 +14,9 @@ from bushel._index.elements import Elements, Ranges
 from bushel._runtime.arrays import I64, U32, Array, Bools
 from bushel.codecs import holds_elements
 from bushel.spec import Field, Spec
+
+if TYPE_CHECKING:
+    from bushel._index.removal_list import RemovalCall
 
 Given = Iterable[int] | np.ndarray[Any, np.dtype[Any]]
 """Positions in a view as a caller gives them: negative ones count from the end, and an array may be a boolean mask."""
@@ -25,14 +28,6 @@ Mask = Iterable[str] | Mapping[str, bool | slice | Iterable[int]] | None
 """The fields to read: None for all, names, or a mapping of names to True, False, or elements of a sequence or clip."""
 
 
-class Call(Struct, frozen=True):
-    """A call that removed samples: why, and when in nanoseconds since 1970."""
-
-    reason: str
-    time: int
-    id: str = ""
-
-
 class Remaining(Struct, frozen=True, eq=False):
     """The positions of the samples that were not removed, in order. It takes the place of an array of them.
 
@@ -42,11 +37,11 @@ class Remaining(Struct, frozen=True, eq=False):
     total: int  # number of samples with the removed ones
     removed: I64  # int64[n], the positions of the removed samples, ascending
     calls: U32  # uint32[n], the number of the call that removed each
-    by: tuple[Call, ...]  # the calls, in order of time
+    by: tuple[RemovalCall, ...]  # the calls, in order of time
     before: I64  # int64[n], the number of remaining samples before each removed one
 
     @classmethod
-    def of(cls, total: int, removed: I64, calls: U32, by: tuple[Call, ...]) -> Remaining:
+    def of(cls, total: int, removed: I64, calls: U32, by: tuple[RemovalCall, ...]) -> Remaining:
         """Return the selection without these samples."""
         return cls(total, removed, calls, by, removed - np.arange(len(removed), dtype=np.int64))
 

@@ -177,7 +177,7 @@ class Dataset(StoredValues):
         that were there has the fingerprint that the dataset had. A dataset of the Hugging Face
         Hub is identified by its commit, too.
         """
-        from bushel._dataset.read.identity import fingerprint_of
+        from bushel._dataset.read.remaining import fingerprint_of
 
         return fingerprint_of(self._reader, self.spec, self._selection.positions)
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.read.identity import fingerprints_of_prefixes, first_of
+from bushel._dataset.read.remaining import fingerprints_of_prefixes, first_of
 from bushel._dataset.read.selection import Positions, Remaining
 from bushel._runtime.arrays import I64
 

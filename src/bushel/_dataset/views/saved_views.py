@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 
 from bushel._dataset.open.folders import above_parts
-from bushel._dataset.read.identity import digests_at
 from bushel._dataset.read.key_file import positions_of_keys
+from bushel._dataset.read.remaining import digests_at
 from bushel._dataset.read.shards import Listing
 from bushel._index.named_arrays import encode, parse, whole_crc32
 from bushel._index.shard_list import Strings
