@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,74 +17,53 @@ from bushel.storage.blocks import IN_TABLE, STORED, Blocks, Side
 
 from .table import FileStamp, ShardIndex
 
-Array = np.ndarray
+_PARTS: dict[str, type[np.generic]] = {
+    "start": np.int64,
+    "file": np.int32,
+    "offset": np.int64,
+    "length": np.int64,
+    "filter": np.uint8,
+}
 
 
-class Arrays(Protocol):
-    """The arrays of a sidecar."""
-
-    @property
-    def path(self) -> str:
-        """The path of the sidecar."""
-        ...
-
-    def get(self, name: str, dtype: type[np.generic], size: int | None = None) -> Array:
-        """Return the array of a name, dtype and size, or raise a `FormatError`."""
-        ...
-
-    def optional(self, name: str, dtype: type[np.generic], size: int | None = None) -> Array | None:
-        """Return the array as `get` does, or None if no array has this name."""
-        ...
-
-
-def arrays_of_blocks(blocks: Sequence[Blocks]) -> dict[str, Array]:
+def arrays_of_blocks(blocks: Sequence[Blocks]) -> dict[str, np.ndarray]:
     """Return the arrays of the block files of a shard, by name.
 
     They are `start` (int64[blocks + 1]), `file` (int32[blocks]), `offset` and `length`
     (int64[blocks]), `filter` (uint8[blocks]), and where there are some `held` (uint8[bytes]),
     `side_offsets` and `side` (uint8[bytes]).
     """
-    arrays: dict[str, Array] = {}
+    arrays: dict[str, np.ndarray] = {}
     for number, block_file in enumerate(blocks):
         name = f"__blocks__.{number}"
-        arrays |= {f"{name}.start": block_file.start, f"{name}.file": block_file.file}
-        arrays |= {
-            f"{name}.offset": block_file.offset,
-            f"{name}.length": block_file.length,
-            f"{name}.filter": block_file.filter,
-        }
+        arrays |= {f"{name}.{part}": getattr(block_file, part) for part in _PARTS}
         if block_file.held is not None:
             arrays[f"{name}.held"] = block_file.held
-        if block_file.side is not None:
-            arrays |= {
-                f"{name}.side_offsets": block_file.side.offsets.astype(np.uint64),
-                f"{name}.side": block_file.side.data,
-            }
+        if (side := block_file.side) is not None:
+            arrays[f"{name}.side_offsets"] = side.offsets.astype(np.uint64)
+            arrays[f"{name}.side"] = side.data
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
-def blocks_in(arrays: Arrays, number: int, filters: Sequence[str], sizes: Sequence[int]) -> Blocks:
-    """Return the blocks of a block file. `number` is its number, `sizes` are the sizes of the files of the shard.
+def blocks_in(arrays: Any, number: int, filters: Sequence[str], sizes: Sequence[int]) -> Blocks:
+    """Return the blocks of a block file, given its number, and the sizes of the files of the shard.
+
+    `arrays` are those of the sidecar (`sidecar`).
 
     Raises:
         FormatError: The arrays do not describe blocks that are inside these files.
     """
     name, get = f"__blocks__.{number}", arrays.get
-    file = get(f"{name}.file", np.int32)
-    count = len(file)
+    count = len(get(f"{name}.file", np.int32))
     side = None
     if (data := arrays.optional(f"{name}.side", np.uint8)) is not None:
         side = Side(get(f"{name}.side_offsets", np.uint64, count + 1), data)
-    return Blocks(
-        get(f"{name}.start", np.int64, count + 1),
-        file,
-        get(f"{name}.offset", np.int64, count),
-        get(f"{name}.length", np.int64, count),
-        get(f"{name}.filter", np.uint8, count),
-        tuple(filters),
-        side,
-        arrays.optional(f"{name}.held", np.uint8),
-    ).check(arrays.path, sizes)
+    start, file, offset, length, numbers = (
+        get(f"{name}.{part}", dtype, count + (part == "start")) for part, dtype in _PARTS.items()
+    )
+    held = arrays.optional(f"{name}.held", np.uint8)
+    blocks = Blocks(start, file, offset, length, numbers, tuple(filters), side, held)
+    return blocks.check(arrays.path, sizes)
 
 
 @dataclass(slots=True)
@@ -119,34 +98,30 @@ class JoinedBlocks:
     def _add(self, blocks: Blocks, first: int) -> None:
         numbers = [self.filters.setdefault(name, len(self.filters)) for name in blocks.filters]
         in_table = blocks.file == IN_TABLE
-        bytes_in_table = 0 if blocks.held is None else len(blocks.held)
+        file = np.where(in_table, IN_TABLE, blocks.file + first).astype(np.int32)
+        offset = np.where(in_table, blocks.offset + self.held, blocks.offset)
+        filters = np.array(numbers, np.uint8)[blocks.filter]
+        start, length = blocks.start + self.size, blocks.length
         self.parts.append(
-            Blocks(
-                blocks.start + self.size,
-                np.where(in_table, np.int32(IN_TABLE), blocks.file + np.int32(first)).astype(
-                    np.int32
-                ),
-                np.where(in_table, blocks.offset + self.held, blocks.offset),
-                blocks.length,
-                np.array(numbers, np.uint8)[blocks.filter],
-                (),
-                blocks.side,
-                blocks.held,
-            )
+            Blocks(start, file, offset, length, filters, (), blocks.side, blocks.held)
         )
         self.size += blocks.size
-        self.held += bytes_in_table
+        self.held += 0 if blocks.held is None else len(blocks.held)
 
     def blocks(self) -> Blocks:
         """Return the block file."""
         starts = [part.start[:-1] for part in self.parts]
         in_table = [part.held for part in self.parts if part.held is not None]
+        file, offset, length, filters = (
+            _joined([getattr(part, name) for part in self.parts], _PARTS[name])
+            for name in ("file", "offset", "length", "filter")
+        )
         return Blocks(
             np.concatenate([*starts, np.array([self.size], np.int64)]),
-            _joined([part.file for part in self.parts], np.int32),
-            _joined([part.offset for part in self.parts], np.int64),
-            _joined([part.length for part in self.parts], np.int64),
-            _joined([part.filter for part in self.parts], np.uint8),
+            file,
+            offset,
+            length,
+            filters,
             tuple(self.filters),
             self._side(),
             _joined(in_table, np.uint8) if in_table else None,

@@ -74,12 +74,7 @@ class FieldBuilder:
         )
         if self.starts is not None and self.absent is not None and column.starts is not None:
             self.starts.frombytes(column.starts[1:].tobytes())
-            samples = len(column.starts) - 1
-            if column.absent is None:
-                absent = np.zeros(samples, np.bool_)
-            else:
-                absent = column.absent
-            self.absent.frombytes(absent.astype(np.int8).tobytes())
+            self.absent.frombytes(column.empty_and_absent[1].astype(np.int8).tobytes())
 
     def miss(self, samples: int) -> None:
         """Add a number of samples that lack this field."""

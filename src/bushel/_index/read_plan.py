@@ -101,7 +101,7 @@ def plan_kernel(
                 crc32 = None if crc32 is None else crc32[group.rows]
             fields.append((name, plan.file(group, column), *extents, crc32))
         elif columns:
-            joint = plan.plain(columns)
+            joint = plan.plain(columns).extents
             crc32 = joint.crc32 if verify else None
             fields.append((name, joint.file, joint.offset, joint.length, crc32))
     return fields, list(plan.files), groups[0].rows if whole else None
@@ -148,14 +148,8 @@ class FieldPlan(Struct, frozen=True):
     codecs: str | list[str]  # the codec of each sample's stored bytes, or one for all
     # number of elements of each sample, -1 if the sample lacks the field; None for a plain field
     counts: list[int] | None
-    # the elements to decode of each value of a plain field, such as frames of clips; None for all
-    elements: Elements = None
     # the part to read of each value, None for one that is read whole; None if all are
     parts: list[Part | None] | None = None
-
-    def codec_at(self, place: int) -> str:
-        """Return the codec of the stored bytes of a sample of the batch."""
-        return self.codecs if isinstance(self.codecs, str) else self.codecs[place]
 
     def sizes(self) -> I64 | None:
         """Return the number of extents of each sample, int64[samples]; None if each has one."""
@@ -261,10 +255,9 @@ class _Builder:
         elif len(present) == len(self._groups) == 1:
             extents = self._direct(*present[0])
         else:
-            extents = self._planned_plain(present)
-        inside = elements if counts is None and present else None
+            extents = self.plain(present)
         self.fields.append(
-            FieldPlan(name, self._rows, _codecs(present, self._total), counts, inside, parts)
+            FieldPlan(name, self._rows, _codecs(present, self._total), counts, parts)
         )
         self.extents.append(extents)
         self._rows += len(extents.extents.offset)
@@ -283,11 +276,8 @@ class _Builder:
         crc32 = None if sums is None else sums[rows]
         return _Planned(Extents(self.file(group, column), *_extents_of(column, rows), crc32))
 
-    def plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> Extents:
-        """Return the extents of a plain field of samples of several shards."""
-        return self._planned_plain(present).extents
-
-    def _planned_plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> _Planned:
+    def plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> _Planned:
+        """Plan a plain field of samples of several shards."""
         planned = _Planned.missing(self._total, bool(self._checksums))
         for group, column in present:
             self._put(planned, group, column, group.rows, group.places_in(self._total))

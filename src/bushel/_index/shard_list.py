@@ -183,15 +183,9 @@ def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
 
 
 def _arrays(table: ShardList) -> dict[str, np.ndarray]:
-    of_shards = (
-        table.names.text,
-        table.names.offsets,
-        table.samples,
-        table.flags,
-        table.starts,
-        table.files.text,
-    )
-    of_files = (table.files.offsets, table.sizes, table.times, table.crc32)
+    names, files = table.names, table.files
+    of_shards = (names.text, names.offsets, table.samples, table.flags, table.starts)
+    of_files = (files.text, files.offsets, table.sizes, table.times, table.crc32)
     return dict(zip(_ARRAYS, (*of_shards, *of_files, table.digests), strict=True))
 
 
@@ -205,20 +199,18 @@ def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
             return None
         if whole_crc32(header, arrays) != header.crc32:
             return None
+        names, offsets, samples, flags, starts, files, ends, *facts = arrays.values()
         table = ShardList(
             header.container,
             spec_from_file(header.spec),
             check_labels(header.labels),
             header.sidecars,
-            Strings(arrays["names.text"], arrays["names.offsets"]),
-            arrays["samples"],
-            arrays["flags"],
-            arrays["files.starts"],
-            Strings(arrays["files.text"], arrays["files.offsets"]),
-            arrays["files.sizes"],
-            arrays["files.times"],
-            arrays["files.stamps"],
-            arrays["digests"],
+            Strings(names, offsets),
+            samples,
+            flags,
+            starts,
+            Strings(files, ends),
+            *facts,
         )
     except (OSError, SpecError, *DAMAGES):
         return None

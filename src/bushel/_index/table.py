@@ -99,15 +99,8 @@ class Shard(Struct, frozen=True):
             return as_path(name)
         return below(self.root, name, any_text=True)
 
-    def path_text(self, number: int) -> str:
-        """Return the path of one of its local files as text, without the time that a `Path` takes."""
-        name = self.files[number]
-        if leads_out(name):
-            return str(self.path(number))
-        return f"{self.root}/{name}"
-
     def path_texts(self, numbers: Sequence[int]) -> list[str]:
-        """Return the paths of some of its local files as text."""
+        """Return the paths of some of its local files as text, without the time that a `Path` takes."""
         root, files = f"{self.root}/", self.files
         return [
             str(self.path(number)) if leads_out(files[number]) else root + files[number]

@@ -20,7 +20,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
 from bushel._index.class_names import Labels, check_labels, labels_of_fields, numbered
 from bushel._index.column_names import AUTO, known_column_of
-from bushel._index.scans import scanned_in
+from bushel._index.contents import scanned_in
 from bushel._runtime.order import Order, Sequential
 from bushel._runtime.shuffle import make_order
 from bushel._writer.target import known_labels

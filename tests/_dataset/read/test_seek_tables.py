@@ -14,9 +14,9 @@ from tests.kernels.jpegs import picture, save
 import bushel
 from bushel._dataset.read import crops
 from bushel._dataset.views.dataset import Dataset
+from bushel._index.contents import scanned_in
 from bushel._index.part_plan import warn_of_refused
 from bushel._index.saving import save_index
-from bushel._index.scans import scanned_in
 from bushel.kernels import jpeg_seek_table
 from bushel.storage import Extents, File, read_many
 from bushel.transforms import EachFrame, RandomHorizontalFlip, RandomResizedCrop, Resize

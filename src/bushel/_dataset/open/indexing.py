@@ -20,10 +20,9 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.column_names import column_of, expanded, names_of
 from bushel._index.column_scan import ValueFiles
-from bushel._index.contents import ColumnRequest, Contents
+from bushel._index.contents import FRAMES, ColumnRequest, Contents, has_pyav
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
-from bushel._index.scans import FRAMES, has_pyav
 from bushel._index.sidecar import find_manifest, spec_from_file
 from bushel._index.table import Shard, ShardIndex
 from bushel._index.table_cache import keep_table
@@ -66,7 +65,7 @@ from .tables import (
 )
 
 if TYPE_CHECKING:
-    from bushel._index.scans import Scanned
+    from bushel._index.contents import Scanned
 
 
 @public()

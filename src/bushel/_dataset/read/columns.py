@@ -14,7 +14,7 @@ import numpy as np
 from bushel._index.column_join import join_pieces
 from bushel._index.column_names import ColumnOf, column_of, possible_columns
 from bushel._index.columns import Part, Piece
-from bushel._index.elements import Group
+from bushel._index.elements import Group, damaged_sequences
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.public import command, did_you_mean
@@ -90,11 +90,7 @@ def _of_sequence(column: FieldExtents, group: Group) -> I64:
     assert starts is not None
     first, last = starts[group.rows], starts[group.rows + 1]
     if ((first < 0) | (first > last) | (last > column.rows)).any():
-        raise FormatError(
-            f"field {column.field.name!r}: the offsets of its sequences are not ascending",
-            file=group.index.files[0].name if group.index.files else None,
-            hint="the index is damaged: run `bushel index --force` on the dataset",
-        )
+        raise damaged_sequences(column, group)
     if column.absent is None:
         return last - first
     return np.where(column.absent[group.rows], -1, last - first)

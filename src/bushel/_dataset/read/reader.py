@@ -261,9 +261,8 @@ class Reader(ShardRows):
 
     def whole_value(self, position: int, name: str, elements: Elements) -> Any:
         """Return elements of a sample or of a window as `asked` returns them, and read the whole value for that."""
-        return self.read(
-            np.array([position], np.int64), {name: elements}, decode=True, parts=False
-        )[0][name]
+        at = np.array([position], np.int64)
+        return Reader.read(self, at, {name: elements}, decode=True, parts=False)[0][name]
 
     def unknown(
         self, groups: Sequence[Group], wanted: Mapping[str, Elements]

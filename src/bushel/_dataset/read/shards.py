@@ -181,7 +181,8 @@ class OpenShard(Struct):
         ):
             from bushel.storage.small_file import SmallFile
 
-            return SmallFile(self.shard.path_text(number), stamp.size, stamp.mtime_ns, forget)
+            [path_text] = self.shard.path_texts([number])
+            return SmallFile(path_text, stamp.size, stamp.mtime_ns, forget)
         file = open_known(path := self.path(number), stamp.size, stamp.mtime_ns)
         changed = stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns
         if changed and stamp.crc32 is not None and file.size == stamp.size and not is_object(path):

@@ -5,42 +5,28 @@ from __future__ import annotations
 import operator
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, Array
+from bushel._runtime.arrays import I64
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.errors import SpecError
 
 _CHUNK = 1024  # number of samples that are read at once
 
 
-class Divisible(Protocol):
-    """The part of a dataset that dividing uses."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns in its index."""
-
-    def column(self, name: str) -> Array:
-        """Return the value of each sample in a column."""
-
-    def read(self, positions: range, fields: list[str]) -> list[dict[str, Any]]:
-        """Read many samples."""
-
-
 def divided(
-    dataset: Divisible,
+    dataset: Any,
     shares: Mapping[str, float | None],
     *,
     shuffle: Shuffle,
     seed: int,
     stratify: str | None,
 ) -> dict[str, I64]:
-    """Return the positions of the samples of each share, ascending. `bushel.split` documents the arguments.
+    """Return the positions of the samples of each share of a dataset, which may be `Mapped`, ascending.
+
+    `bushel.split` documents the arguments.
 
     Raises:
         ValueError: The shares do not add up to 1, or the numbers not to the number of samples.
@@ -58,7 +44,7 @@ def divided(
     return dict(zip(counts, map(np.sort, np.split(positions, ends)), strict=True))
 
 
-def classes_of(dataset: Divisible, field: str) -> I64:
+def classes_of(dataset: Any, field: str) -> I64:
     """Return int64[samples], a number for the class of each sample. Samples without the field are a class.
 
     If the field is a column of the index, no data are read.
@@ -86,7 +72,7 @@ def classes_of(dataset: Divisible, field: str) -> I64:
     return classes
 
 
-def _known_classes(dataset: Divisible, field: str) -> I64 | None:
+def _known_classes(dataset: Any, field: str) -> I64 | None:
     """Return the classes by a column of the index, numbered as they first appear; None if it has no such column.
 
     Values that a column lacks may be too long for it. If there are such ones, the field is read.
@@ -199,10 +185,4 @@ def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
             f"shares must be between 0 and 1 and add up to 1, not to {total}: {dict(shares)}. "
             "For numbers of samples, give whole numbers only"
         )
-    whole = sum(Fraction(share) for share in shares.values())
-    counts, assigned, due = {}, 0, Fraction(0)
-    for name, share in shares.items():
-        due += Fraction(share) * samples / whole
-        counts[name] = round(due) - assigned
-        assigned += counts[name]
-    return counts
+    return dict(zip(shares, largest_remainders(samples, shares), strict=True))

@@ -340,12 +340,6 @@ class WindowReader(Reader):
                     sample[name] = ranges[field].flags(place)
         return samples
 
-    def whole_value(self, position: int, name: str, elements: Elements) -> Any:
-        """Return elements of the sample of a window, and read the whole value for that."""
-        return super().read(
-            np.array([position], np.int64), {name: elements}, decode=True, parts=False
-        )[0][name]
-
     def gather(self, positions: I64, name: str) -> tuple[U8, I64]:
         """Return the stored bytes of one plain field in one buffer.
 

@@ -142,9 +142,9 @@ def _shard_of(name: str, values: Any, kind: str | None) -> OpenShard:
             column = numbers(_KINDS[rows.dtype.kind], rows, missing)
     length = np.where(missing, MISSING, np.diff(offsets)).astype(np.int64)
     extents = FieldExtents(field, field.codec, 0, np.ascontiguousarray(offsets[:-1]), length)
-    table = ShardIndex(len(length), (), {name: extents}, "npy", blocks=(Blocks.in_table(data),))
     columns: dict[str, Column] = {} if column is None else {name: column}
-    table = ShardIndex(table.samples, (), table.fields, "npy", columns=columns, blocks=table.blocks)
+    blocks = (Blocks.in_table(data),)
+    table = ShardIndex(len(length), (), {name: extents}, "npy", columns=columns, blocks=blocks)
     shard = Shard(Path("(in memory)"), name, (name,))
     opened = OpenShard.of("npy", shard, table, stored=False, checked=True)
     # the table has no checksums, so the values themselves enter the digest

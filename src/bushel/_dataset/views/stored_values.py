@@ -36,16 +36,12 @@ class StoredValues(Samples):
             >>> Path(file).read_bytes()[offset : offset + 2]  # the first bytes of a JPEG
             b'\xff\xd8'
         """
-        if field not in self._selection.fields:
-            raise KeyError(
-                f"unknown field {field!r}: the fields are"
-                f" {', '.join(self._selection.fields) or 'none'}"
-            )
-        return self._reader.location(self._selection.at(position), field)
+        [name] = self._selection.wanted([field])
+        return self._reader.location(self._selection.at(position), name)
 
     def shard_of(self, position: int) -> int:
         """Return the number in `shards` of the shard that holds a sample."""
-        return self._reader.row_of(self._selection.at(position))[0]
+        return self.row_of(position)[0]
 
     def row_of(self, position: int) -> tuple[int, int]:
         """Return the number in `shards` of the shard that holds a sample, and the number of the sample there.
