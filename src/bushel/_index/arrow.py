@@ -73,23 +73,16 @@ def index_table(
 def _keys(pa: Any, keys: Keys | None, samples: int, first: int) -> Any:
     if keys is None:
         return pa.array(map(str, range(first, first + samples)), pa.large_string())
-    array = keys_array(pa, keys)
-    if pa.types.is_large_string(array.type):
-        return array
-    taken = keys.take(np.arange(samples, dtype=np.int64))
-    return pa.array([key.encode("utf-8", "replace").decode() for key in taken], pa.large_string())
-
-
-def keys_array(pa: Any, keys: Keys) -> Any:
-    """Return keys as an array of text; of bytes if some are not UTF-8, which a tar allows."""
     text, offsets = (
         pa.py_buffer(np.ascontiguousarray(array)) for array in (keys.text, keys.offsets)
     )
     array = pa.LargeStringArray.from_buffers(len(keys), offsets, text)
     try:
         array.validate(full=True)
-    except pa.ArrowInvalid:
-        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(keys), [None, offsets, text])
+    except pa.ArrowInvalid:  # some are not UTF-8, which a tar allows
+        taken = keys.take(np.arange(samples, dtype=np.int64))
+        texts = [key.encode("utf-8", "replace").decode() for key in taken]
+        return pa.array(texts, pa.large_string())
     return array
 
 

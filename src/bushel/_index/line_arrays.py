@@ -183,20 +183,12 @@ class KeptLines:
     def has(self, extents: FieldExtents) -> bool:
         """Return whether the blocks have these extents."""
         offset, length = cast("tuple[object, object]", (extents.offset, extents.length))
-        if (
-            not (isinstance(offset, LineArray) and isinstance(length, LineArray))
-            or self._lines is None
-        ):
-            return False
-        same = (offset.lines, offset.field, offset.quotes) == (
-            length.lines,
-            length.field,
-            length.quotes,
-        )
         return (
-            same
-            and offset.lines is self._lines
-            and (offset.part, length.part) == ("offset", "length")
+            isinstance(offset, LineArray)
+            and isinstance(length, LineArray)
+            and offset.lines is length.lines is self._lines
+            and (offset.field, offset.quotes) == (length.field, length.quotes)
+            and (offset.part, length.part) == _EXTENT
         )
 
     def column(self, array: np.ndarray | None) -> int | None:

@@ -220,14 +220,9 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
             if any(field.name == column.field.name for field in shard.fields)
         )
         pieces.append(_empty(list(islice(has, 1)), column))
-    return _in_order(_put_together(pieces, shards, column), places)
-
-
-def _in_order(part: Part, places: Sequence[I64]) -> Part:
-    """Return values in the order of samples, given the places of the samples to which they belong."""
-    back = np.empty(sum(map(len, places)), np.int64)
-    back[np.concatenate(places)] = np.arange(len(back))
-    values, missing = part
+    values, missing = _put_together(pieces, shards, column)
+    back = np.empty(len(rows), np.int64)
+    back[np.concatenate(places)] = np.arange(len(rows))
     return values[back], None if missing is None else missing[back]
 
 

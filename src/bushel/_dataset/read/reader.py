@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -84,6 +85,10 @@ class Reader(ShardRows):
             shard.section is not None for shard in shards
         )
         super().__init__(shards, remaining)
+        # those that promise to compare checksums
+        self._promising = {
+            name for name in self.containers if get_container(name).promises_checksums
+        }
         self.verify, self.incomplete = verify, incomplete
         self.joins: tuple[Joined, ...] = ()
         self.sides: tuple[Side, ...] = ()
@@ -98,11 +103,13 @@ class Reader(ShardRows):
         """Return whether bytes of a shard are compared with their checksums, where these are known.
 
         With `verify`, all are; with None, those of containers that promise it, and of files that may
-        change unnoticed.
+        be replaced unnoticed: their server says neither ETag nor time, by which that is seen, as is
+        known when the table is loaded.
         """
-        if self.verify is not None:
-            return self.verify
-        return get_container(shard.container).promises_checksums or shard.unvalidated
+        if self.verify is not None or shard.container in self._promising:
+            return self.verify is not False
+        is_local = isinstance(shard.shard.root, Path)
+        return not is_local and any(stamp.mtime_ns == 0 for stamp in shard.stamps)
 
     def _checked(self, groups: Iterable[Group]) -> frozenset[int]:
         """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
@@ -173,7 +180,9 @@ class Reader(ShardRows):
         ):
             return from_index
         sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
-        plain, checked, files = shard.local, self.checks(shard), self.pool.files
+        plain = isinstance(shard.shard.root, Path)
+        checked = self.verify or (self.verify is None and shard.container in self._promising)
+        files = self.pool.files
         for name, elements in wanted.items() if plain else ():
             if (extents := index.fields.get(name)) is None:
                 continue
@@ -306,21 +315,17 @@ class Reader(ShardRows):
             CorruptError, FormatError: An extent cannot be read.
         """
         values: list[bytes | None] = [None] * plan.size
-        for batch in plan.batches:
-            values_read = self._call(partial(storage.read_many, held=held), plan, batch, positions)
-            if values_read is not None and batch.rows is None:
-                return values_read
-            parts = [batch] if values_read is not None else batch.parts()
-            while parts:
-                part = parts.pop()
-                if part is batch:
-                    values_of_part = values_read
-                else:
-                    values_of_part = self._call(storage.read_many, plan, part, positions)
-                if values_of_part is None:
-                    parts += part.parts()
-                for number, value in enumerate(values_of_part or ()):
-                    values[part.row(number)] = value
+        read, parts = partial(storage.read_many, held=held), list(plan.batches)
+        while parts:
+            part = parts.pop()
+            stored = self._call(read, plan, part, positions)
+            if stored is None:
+                parts += part.parts()
+            elif part.rows is None:  # all extents of the plan
+                return stored
+            else:
+                for row, value in zip(part.rows.tolist(), stored, strict=True):
+                    values[row] = value
         return values
 
     def gather(self, positions: I64, name: str) -> tuple[U8, I64]:

@@ -125,14 +125,6 @@ class OpenShard(Struct):
         return self.recorded
 
     @property
-    def unvalidated(self) -> bool:
-        """Whether a file may be replaced unnoticed: its server says neither ETag nor time, by which that is seen.
-
-        That is known when the table is loaded.
-        """
-        return not self.local and any(stamp.mtime_ns == 0 for stamp in self.stamps)
-
-    @property
     def local(self) -> bool:
         """Whether its files are in the file system of this machine."""
         return isinstance(self.shard.root, Path)

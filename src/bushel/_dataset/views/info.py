@@ -97,12 +97,11 @@ class Info:
 
     def __repr__(self) -> str:
         counts = ", ".join(
-            f"{number:,} {unit}{'' if number == 1 else 's'}"
-            for number, unit in (
-                (self.samples, "sample"),
-                (self.shards, "shard"),
-                (self.files, "file"),
-            )
+            [
+                _count(self.samples, "sample"),
+                _count(self.shards, "shard"),
+                _count(self.files, "file"),
+            ]
         )
         notes = [
             "keys" if self.keyed else "no keys",
@@ -120,11 +119,18 @@ class Info:
         if self.unread:
             notes.append(f"{size(self.unread)} to be read when needed")
         notes += [join.misses or f"joined by {join.on}" for join in self.joins]
-        fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         return (
-            f"<bushel.datasets.Info: {self.container}, {counts}, {size(self.bytes)}; {fields};"
-            f" {', '.join(notes)}>"
+            f"<bushel.datasets.Info: {self.container}, {counts}, {size(self.bytes)};"
+            f" {_typed(self.spec)}; {', '.join(notes)}>"
         )
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
+
+
+def _typed(spec: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}: {kind}" for name, kind in spec.items())
 
 
 def stored_info(shards: Sequence[OpenShard]) -> Info:
@@ -225,23 +231,18 @@ def described(dataset: Any) -> str:
     noun, windows = "samples", dataset._reader.windows
     if windows is not None:
         noun, total = str(windows.shape), ""
-    shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {size(info.bytes)}"
-    fields = ", ".join(f"{name}: {kind}" for name, kind in dataset.spec.items())
-    removed = f"; {info.removed:,} removed" if info.removed else ""
-    notes = (
-        removed
-        + ("" if info.keyed else "; no keys")
-        + ("" if info.complete else f"; {info.shortfall}")
-    )
-    notes += "".join(f"; {join.misses}" for join in info.joins if join.misses)
+    notes = [
+        f"{info.removed:,} removed" if info.removed else "",
+        "" if info.keyed else "no keys",
+        "" if info.complete else info.shortfall,
+        *(join.misses for join in info.joins),
+    ]
     if windows is not None and windows.without:
-        notes += f"; {windows.without:,} samples are too short for a window"
-    if dataset._selection.made:
-        notes += f"; {dataset._selection.made}"
-    return (
-        f"<bushel.Dataset: {len(dataset):,}{total} {noun}, {info.container}, {shards};"
-        f" {fields}{notes}>"
-    )
+        notes.append(f"{windows.without:,} samples are too short for a window")
+    notes.append(dataset._selection.made)
+    shards = f"{_count(info.shards, 'shard')}, {size(info.bytes)}"
+    facts = "; ".join(filter(None, [f"{shards}; {_typed(dataset.spec)}", *notes]))
+    return f"<bushel.Dataset: {len(dataset):,}{total} {noun}, {info.container}, {facts}>"
 
 
 _SHOWN = 6

@@ -365,16 +365,13 @@ def _stored_lengths(groups: Sequence[Group], total: int, name: str, elements: El
         column = group.index.fields.get(name)
         if column is None:
             continue
-        places = group.places_in(total)
         if column.starts is None:
-            rows, counts = group.rows, None
+            lengths_of_samples = column.length[group.rows]
         else:
             rows, counts = element_rows(column, group, elements)
-        lengths_of_rows = column.length[rows]
-        if counts is not None:
-            ends, sums = np.cumsum(counts), offsets_of(lengths_of_rows)
-            lengths_of_rows = sums[ends] - sums[ends - counts]
+            ends, sums = np.cumsum(counts), offsets_of(column.length[rows])
+            lengths_of_samples = sums[ends] - sums[ends - counts]
             if column.absent is not None:
-                lengths_of_rows[column.absent[group.rows]] = MISSING
-        lengths[places] = lengths_of_rows
+                lengths_of_samples[column.absent[group.rows]] = MISSING
+        lengths[group.places_in(total)] = lengths_of_samples
     return lengths
