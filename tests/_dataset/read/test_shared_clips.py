@@ -38,7 +38,8 @@ def test_windows_share_the_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         calls.append(1)
         return decode_runs(*arguments)
 
-    monkeypatch.setattr(video, "decode_runs", counting)
+    for module in (video, clip_parts):
+        monkeypatch.setattr(module, "decode_runs", counting)
     ds = bushel.open(tmp_path / "x")
     for encoded in (False, True):
         calls.clear()

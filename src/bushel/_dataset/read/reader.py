@@ -81,14 +81,13 @@ class Reader(ShardRows):
         incomplete: Incomplete | None = None,
         remaining: Remaining | None = None,
     ) -> None:
-        sections = not isinstance(shards, Listing) and any(
-            shard.section is not None for shard in shards
-        )
-        super().__init__(shards, remaining)
-        # those that promise to compare checksums
+        some = shards[:1] if isinstance(shards, Listing) else shards
+        sections = any(shard.section is not None for shard in some)
+        # containers that promise to compare checksums
         self._promising = {
-            name for name in self.containers if get_container(name).promises_checksums
+            shard.container for shard in some if get_container(shard.container).promises_checksums
         }
+        super().__init__(shards, remaining)
         self.verify, self.incomplete = verify, incomplete
         self.joins: tuple[Joined, ...] = ()
         self.sides: tuple[Side, ...] = ()
