@@ -185,4 +185,10 @@ def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
             f"shares must be between 0 and 1 and add up to 1, not to {total}: {dict(shares)}. "
             "For numbers of samples, give whole numbers only"
         )
-    return dict(zip(shares, largest_remainders(samples, shares), strict=True))
+    whole = sum(Fraction(share) for share in shares.values())
+    counts, assigned, due = {}, 0, Fraction(0)
+    for name, share in shares.items():
+        due += Fraction(share) * samples / whole
+        counts[name] = round(due) - assigned
+        assigned += counts[name]
+    return counts
