@@ -48,7 +48,7 @@ def arrays_of_blocks(blocks: Sequence[Blocks]) -> dict[str, np.ndarray]:
 def blocks_in(arrays: Any, number: int, filters: Sequence[str], sizes: Sequence[int]) -> Blocks:
     """Return the blocks of a block file, given its number, and the sizes of the files of the shard.
 
-    `arrays` are those of the sidecar (`sidecar`).
+    `arrays` has the arrays of the sidecar.
 
     Raises:
         FormatError: The arrays do not describe blocks that are inside these files.

@@ -101,7 +101,7 @@ class Reader(ShardRows):
     def checks(self, shard: OpenShard) -> bool:
         """Return whether bytes of a shard are compared with their checksums, where these are known.
 
-        With `verify`, all are; with None, those of containers that promise it, and of files that may
+        With `verify`, all are; with None, shards of containers that promise it, and files that may
         be replaced unnoticed: their server says neither ETag nor time, by which that is seen, as is
         known when the table is loaded.
         """
