@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bushel._dataset.open.as_listed import discover
 from bushel._dataset.open.binding import bind, stamps_of
-from bushel._dataset.open.discovery import discover
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel.errors import FormatError, StateError

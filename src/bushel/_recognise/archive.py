@@ -21,7 +21,9 @@ def labelled_media(counts: Mapping[str, int], samples: int) -> set[str]:
     beside = [count for extension, count in counts.items() if extension not in media]
     if len(kinds) != 1 or max([several, *beside]) * MANY >= samples:
         return set()
-    return set() if codec_of_files(kinds.pop(), media) is None else set(media)
+    if codec_of_files(kinds.pop(), media) is None:
+        return set()
+    return set(media)
 
 
 def media_of_members(field: str) -> str | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
+from bushel._runtime.public import did_you_mean
+from bushel.errors import SpecError
+
 SAME = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "val", "dev"),
@@ -119,3 +122,14 @@ def roles_of(folders: Collection[str]) -> dict[str, str]:
     if different and "" not in fields.values() and "image" in fields.values():
         return fields
     return {}
+
+
+def no_such(
+    source: object, what: str, argument: str, name: str, names: Collection[str]
+) -> SpecError:
+    """Return the error of a split or configuration that a source does not have."""
+    meant = did_you_mean(name, list(names))
+    return SpecError(
+        f"{source} has no {what} {name!r} ({argument}=): it has"
+        f" {', '.join(names) or 'none'}{'; ' + meant if meant else ''}"
+    )

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.binding import bind, stamps_of
 from bushel._dataset.open.caller_fields import CallerFields, has_declared
-from bushel._dataset.open.damaged import recover_shard
+from bushel._dataset.open.completeness import recover_shard
 from bushel._dataset.open.tables import staged_table
 from bushel._index.matching import with_sound_keys
 from bushel._index.sidecar import load_index

@@ -10,8 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.open.binding import stamps_of
-from bushel._dataset.open.completeness import manifest_of
-from bushel._dataset.open.damaged import recover_shard
+from bushel._dataset.open.completeness import manifest_of, recover_shard
 from bushel._dataset.read.remaining import remaining_in
 from bushel._dataset.read.shard_fields import labels_beside
 from bushel._dataset.read.shards import OpenShard

@@ -159,21 +159,16 @@ _Column: TypeAlias = np.ndarray | _Values | _Stored
 
 
 def _column(name: str, given: Any) -> _Column:
-    if isinstance(given, np.ndarray) or is_stored(given):
-        plain = given
-    else:
+    plain = given
+    if not isinstance(given, np.ndarray) and not is_stored(given):
         plain = without_arrow(given)
     if is_stored(plain):
         return _Stored(*check_stored(name, *plain))
-    if (
-        isinstance(plain, list)
-        and plain
-        and all(isinstance(value, bytes | bytearray | memoryview) for value in plain)
-    ):
-        return _Values([bytes(value) for value in plain])
-    if isinstance(plain, list) and plain and all(isinstance(value, str) for value in plain):
+    if _holds(plain, (bytes, bytearray, memoryview)):
+        return _Values(list(map(bytes, plain)))
+    if _holds(plain, str):
         return _Values(plain)
-    if isinstance(plain, list) and plain and all(isinstance(value, bool) for value in plain):
+    if _holds(plain, bool):
         return _TruthValues(plain)
     if isinstance(plain, np.ndarray) and plain.dtype.hasobject and plain.ndim == 1:
         plain = list(plain)
@@ -186,6 +181,15 @@ def _column(name: str, given: Any) -> _Column:
     if array.dtype.hasobject and isinstance(plain, list):
         return _ragged(name, plain)
     return array
+
+
+def _holds(values: object, kinds: type | tuple[type, ...]) -> bool:
+    """Return whether a list has values of some kinds and no others."""
+    return (
+        isinstance(values, list)
+        and bool(values)
+        and all(isinstance(each, kinds) for each in values)
+    )
 
 
 def _ragged(name: str, values: Sequence[Any]) -> _Ragged:

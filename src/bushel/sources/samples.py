@@ -178,31 +178,31 @@ def image_codec(name: str, value: Any) -> str | None:
     and after a dot or underscore (`left_image`), or like an image codec.
     """
     codec = _CODEC_NAMES.fullmatch(name.lower())
+    named = codec and codec[2]
     if isinstance(value, np.ndarray):
-        if value.ndim == 2:
-            channels = 1
-        elif value.ndim == 3:
-            channels = value.shape[2]
-        else:
-            channels = 0
-        if value.dtype != np.uint8 or channels not in (1, 3, 4) or 0 in value.shape:
+        is_image = value.ndim == 2 or (value.ndim == 3 and value.shape[2] in (1, 3, 4))
+        if value.dtype != np.uint8 or not is_image or 0 in value.shape:
             return None
-        if codec is None and _IMAGE_NAMES.fullmatch(name.lower()) is None:
+        if named is None and _IMAGE_NAMES.fullmatch(name.lower()) is None:
             return None
-        if codec is not None:
-            return codec[2]
-        return "png"
+        return named or "png"
     if "PIL.Image" not in sys.modules:  # no Pillow image exists without Pillow's module
         return None
     from PIL import Image
 
     if not isinstance(value, Image.Image):
         return None
-    if codec is not None:
-        return codec[2]
-    if value.format in ("JPEG", "MPO"):
-        return "jpg"
-    return "png"
+    return named or ("jpg" if value.format in ("JPEG", "MPO") else "png")
+
+
+_TYPES = (
+    (str, "utf8"),
+    ((bool, np.bool_, Mapping), "json"),  # `int` would give 1 for True
+    ((int, np.integer), "int"),
+    ((float, np.floating), "float"),
+    (np.ndarray, "array"),
+)
+"""The codecs of values, by their types."""
 
 
 def _type_of(name: str, value: Any) -> str:
@@ -217,18 +217,9 @@ def _type_of(name: str, value: Any) -> str:
         if kind == "m4a":
             return "audio"
         return kind
-    if isinstance(value, str):
-        return "utf8"
-    if isinstance(value, bool | np.bool_):
-        return "json"  # `int` would give 1 for True
-    if isinstance(value, int | np.integer):
-        return "int"
-    if isinstance(value, float | np.floating):
-        return "float"
-    if isinstance(value, np.ndarray):
-        return "array"
-    if isinstance(value, Mapping):
-        return "json"
+    for kinds_of_values, codec in _TYPES:
+        if isinstance(value, kinds_of_values):
+            return codec
     if isinstance(value, list | tuple) and value:
         kinds = {_type_of(name, element) for element in value}
         if len(kinds) == 1 and not (kind := kinds.pop()).endswith("[]"):

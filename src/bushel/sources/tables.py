@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -51,18 +52,20 @@ def read_rows(path: AnyLocation, columns: Sequence[str] | None = None) -> list[R
         >>> bushel.sources.read_rows("list.csv")
         [{'id': '7', 'label': 'Pushing'}]
     """
-    name = as_path(path).name.lower().removesuffix(".gz")
-    text = read_list(as_path(path))
-    rows: Any
-    if name.endswith(".jsonl"):
-        rows = [parse_json(line, str(path)) for line in text.split("\n") if line.strip()]
-    elif name.endswith(".json"):
-        rows = parse_json(text, str(path))
-    else:
-        return _csv_rows(text, columns, str(path))
+    rows = _rows(as_path(path), read_list(as_path(path)), columns)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise FormatError("expected a list of objects, one per sample", file=str(path))
     return rows
+
+
+def _rows(path: AnyPath, text: str, columns: Sequence[str] | None = None) -> Any:
+    """Return the rows in the text of a file."""
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(".jsonl"):
+        return [parse_json(line, str(path)) for line in text.split("\n") if line.strip()]
+    if name.endswith(".json"):
+        return parse_json(text, str(path))
+    return _csv_rows(text, columns, str(path))
 
 
 def first_row(path: AnyPath) -> Row:
@@ -71,43 +74,28 @@ def first_row(path: AnyPath) -> Row:
     The row is empty if the file has none, or if its beginning is malformed, which `read_rows`
     reports.
     """
-    name, lines = path.name.lower(), list[bytes]()
+    name = path.name.lower()
     plain = name.removesuffix(".gz")
-    needed = 1 if plain.endswith(".jsonl") else 2
     try:
         with (
             path.open("rb") as raw,
-            gzip.open(raw) if name.endswith(".gz") else nullcontext(raw) as file,
+            gzip.open(raw) if name != plain else nullcontext(raw) as file,
         ):
             if plain.endswith(".json"):
-                return _first_of_array(file.read(_LONGEST_LINE).decode("utf-8-sig", "replace"))
-            while len(lines) < needed and (line := file.readline(_LONGEST_LINE)):
-                if line.strip():
-                    lines += [line]
-        text = b"".join(lines).decode("utf-8-sig")
-        if needed == 1:
-            rows = [parse_json(text, str(path))]
-        else:
-            rows = _csv_rows(text, None, str(path))
-    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError, FormatError):
+                text = file.read(_LONGEST_LINE).decode("utf-8-sig", "replace").lstrip()
+                # the first value of an array, whose end was not read
+                rows = [json.JSONDecoder().raw_decode(text[1:].lstrip())[0]]
+                if not text.startswith("["):
+                    return {}
+            else:
+                lines = iter(partial(file.readline, _LONGEST_LINE), b"")
+                needed = 1 if plain.endswith(".jsonl") else 2
+                first = islice((line for line in lines if line.strip()), needed)
+                rows = _rows(path, b"".join(first).decode("utf-8-sig"))
+    except (EOFError, gzip.BadGzipFile, zlib.error, ValueError, RecursionError, FormatError):
         return {}
     if rows and isinstance(rows[0], dict):
         return rows[0]
-    return {}
-
-
-def _first_of_array(text: str) -> Row:
-    """Return the first object of an array that begins with this text; an empty one of anything else."""
-    text = text.lstrip()
-    try:
-        if text.startswith("["):
-            row = json.JSONDecoder().raw_decode(text[1:].lstrip())[0]
-        else:
-            row = {}
-    except (ValueError, RecursionError):
-        return {}
-    if isinstance(row, dict):
-        return row
     return {}
 
 
@@ -152,9 +140,8 @@ def parse_json(text: str, path: str) -> Any:
 
 def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
     first = text.partition("\n")[0]
-    if any(mark in first for mark in _DELIMITERS):
-        delimiter = max(_DELIMITERS, key=first.count)
-    else:
+    delimiter = max(_DELIMITERS, key=first.count)
+    if delimiter not in first:
         delimiter = ","
     rows: list[Row] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -224,23 +211,19 @@ class Table(FileSource):
             raise TypeError(
                 f"media={media!r}: expected Image(), Frames(), Clip() or another kind of media"
             )
-        if isinstance(path, Sequence) and not isinstance(path, str):
-            named = None
-        else:
-            named = as_path(path)
-        self._table = "the table" if named is None else str(named)
         self._root: AnyPath = Path()
-        if named is None:
-            self._rows = list(cast("Sequence[Row]", path))
-            self._root_is = "this folder"
+        place = caller_path
+        if isinstance(path, Sequence) and not isinstance(path, str):
+            self._table, self._rows, self._root_is = "the table", list(path), "this folder"
         else:
-            self._rows = read_rows(named, columns)
+            named, place = as_path(path), listed
+            self._table, self._rows = str(named), read_rows(named, columns)
             self._root, self._root_is = named.parent, "the folder of the table"
         if root is not None:
             self._root, self._root_is = as_path(root), "as root= says"
         self._file, self._key, self._label = file, key, label
         self._found: dict[int, AnyPath] = {}
-        self._place = partial(caller_path if named is None else listed, self._root)
+        self._place = partial(place, self._root)
         self._fields = self._types()
         self.label2idx: Mapping[str, int] = {}
         files = {self._fill(file, at) for at in range(len(self._rows))}
@@ -258,10 +241,7 @@ class Table(FileSource):
 
     def __getitem__(self, position: int) -> Sample:
         row, path = self._rows[position], self._path(position)
-        if self._key is not None:
-            key = self._fill(self._key, position)
-        else:
-            key = _stem(path, self._root)
+        key = _stem(path, self._root) if self._key is None else self._fill(self._key, position)
         with relative_to(self._root, self._root_is):
             sample = {KEY: key, self._field: self._media.read(self._at(path))}
         for column, kind in self._fields.items():
@@ -298,10 +278,9 @@ class Table(FileSource):
         """Return the files that match a pattern; on remote storage, only the last component may have a `*`."""
         if isinstance(self._root, Path) and "://" not in pattern:
             place = cast("Path", self._place(pattern))
+            inner = place
             if place.is_relative_to(self._root):
                 inner = place.relative_to(self._root)
-            else:
-                inner = place
             return [
                 self._root / name for name in sorted(glob.glob(str(inner), root_dir=self._root))
             ]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.open.damaged import HOW_TO_REPAIR
+from bushel._dataset.open.completeness import HOW_TO_REPAIR
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import column_of_view, reader_of, windows_of
 from bushel._index.columns import Part

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bushel
-from bushel._dataset.open.kept_labels import KeptLabels, load_labels, save_labels
+from bushel._dataset.open.archives import load_labels, store_labels
 from bushel.codecs import get_codec
 
 Files = Mapping[str, bytes]
@@ -171,7 +171,7 @@ def test_wrong_labels_are_found(archive: Archive, change: str, tmp_path: Path) -
         classes = ["cat", "elk", "dog"]
     if change == "numbers":
         numbers = np.zeros(9, np.int64)
-    save_labels(KeptLabels(numbers, classes), kept)
+    store_labels(numbers, classes, kept)
     result = bushel.verify(path)
     assert [problem.file for problem in result.problems] == [str(kept)]
     assert "differ from the folders" in result.problems[0].message

@@ -1,28 +1,39 @@
 """Labels and metadata of archives, as a folder of the same files has them: decided once, after all shards are open.
 
 Fields keep the names of extensions, as everywhere in a tar. `_recognise.layout` has the rules.
+
+Making labels takes the names of all samples, so they are kept beside the index of archives whose
+samples all have one: in `.bushel/labels`, for the samples of all archives one after another. The name
+of the file is a hash of all that decides them: the digests of the tables of the archives, in order,
+and of archives of other splits beside. So the labels of other archives are never found.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.columns import numbers
+from bushel._index.named_arrays import encode, parse, whole_crc32
+from bushel._index.sidecar import DAMAGES
 from bushel._index.table import FOLDER, MISSING, FieldExtents, Keys, ShardIndex
 from bushel._recognise.archive import has_media, labelled_media, media_of_members
 from bushel._recognise.layout import LABEL, OUTSIDE, class_folders, folders_of_splits
 from bushel._recognise.splits import split_in
 from bushel._runtime.arrays import I64, U32, ranges
+from bushel._runtime.messages import log_info
 from bushel.containers.base import ReadOptions
 from bushel.containers.folder import NAME_OF_MEDIA, report_of
 from bushel.containers.folder_metadata import (
@@ -35,20 +46,26 @@ from bushel.containers.folder_metadata import (
     with_columns,
 )
 from bushel.errors import FormatError
-from bushel.kernels import number_texts
+from bushel.kernels import map_array, number_texts
 from bushel.spec import Field
+from bushel.storage import make_folder, write_whole
 
+from .caller_fields import NO_CALLER_FIELDS
 from .discovery import find
-from .kept_labels import (
-    KeptLabels,
-    load_labels,
-    place_of_labels,
-    save_labels,
-)
 from .splits import splits_of
-from .tables import table_to_read
+from .tables import index_is_in_cache, table_to_read
 
 _TABLES = {name.partition(".")[2] for name in METADATA}
+_LABELS = "labels"
+_MOST = 8  # files of labels that a folder keeps: of all its archives, and of some of them
+
+
+class _Header(msgspec.Struct):
+    classes: list[str]
+    crc32: int = 0
+
+
+_HEADER = msgspec.json.Decoder(_Header)  # made at import, as the decoders of sidecars
 
 
 def as_folders(
@@ -71,7 +88,7 @@ def as_folders(
     if any(tables_of):
         pairs = zip(shards, tables_of, strict=True)
         return [_with_metadata(shard, tables) for shard, tables in pairs]
-    labels = None if declared else _kept_labels(shards, indexes)
+    labels = None if declared else _stored_labels(shards, indexes)
     if labels is None:
         labels = _made_labels(shards, indexes, declared, keep=keep)
     if labels is None:
@@ -102,15 +119,14 @@ def wrong_labels(shards: Sequence[OpenShard]) -> Path | None:
     indexes = [shard.index for shard in shards]
     if not all(map(_is_plain, indexes)):
         return None
-    stored = _kept_labels(shards, indexes)
+    stored = _stored_labels(shards, indexes)
     if stored is None:
         return None
-    again, wrong = _made_labels(shards, indexes, (), keep=False), True
-    if again is not None and again[:2] == stored[:2]:
-        wrong = not all(map(np.array_equal, again.numbers, stored.numbers))
-    if not wrong:
+    again = _made_labels(shards, indexes, (), keep=False)
+    same = again is not None and again[:2] == stored[:2]
+    if again is not None and same and all(map(np.array_equal, again.numbers, stored.numbers)):
         return None
-    return place_of_labels(shards, _archives_beside(shards[0]))
+    return _place_of(shards, _archives_beside(shards[0]))
 
 
 class _Labels(NamedTuple):
@@ -122,18 +138,35 @@ class _Labels(NamedTuple):
     numbers: list[I64]  # of each archive: int64[n], the class of each of them; -1 for none
 
 
-def _kept_labels(shards: Sequence[OpenShard], indexes: Sequence[ShardIndex]) -> _Labels | None:
-    """Return the labels that are kept beside the index of archives; None without these."""
+def _stored_labels(shards: Sequence[OpenShard], indexes: Sequence[ShardIndex]) -> _Labels | None:
+    """Return the labels that are stored beside the index of archives; None if they are missing or damaged."""
     if not os.path.isdir(f"{shards[0].shard.root}/{FOLDER}/labels"):
         return None
-    place = place_of_labels(shards, _archives_beside(shards[0]))
-    sizes = [index.samples for index in indexes]
-    labels = None if place is None else load_labels(place, sum(sizes))
-    if labels is None:
+    place = _place_of(shards, _archives_beside(shards[0]))
+    if place is None:
         return None
+    sizes = [index.samples for index in indexes]
+    loaded = load_labels(place, sum(sizes))
+    if loaded is None:
+        return None
+    numbers, classes = loaded
     media = {name for index in indexes for name in index.fields}
-    numbers = np.split(labels.numbers, np.cumsum(sizes)[:-1])
-    return _Labels(media, labels.classes, list(map(np.arange, sizes)), numbers)
+    numbers_of_archives = np.split(numbers, np.cumsum(sizes)[:-1])
+    return _Labels(media, classes, list(map(np.arange, sizes)), numbers_of_archives)
+
+
+def load_labels(place: Path, samples: int) -> tuple[I64, list[str]] | None:
+    """Return the stored numbers and names of classes; None if they are damaged, or of another number of samples."""
+    try:
+        text, arrays = parse(map_array(str(place)).data, {_LABELS: "I64"})
+        header, numbers = _HEADER.decode(text), arrays[_LABELS]
+        if whole_crc32(header, arrays) != header.crc32 or len(numbers) != samples:
+            return None
+    except (OSError, *DAMAGES):
+        return None
+    if int(numbers.min(initial=0)) < 0 or int(numbers.max(initial=0)) >= len(header.classes):
+        return None
+    return numbers, header.classes
 
 
 def _made_labels(
@@ -163,10 +196,45 @@ def _made_labels(
     whole = np.concatenate(numbers)
     is_usual = len(whole) == sum(index.samples for index in indexes) and bool((whole >= 0).all())
     if keep and is_usual and all(media >= index.fields.keys() for index in indexes):
-        place = place_of_labels(shards, beside)
+        place = _place_of(shards, beside)
         if place is not None:
-            save_labels(KeptLabels(whole, classes), place)
+            store_labels(whole, classes, place)
     return _Labels(media, classes, rows_of, numbers)
+
+
+def store_labels(numbers: I64, classes: list[str], place: Path) -> None:
+    """Store the labels of archives, if the folder can be written to."""
+    arrays, header = {_LABELS: numbers}, _Header(classes)
+    header.crc32 = whole_crc32(header, arrays)
+    try:
+        make_folder(place.parent)
+        files = sorted(place.parent.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        for path in files[: 1 - _MOST]:
+            path.unlink(missing_ok=True)
+        write_whole(place, encode(arrays, header), sync=False)
+    except OSError as error:
+        log_info("%s: the labels are not stored: %s", place, error)
+
+
+def _place_of(shards: Sequence[OpenShard], beside: Sequence[ShardIndex]) -> Path | None:
+    """Return the path at which the labels of shards are kept; None if their tables are not kept beside the data.
+
+    Args:
+        shards: The archives.
+        beside: The tables of the archives of other splits.
+    """
+    root = shards[0].shard.root
+    if not isinstance(root, Path) or index_is_in_cache():
+        return None
+    for shard in shards:
+        is_kept = shard.stored and shard.damage is None and shard.asked is NO_CALLER_FIELDS
+        if not is_kept or shard.shard.root != root or shard.shard.index is not None:
+            return None
+    digests = [shard.digest for shard in shards], [index.digest for index in beside]
+    if not all(digests[1]):
+        return None
+    name = hashlib.sha256(msgspec.json.encode(digests)).hexdigest()[:32]
+    return root / f"{FOLDER}/labels/{name}.safetensors"
 
 
 def _keys(index: ShardIndex, rows: I64) -> list[str]:
@@ -276,18 +344,19 @@ def _classes_in(indexes: Sequence[ShardIndex]) -> set[str]:
 # Metadata
 
 
-def _tables_in(index: ShardIndex) -> list[tuple[int, str]]:
-    """Return the tables of metadata in an archive of media: the sample of each, and its name."""
-    tables = list[tuple[int, str]]()
+def _tables_in(index: ShardIndex) -> dict[str, int]:
+    """Return the names of the tables of metadata in an archive of media, sorted, and the sample of each."""
     if not has_media(frozenset(index.fields)):
-        return tables
-    for extension in _TABLES & index.fields.keys():
-        rows = np.flatnonzero(index.fields[extension].length != MISSING)
-        names = [f"{key}.{extension}" for key in _keys(index, rows)]
-        tables += [
-            (row, name) for row, name in zip(rows.tolist(), names, strict=True) if is_metadata(name)
-        ]
-    return sorted(tables, key=lambda table: table[1])
+        return {}
+    files = chain.from_iterable(_files_of(index, name) for name in _TABLES & index.fields.keys())
+    return {name: row for name, row in sorted(files) if is_metadata(name)}
+
+
+def _files_of(index: ShardIndex, extension: str) -> Iterator[tuple[str, int]]:
+    """Yield the name of each file with an extension in an archive, and its sample."""
+    rows = np.flatnonzero(index.fields[extension].length != MISSING)
+    for row, key in zip(rows.tolist(), _keys(index, rows), strict=True):
+        yield f"{key}.{extension}", row
 
 
 class _Names(dict[str, tuple[int, str]]):
@@ -302,21 +371,24 @@ def _lowered(name: str) -> str:
     return f"{stem}{dot}{suffix.lower()}"
 
 
-def _with_metadata(shard: OpenShard, tables: Sequence[tuple[int, str]]) -> OpenShard:
+def _with_metadata(shard: OpenShard, tables: Mapping[str, int]) -> OpenShard:
     """Return a shard with a sample for each row of its tables of metadata; as it is without tables."""
     if not tables:
         return shard
     index, place = shard.index, str(shard.shard.path(0))
-    row_of = {name: row for row, name in tables}
     with closing(Reader([shard])) as reader:
 
         def read(name: str) -> bytes:
             suffix = name.rpartition(".")[2]
-            [sample] = reader.read(np.array([row_of[name]], np.int64), {suffix: None}, decode=False)
+            [sample] = reader.read(np.array([tables[name]], np.int64), {suffix: None}, decode=False)
             return bytes(sample[suffix])
 
-        files = _Names(_files_in(index))
-        rows = metadata_rows(shard.shard.path(0), list(row_of), files, read)
+        files = _Names(
+            (name, (row, field))
+            for field in filter(media_of_members, index.fields)
+            for name, row in _files_of(index, field)
+        )
+        rows = metadata_rows(shard.shard.path(0), list(tables), files, read)
     named = [files[_lowered(row.file)] for row in rows]
     media = {field for _, field in named}
     if len({media_of_members(field) for field in media}) > 1:
@@ -324,28 +396,15 @@ def _with_metadata(shard: OpenShard, tables: Sequence[tuple[int, str]]) -> OpenS
             f"the metadata name files of several kinds: {', '.join(sorted(media))}", file=place
         )
     taken = _taken(index, np.array([sample for sample, _ in named], np.int64), media)
-    for field in media:
+    fields = {}
+    for field, extents in taken.fields.items():
         is_named = np.array([name == field for _, name in named], np.bool_)
-        extents = taken.fields[field]
-        only = replace(extents, length=np.where(is_named, extents.length, MISSING))
-        taken = replace(taken, fields={**taken.fields, field: only})
-    taken = replace(
-        taken, keys=Keys.of(keys_of_rows([row.file for row in rows], shard.shard.path(0)))
-    )
-    taken = with_columns(taken, rows, place, sums=True)
+        fields[field] = replace(extents, length=np.where(is_named, extents.length, MISSING))
+    keys = Keys.of(keys_of_rows([row.file for row in rows], shard.shard.path(0)))
+    taken = with_columns(replace(taken, fields=fields, keys=keys), rows, place, sums=True)
     unnamed = index.samples - len(tables) - len({row for row, _ in named})
     report_of(place, {"sample": len(rows)}, +Counter({"without a row": unnamed}))()
     return _changed(shard, taken)
-
-
-def _files_in(index: ShardIndex) -> Iterator[tuple[str, tuple[int, str]]]:
-    """Yield the name of each media file of an archive, with its sample and its field."""
-    for field, extents in index.fields.items():
-        if media_of_members(field) is None:
-            continue
-        rows = np.flatnonzero(extents.length != MISSING)
-        for row, key in zip(rows.tolist(), _keys(index, rows), strict=True):
-            yield f"{key}.{field}", (row, field)
 
 
 # Tables
@@ -372,16 +431,14 @@ def _taken(index: ShardIndex, rows: I64, names: Collection[str]) -> ShardIndex:
     fields = {}
     for name in [name for name in index.fields if name in names]:
         extents = index.fields[name]
-        taken = replace(extents, offset=extents.offset[rows], length=extents.length[rows])
-        taken = replace(taken, crc32=None, segments=None, frames=None, seek=None)
-        if extents.crc32 is not None:
-            taken = replace(taken, crc32=extents.crc32[rows])
-        fields[name] = taken
-    return ShardIndex(
-        len(rows),
-        index.files,
-        fields,
-        index.container,
-        Keys.of(_keys(index, rows)),
-        blocks=index.blocks,
-    )
+        fields[name] = replace(
+            extents,
+            offset=extents.offset[rows],
+            length=extents.length[rows],
+            crc32=None if extents.crc32 is None else extents.crc32[rows],
+            segments=None,
+            frames=None,
+            seek=None,
+        )
+    keys = Keys.of(_keys(index, rows))
+    return ShardIndex(len(rows), index.files, fields, index.container, keys, blocks=index.blocks)

@@ -10,27 +10,32 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest, readable_manifest
 from bushel._index.table import Shard
-from bushel.containers import candidates
+from bushel.containers import candidates, container_names, get_container, owners_of
 from bushel.errors import FormatError, IncompleteWarning
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, below, is_object
 
 from .completeness import (
     Incomplete,
+    LoadManifest,
     are_parts,
+    find_incomplete,
+    incomplete_by,
     listed_names,
+    lists_all,
     manifest_and_names,
+    manifest_of,
     manifest_path,
+    marker_path,
 )
+from .discovery import MANY_OBJECTS, Found, find, names_in
 from .folders import few
 
 if TYPE_CHECKING:
     from bushel._index.shard_list import FolderState
-
-    from .remote_discovery import ListedFiles
 
 _AT_ONCE = 32  # number of files on a server that are looked for at the same time
 _PUT_BACK = (
@@ -53,25 +58,111 @@ _LARGE_MANIFEST = 64 << 10  # size in bytes of a manifest that may list more tha
 _NAME = attrgetter("name")
 
 
-class Found(Struct, frozen=True):
-    """The files of a dataset, before any of them is read."""
+def discover(
+    paths: Sequence[AnyPath],
+    container: str | None = None,
+    *,
+    allow_incomplete: bool = False,
+    whole: bool = False,
+) -> Found:
+    """Return all properties of a dataset that do not need its shards.
 
-    container: str  # name of the container
-    shards: list[Shard]  # the shards in order
-    # the missing part of the dataset, as far as that was looked for
-    incomplete: Incomplete | None = None
-    # names of files that are there and not in `shards`, since the manifest does not list them
-    unlisted: tuple[str, ...] = ()
-    # the manifest that lists all of `shards`, if there is one and it was looked for
-    manifest: Manifest | None = None
-    listed: ListedFiles | None = None  # their files as a store has listed them
+    A folder is what its manifest lists, if that is complete.
+
+    Args:
+        paths: Files or folders.
+        container: Name of the container that they must have; by default, any.
+        allow_incomplete: Whether listed shards may be gone.
+        whole: Whether a folder of several splits in an object store is refused.
+
+    Raises:
+        SpecError: It is such a folder.
+        FileNotFoundError: The path of an object store does not exist.
+        FormatError: They have no container, or several; or the manifest is damaged; or listed
+            shards are gone, and `allow_incomplete` is false.
+    """
+    if isinstance(paths[0], Path) or not is_object(paths[0]):
+        discovered = find(paths, container)
+        return _as_found(paths, discovered, readable_manifest, allow_incomplete=allow_incomplete)
+    from .remote_discovery import manifest_loader
+
+    with manifest_loader(paths) as load:
+        discovered = find(paths, container, whole=whole)
+        return _as_found(paths, discovered, load, allow_incomplete=allow_incomplete)
+
+
+def _as_found(
+    paths: Sequence[AnyPath], found: Found, load: LoadManifest, *, allow_incomplete: bool
+) -> Found:
+    path, *others = paths
+    local = isinstance(path, Path)
+    if not others and found.shards and str(found.shards[0].root) == str(path):
+        first = found.shards[0]
+        if local:
+            folder = first.sidecar.parent
+        else:
+            folder = below(first.root, first.sidecars, any_text=True)
+        manifest = load(folder / "manifest.json")
+        if manifest is None and local:
+            _report_others(path, found)
+        return _as_listed(path, found, manifest, load, allow_incomplete=allow_incomplete)
+    if not others and found.shards and are_parts(path, found.shards):
+        if allow_incomplete and is_object(path):  # its parts are not listed one by one
+            found = replace(found, shards=_still_there(found.shards))
+        manifest = load(marker_path(path, ""))
+        if manifest is not None and manifest.complete and manifest.container == found.container:
+            found = _compared(path, found, manifest, allow_incomplete=allow_incomplete)
+    manifest = None
+    if local or len(found.shards) > MANY_OBJECTS:
+        manifest = manifest_of(found.container, found.shards, load)
+    incomplete = found.incomplete or find_incomplete(paths, found.shards, load)
+    return replace(found, manifest=manifest, incomplete=incomplete)
+
+
+def _report_others(path: AnyPath, found: Found) -> None:
+    """Log the files of a folder that other containers would read, if the container of the dataset is only read."""
+    reader = get_container(found.container)
+    recognised = reader.suffixes or reader.file_names
+    if found.container in container_names(written=True) or not recognised:
+        return  # a folder of plain files, perhaps a million, reports itself what it leaves out
+    kinds = owners_of(set(names_in(path)).difference(*(shard.files for shard in found.shards)))
+    unread = [name for owner, names in kinds.items() if owner != found.container for name in names]
+    if unread:
+        from bushel._runtime.messages import log_warning
+
+        log_warning(
+            "%s: read as %s; other files are not read: %s", path, found.container, few(unread)
+        )
+
+
+def _as_listed(
+    path: AnyPath,
+    found: Found,
+    manifest: Manifest | None,
+    load: LoadManifest,
+    *,
+    allow_incomplete: bool,
+) -> Found:
+    """Return a dataset in a folder as its manifest lists it."""
+    # these are the shards of the manifest
+    if allow_incomplete and is_object(path) and not path.listable:
+        found = replace(found, shards=_still_there(found.shards))
+    state = manifest
+    if found.shards[0].sidecars != FOLDER:
+        state = load(marker_path(path, ""))
+    if manifest is not None and manifest.complete and manifest.container == found.container:
+        found = _compared(path, found, manifest, allow_incomplete=allow_incomplete)
+    elif manifest is not None and not lists_all(manifest, found.container, found.shards):
+        manifest = None
+    incomplete = found.incomplete or incomplete_by(state, path, folder=True)
+    return replace(found, manifest=manifest, incomplete=incomplete)
 
 
 def as_written(folder: AnyPath, container: str | None) -> Found | None:
     """Return the dataset of a folder that has the files in its manifest, all beside each other, and no others.
 
     That is the usual case, and the containers need not look at the folder then. None of every other
-    folder: `discovery.discover` finds out what it holds.
+    folder: `discover` finds out what it holds.
 
     Args:
         folder: A local folder with a manifest.
@@ -128,31 +219,26 @@ def folder_state(folder: AnyPath, manifest: os.stat_result) -> FolderState | Non
     return FolderState(changed, manifest.st_mtime_ns, manifest.st_size)
 
 
-def compared(
-    path: AnyPath, shards: list[Shard], manifest: Manifest, *, allow_incomplete: bool
-) -> tuple[list[Shard], Incomplete | None, tuple[str, ...]]:
-    """Compare the shards in a folder with its manifest, which is complete.
-
-    With `allow_incomplete`, listed shards may be missing.
-
-    Returns:
-        The listed shards that exist, the missing part, and the names of shards that are not listed.
+def _compared(path: AnyPath, found: Found, manifest: Manifest, *, allow_incomplete: bool) -> Found:
+    """Return those shards in a folder that its manifest, which is complete, lists; and what differs.
 
     Raises:
         FormatError: Listed shards are gone, and `allow_incomplete` is false.
     """
-    names = manifest_and_names(path, shards)[1]
+    names = manifest_and_names(path, found.shards)[1]
     gone, unlisted = _differences(manifest, names)
-    advice = _WRITE_AGAIN if are_parts(path, shards) else _PUT_BACK
+    advice = _WRITE_AGAIN if are_parts(path, found.shards) else _PUT_BACK
     if gone and not allow_incomplete:
         raise _gone(gone, path, advice)
     samples = sum(entry.samples for entry in manifest.shards)
-    missing = Incomplete(str(path), samples, advice=advice) if gone else None
-    other = set(unlisted)
-    return (
-        [shard for shard, name in zip(shards, names, strict=True) if name not in other],
-        missing,
-        tuple(unlisted),
+    others = set(unlisted)
+    return replace(
+        found,
+        shards=[
+            shard for shard, name in zip(found.shards, names, strict=True) if name not in others
+        ],
+        incomplete=Incomplete(str(path), samples, advice=advice) if gone else None,
+        unlisted=tuple(unlisted),
     )
 
 
@@ -209,7 +295,7 @@ def _gone(names: Sequence[str], path: AnyPath, hint: str) -> FormatError:
     )
 
 
-def still_there(shards: Sequence[Shard]) -> list[Shard]:
+def _still_there(shards: Sequence[Shard]) -> list[Shard]:
     """Return the listed shards whose files exist, on a server that cannot list folders."""
     from bushel._runtime.parallel import parallel_map
 

@@ -1,21 +1,41 @@
-"""Completeness: the manifests of a dataset, and the missing shards while its writer has not finished."""
+"""What a dataset lacks: shards that its writer has not finished, and samples of shards with a damaged structure.
+
+Manifests tell the first; of damaged shards, the samples that can be read are found.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from traceback import clear_frames
+from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
-from bushel._index.table import Shard
+from bushel._index.table import Shard, ShardIndex
+from bushel._runtime.arrays import Bools
 from bushel._runtime.public import command
-from bushel.errors import CorruptError, FormatError, IncompleteWarning
-from bushel.storage import AnyPath, below
+from bushel.containers import get_container
+from bushel.containers.base import ReadOptions
+from bushel.errors import (
+    CorruptError,
+    DamagedWarning,
+    FormatError,
+    IncompleteWarning,
+    SpecError,
+)
+from bushel.spec import Spec
+from bushel.storage import AnyPath, below, is_local
 
 from .folders import above_parts, is_half_replaced, is_part, run_folder
+
+if TYPE_CHECKING:
+    from bushel.containers.recovery import Fault, Recovered
 
 HOW_TO_COMPLETE = (
     "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"
@@ -59,9 +79,7 @@ def marker_path(root: AnyPath, name: str) -> AnyPath:
         root: Folder that is or contains the dataset.
         name: Name of the dataset's one file, or empty if the dataset is the folder.
     """
-    if name:
-        return root / f"{FOLDER}/{name}.manifest.json"
-    return root / f"{FOLDER}/manifest.json"
+    return root / f"{FOLDER}/{f'{name}.' if name else ''}manifest.json"
 
 
 def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
@@ -79,7 +97,7 @@ def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
     above = above_parts(shards)
     if above is None:
         return None
-    return above / FOLDER / "manifest.json"
+    return marker_path(above, "")
 
 
 def listed_names(shards: Sequence[Shard]) -> list[str]:
@@ -124,36 +142,31 @@ def manifest_of(
     return None
 
 
-def incomplete_at(
-    path: AnyPath, *, folder: bool, load: LoadManifest = find_manifest
-) -> Incomplete | None:
-    """Return the state of the dataset at this path if it is incomplete, else None.
+def incomplete_by(manifest: Manifest | None, path: AnyPath, *, folder: bool) -> Incomplete | None:
+    """Return the state of the dataset at this path, with this manifest, if it is incomplete, else None.
 
     A dataset without a manifest is complete, unless a writer has left unfinished files in its
     staging folder, or has died while it replaced one of two files.
     """
-    root, name = (path, "") if folder else (path.parent, path.name)
-    state = load(marker_path(root, name))
-    if state is not None and not state.complete:
-        return Incomplete(str(path), state.expected)
-    advice = unfinished_at(path, folder=folder)
-    if advice is None:
-        return None
-    return Incomplete(str(path), advice=advice)
-
-
-def _replace_again(path: AnyPath) -> str:
-    return _REPLACE_AGAIN.format(erase=command("remove", path, "--erase"))
-
-
-def unfinished_at(path: AnyPath, *, folder: bool) -> str | None:
-    """Return how to complete what a killed writer has left unfinished at a path, None without that."""
+    if manifest is not None and not manifest.complete:
+        return Incomplete(str(path), manifest.expected)
     if not isinstance(path, Path):
         return None
     root, name = (path, "") if folder else (path.parent, path.name)
     if is_half_replaced(root, name):
-        return _replace_again(path)
-    return HOW_TO_COMPLETE if is_staged(root, name) else None
+        return Incomplete(str(path), advice=_replace_again(path))
+    if is_staged(root, name):
+        return Incomplete(str(path))
+    return None
+
+
+def _incomplete_at(path: AnyPath, load: LoadManifest, *, folder: bool) -> Incomplete | None:
+    place = marker_path(path, "") if folder else marker_path(path.parent, path.name)
+    return incomplete_by(load(place), path, folder=folder)
+
+
+def _replace_again(path: AnyPath) -> str:
+    return _REPLACE_AGAIN.format(erase=command("remove", path, "--erase"))
 
 
 def is_staged(folder: Path, name: str) -> bool:
@@ -199,9 +212,8 @@ def find_incomplete(
     files = len(paths) == 1 or (len(paths) < _MANY and isinstance(paths[0], Path))
     for path in paths:
         folder = str(path) in roots
-        if (folder or files) and (
-            incomplete := incomplete_at(path, folder=folder, load=load)
-        ) is not None:
+        incomplete = _incomplete_at(path, load, folder=folder) if folder or files else None
+        if incomplete is not None:
             return incomplete
     for root in [] if len(paths) == 1 else list(roots.values()):
         state = load(marker_path(root, ""))
@@ -215,8 +227,9 @@ def _incomplete_parts(
 ) -> Incomplete | None:
     """Return the state of a folder of parts if one is incomplete or missing, or if they have not been joined yet."""
     for part in parts if len(parts) <= _MANY else ():
-        if (state := incomplete_at(part, folder=True, load=load)) is not None:
-            return state
+        incomplete = _incomplete_at(part, load, folder=True)
+        if incomplete is not None:
+            return incomplete
     manifest = load(marker_path(path, ""))
     if manifest is None:
         return None
@@ -224,14 +237,11 @@ def _incomplete_parts(
         return Incomplete(
             str(path), manifest.expected, advice=_FINISH.format(finish=command("finish", path))
         )
+    listed = dict.fromkeys(entry.name.partition("/")[0] for entry in manifest.shards)
     present = {part.name for part in parts}
-    missing = {
-        name: None
-        for name in (entry.name.partition("/")[0] for entry in manifest.shards)
-        if name not in present
-    }
+    missing = tuple(name for name in listed if name not in present)
     if missing:
-        return Incomplete(str(path), None, tuple(missing))
+        return Incomplete(str(path), missing_parts=missing)
     return None
 
 
@@ -252,4 +262,143 @@ def warn_incomplete(found: Incomplete, samples: int) -> None:
         "open it with allow_incomplete=True to use it as it is.",
         IncompleteWarning,
         stacklevel=3,
+    )
+
+
+HOW_TO_REPAIR = (
+    "`bushel verify` lists the damage, and `bushel repair` writes the intact samples"
+    " to a new dataset"
+)
+
+_REMOTE = 1 << 26
+"""Largest remote shard in bytes that is looked through for intact samples, which can take several passes."""
+
+
+class Damage(Struct, frozen=True):
+    """The damage of a shard."""
+
+    error: FormatError  # the error at which indexing it ended
+    # bool[samples], whether a sample can be read; the rows of the others have the extents of
+    # another sample
+    whole: Bools
+    lost: int  # number of samples that are known to have existed and have no row
+    # by key, the errors of samples that are known to have one of their own
+    errors: Mapping[str, FormatError]
+
+    @property
+    def unreadable(self) -> int:
+        """Number of samples in the table that cannot be read."""
+        return int(np.count_nonzero(~self.whole))
+
+    def error_of(self, key: str) -> FormatError:
+        """Return the error of a sample that cannot be read."""
+        error = self.errors.get(key, self.error)
+        return FormatError(
+            (
+                f"sample {key!r} cannot be read, because the structure of its shard is damaged:"
+                f" {error.message}"
+            ),
+            file=error.file,
+            offset=error.offset,
+            hint=HOW_TO_REPAIR,
+        )
+
+    def describe(self) -> str:
+        """Describe the samples that can be read, in words."""
+        unreadable, samples = (
+            self.unreadable,
+            f"{len(self.whole):,} sample{'' if len(self.whole) == 1 else 's'}",
+        )
+        first = f"{samples} can be read"
+        if unreadable:
+            first = f"{unreadable:,} of {samples} cannot be read"
+        if self.lost:
+            return f"{first}, and at least {self.lost:,} {'is' if self.lost == 1 else 'are'} lost"
+        if unreadable:
+            return first
+        return f"{first}, and others may be lost"
+
+
+def recover_shard(
+    container: str, shard: Shard, spec: Spec | None, fault: Fault
+) -> Recovered | None:
+    """Return a table of the intact samples of a shard, or None if no sample is intact or can be located.
+
+    Args:
+        container: Name of the container.
+        shard: The files of the shard.
+        spec: Its fields if they are known, or None.
+        fault: Called with an error for everything that is left out.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    reader = get_container(container)
+    missing = [path for path in shard.paths if not path.exists()]
+    if missing:
+        fault(FormatError("without this file, its shard has no intact sample", missing[0]))
+        return None
+    try:
+        try:
+            return reader.recover(shard, ReadOptions(spec=spec, recorded=spec or ()), fault)
+        except SpecError:
+            return reader.recover(shard, ReadOptions(), fault)
+    except (FormatError, SpecError) as error:
+        fault(error if isinstance(error, FormatError) else FormatError(str(error), shard.path(0)))
+        return None
+
+
+def recovered_table(
+    container: str, shard: Shard, options: ReadOptions, error: FormatError, known: Spec | None
+) -> tuple[ShardIndex, Damage]:
+    """Return a table of a damaged shard, and which of its samples can be read.
+
+    Args:
+        container: Name of the container.
+        shard: The shard.
+        options: The user's declarations about the data.
+        error: The error at which indexing it ended.
+        known: The fields that a recorded table has, or None.
+
+    Raises:
+        FormatError: `error`, if no sample can be located.
+        OSError: A file cannot be read.
+    """
+    from bushel.containers.recovery import with_gaps
+
+    try:
+        if not is_local(shard.root) and _size(shard) > _REMOTE:
+            raise error
+    except FileNotFoundError:  # which is the error
+        raise error from None
+    clear_frames(error.__traceback__)  # which hold what indexing had read
+    recovered = recover_shard(
+        container, shard, known if options.spec is None else options.spec, lambda _: None
+    )
+    if (
+        recovered is None
+        or not recovered.whole.any()
+        or not set(options.spec or ()) <= recovered.index.fields.keys()
+    ):
+        raise error
+    errors = {key: fault for (_, key), fault in zip(recovered.gaps, recovered.errors, strict=False)}
+    recovered = with_gaps(recovered)
+    reason = FormatError(
+        error.message, file=error.file, offset=error.offset
+    )  # without its traceback
+    return replace(recovered.index, container=container), Damage(
+        reason, recovered.whole, max(recovered.lost, 0), errors
+    )
+
+
+def _size(shard: Shard) -> int:
+    return sum(int(shard.path(number).stat().st_size) for number in range(len(shard.files)))
+
+
+def warn_damaged(damages: Sequence[Damage]) -> None:
+    """Warn the caller of `bushel.open` that shards are damaged."""
+    named = "; ".join(f"{damage.error} ({damage.describe()})" for damage in damages[:3])
+    more = f"; and {len(damages) - 3} more shards" if len(damages) > 3 else ""
+    warnings.warn(
+        f"the dataset is damaged: {named}{more}. {HOW_TO_REPAIR}.", DamagedWarning, stacklevel=4
     )

@@ -47,6 +47,8 @@ _FOLLOWED = frozenset(  # or without effect on values; the delimiter of CSV is r
     )
 )
 _MAGIC = re.compile("[*?[]")
+_TOKEN = re.compile(r"\*\*/?|\[(?P<set>.[^]]*)\]|.", re.DOTALL)
+_WILD = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 class Configuration(Struct, frozen=True):
@@ -210,25 +212,16 @@ def _matches(pattern: str, names: Sequence[str], configuration: Configuration) -
 
 def _expression(pattern: str) -> str:
     """Return the regular expression of a pattern, in which `**` also matches slashes."""
-    expression, at = "", 0
-    while at < len(pattern):
-        if pattern.startswith("**/", at):
-            expression, at = expression + "(?:.*/)?", at + 3
-        elif pattern.startswith("**", at):
-            expression, at = expression + ".*", at + 2
-        elif pattern[at] == "*":
-            expression, at = expression + "[^/]*", at + 1
-        elif pattern[at] == "?":
-            expression, at = expression + "[^/]", at + 1
-        elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
-            inside = pattern[at + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
-            expression, at = (
-                expression + f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]",
-                end + 1,
-            )
-        else:
-            expression, at = expression + re.escape(pattern[at]), at + 1
-    return expression
+    return _TOKEN.sub(_expression_of_token, pattern)
+
+
+def _expression_of_token(token: re.Match[str]) -> str:
+    if token["set"] is None:
+        return _WILD.get(token[0]) or re.escape(token[0])
+    inside = token["set"].replace("\\", "\\\\").replace("[", "\\[")
+    if inside[0] in "!^":
+        return f"[^{inside[1:]}]"
+    return f"[{inside}]"
 
 
 def features_of_info(info: Any) -> dict[str, Feature]:

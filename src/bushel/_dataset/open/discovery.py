@@ -1,20 +1,24 @@
-"""Discovery: find the container and the files of the dataset at a path, and missing files."""
+"""Discovery: find the container and the files of the dataset at a path, by their names or their first bytes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._index.sidecar import FOLDER, Manifest, find_manifest, readable_manifest
+from bushel._index.sidecar import FOLDER, Manifest, find_manifest
 from bushel._index.table import Shard
 from bushel.containers import (
     Container,
     candidates,
     container_names,
+    containers_with_first_bytes,
     get_container,
     installed_candidates,
     is_data_file,
@@ -22,23 +26,11 @@ from bushel.containers import (
     owners_of,
 )
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, is_object
-from bushel.storage.names import below
+from bushel.storage import AnyPath, below, is_object, open_file
 
-from .as_listed import Found, compared, still_there
-from .completeness import (
-    Incomplete,
-    LoadManifest,
-    are_parts,
-    find_incomplete,
-    lists_all,
-    manifest_of,
-    marker_path,
-    unfinished_at,
-)
+from .completeness import Incomplete, marker_path
 from .folders import (
     datasets_in,
-    few,
     is_part,
     nested_datasets,
     of_several_kinds,
@@ -50,136 +42,28 @@ if TYPE_CHECKING:
     from .remote_discovery import ListedFiles
 
 _LISTINGS = 32  # number of paths in object stores that are listed at the same time
-_MANY, _MANY_OBJECTS = 1000, 32
+_MANY, MANY_OBJECTS = 1000, 32
 """If there are more local files or objects than this, they are opened as the manifest of their folder lists them."""
 
+_HEAD = 16  # bytes of a file that tell its container
+_NUMBERED = re.compile(r"[^.]*[0-9]")
 
-def discover(
-    paths: Sequence[AnyPath],
-    container: str | None = None,
-    *,
-    allow_incomplete: bool = False,
-    whole: bool = False,
-) -> Found:
-    """Return all properties of a dataset that do not need its shards.
-
-    A folder is what its manifest lists, if that is complete.
-
-    Args:
-        paths: Files or folders.
-        container: Name of the container that they must have; by default, any.
-        allow_incomplete: Whether listed shards may be gone.
-        whole: Whether a folder of several splits in an object store is refused.
-
-    Raises:
-        SpecError: It is such a folder.
-        FileNotFoundError: The path of an object store does not exist.
-        FormatError: They have no container, or several; or the manifest is damaged; or listed
-            shards are gone, and `allow_incomplete` is false.
-    """
-    if isinstance(paths[0], Path) or not is_object(paths[0]):
-        discovered = find(paths, container)
-        return _as_found(paths, discovered, readable_manifest, allow_incomplete=allow_incomplete)
-    from .remote_discovery import manifest_loader
-
-    with manifest_loader(paths) as load:
-        discovered = find(paths, container, whole=whole)
-        return _as_found(paths, discovered, load, allow_incomplete=allow_incomplete)
+Datasets: TypeAlias = list[tuple[str, list[Shard]]]
+"""The names of containers, each with the shards of a dataset."""
 
 
-def _as_found(
-    paths: Sequence[AnyPath], discovered: Found, load: LoadManifest, *, allow_incomplete: bool
-) -> Found:
-    local = isinstance(paths[0], Path)
-    shards = discovered.shards
-    path = paths[0]
-    if len(paths) == 1 and shards and str(shards[0].root) == str(path):
-        first = shards[0]
-        if local:
-            folder = first.sidecar.parent
-        else:
-            folder = below(first.root, first.sidecars, any_text=True)
-        manifest = load(folder / "manifest.json")
-        if manifest is None and local:
-            _report_others(path, discovered)
-        return _as_listed(path, discovered, manifest, load, allow_incomplete=allow_incomplete)
-    if len(paths) == 1 and shards and are_parts(paths[0], shards):
-        discovered = _parts_as_listed(paths[0], discovered, load, allow_incomplete=allow_incomplete)
-        shards = discovered.shards
-    manifest = None
-    if local or len(shards) > _MANY_OBJECTS:
-        manifest = manifest_of(discovered.container, shards, load)
-    return replace(
-        discovered,
-        manifest=manifest,
-        incomplete=discovered.incomplete or find_incomplete(paths, shards, load),
-    )
+class Found(Struct, frozen=True):
+    """The files of a dataset, before any of them is read."""
 
-
-def _report_others(path: AnyPath, found: Found) -> None:
-    """Log the files of a folder that other containers would read, if the container of the dataset is only read."""
-    reader = get_container(found.container)
-    recognised = reader.suffixes or getattr(reader, "file_names", ())
-    if found.container in container_names(written=True) or not recognised:
-        return  # a folder of plain files, perhaps a million, reports itself what it leaves out
-    kinds = owners_of(set(names_in(path)).difference(*(shard.files for shard in found.shards)))
-    unread = [name for owner, names in kinds.items() if owner != found.container for name in names]
-    if unread:
-        from bushel._runtime.messages import log_warning
-
-        log_warning(
-            "%s: read as %s; other files are not read: %s", path, found.container, few(unread)
-        )
-
-
-def _parts_as_listed(
-    path: AnyPath, found: Found, load: LoadManifest, *, allow_incomplete: bool
-) -> Found:
-    """Return the parts of a run as the manifest of their folder lists them."""
-    # the parts of a remote folder are not listed one by one
-    if allow_incomplete and is_object(path):
-        shards = still_there(found.shards)
-    else:
-        shards = found.shards
-    manifest = load(marker_path(path, ""))
-    if manifest is None or not manifest.complete or manifest.container != found.container:
-        return replace(found, shards=shards)
-    shards, incomplete, unlisted = compared(
-        path, shards, manifest, allow_incomplete=allow_incomplete
-    )
-    return Found(found.container, shards, incomplete, unlisted, listed=found.listed)
-
-
-def _as_listed(
-    path: AnyPath,
-    found: Found,
-    manifest: Manifest | None,
-    load: LoadManifest,
-    *,
-    allow_incomplete: bool,
-) -> Found:
-    """Return a dataset in a folder as its manifest lists it."""
-    shards = found.shards
+    container: str  # name of the container
+    shards: list[Shard]  # the shards in order
+    # the missing part of the dataset, as far as that was looked for
     incomplete: Incomplete | None = None
+    # names of files that are there and not in `shards`, since the manifest does not list them
     unlisted: tuple[str, ...] = ()
-    # these are the shards of the manifest
-    if allow_incomplete and is_object(path) and not path.listable:
-        shards = still_there(shards)
-    if found.shards[0].sidecars == FOLDER:
-        state = manifest
-    else:
-        state = load(marker_path(path, ""))
-    if manifest is not None and manifest.complete and manifest.container == found.container:
-        shards, incomplete, unlisted = compared(
-            path, shards, manifest, allow_incomplete=allow_incomplete
-        )
-    elif manifest is not None and not lists_all(manifest, found.container, shards):
-        manifest = None
-    if incomplete is None and state is not None and not state.complete:
-        incomplete = Incomplete(str(path), state.expected)
-    elif incomplete is None and (advice := unfinished_at(path, folder=True)) is not None:
-        incomplete = Incomplete(str(path), advice=advice)
-    return Found(found.container, shards, incomplete, unlisted, manifest, found.listed)
+    # the manifest that lists all of `shards`, if there is one and it was looked for
+    manifest: Manifest | None = None
+    listed: ListedFiles | None = None  # their files as a store has listed them
 
 
 def find(paths: Iterable[AnyPath], container: str | None = None, *, whole: bool = False) -> Found:
@@ -276,7 +160,7 @@ def _find_at(
         refuse_splits(path, folder)
     name, shards = _sniff(folder, container)
     shards = [replace(shard, root=path) if shard.root is folder else shard for shard in shards]
-    few = alone and len(shards) <= _MANY_OBJECTS
+    few = alone and len(shards) <= MANY_OBJECTS
     return Found(
         name,
         shards,
@@ -285,62 +169,87 @@ def _find_at(
 
 
 def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
+    """Return the container and the shards at a path, of a container if it has such ones.
+
+    Raises:
+        FormatError: It has no container, or several.
+    """
     file = "" if path.is_dir() else path.name
     names = [file] if file else names_in(path)
-    if container is None:
-        datasets = []
-    else:
-        datasets = _ask(path, lambda _: [get_container(container)], names)
-    datasets = datasets or _ask(path, candidates, names) or _parts(path, container)
-    if not datasets:
-        from .by_content import by_content, container_hint, lance_hint
-    if not datasets and container is not None:
-        datasets = by_content(path, names, container)
-        if not datasets:
-            raise FormatError(f"no {container} dataset was found here", file=str(path))
-    datasets = (
-        datasets
-        or _ask(path, installed_candidates, names)
-        or ([] if file else nested_datasets(path, names))
-    )
-    datasets = (
-        datasets
-        or _ask(path, lambda _: last_candidates(file), names)
-        or by_content(path, names, None)
-    )
+    datasets = next(filter(None, _attempts(path, file, names, container)), [])
     if len(datasets) > 1:
         several = " and ".join(name for name, _ in datasets)
         raise FormatError(
             f"this folder holds {several} files", file=str(path), hint="name one with container="
         )
-    if not datasets and set(names) <= {FOLDER}:
-        what = "has no data" if names else "is empty"
-        raise FormatError(
-            f"this folder {what}",
+    if not datasets:
+        raise _unowned(path, file, names)
+    return datasets[0]
+
+
+def _attempts(
+    path: AnyPath, file: str, names: list[str], container: str | None
+) -> Iterator[Datasets]:
+    """Yield the datasets that containers find at a path, those first that are the most certain.
+
+    Raises:
+        FormatError: A container is named, and has none.
+    """
+    if container is not None:
+        yield _ask(path, [get_container(container)])
+    yield _ask(path, candidates(names))
+    yield _parts(path, container)
+    if container is not None:
+        yield _by_content(path, names, container)
+        raise FormatError(f"no {container} dataset was found here", file=str(path))
+    yield _ask(path, installed_candidates(names))
+    if not file:
+        yield nested_datasets(path, names)
+    yield _ask(path, last_candidates(file))
+    yield _by_content(path, names, None)
+
+
+def _ask(path: AnyPath, kinds: Iterable[Container]) -> Datasets:
+    """Return the datasets of some containers at a path."""
+    datasets = ((kind.name, kind.shards(path)) for kind in kinds)
+    return [(name, shards) for name, shards in datasets if shards is not None]
+
+
+def _unowned(path: AnyPath, file: str, names: list[str]) -> FormatError:
+    """Return the error of a path that no container owns."""
+    if set(names) <= {FOLDER}:
+        return FormatError(
+            f"this folder {'has no data' if names else 'is empty'}",
             file=str(path),
             hint="`bushel pack` writes a dataset into a folder",
         )
-    if (
-        not datasets
-        and not file
-        and (error := of_several_kinds(path, names, owners_of(names))) is not None
-    ):
-        raise error
-    if not datasets:
-        from .repository import splits_hint
+    error = None if file else of_several_kinds(path, names, owners_of(names))
+    if error is not None:
+        return error
+    from .repository import splits_hint
 
-        raise FormatError(
-            f"this {'file' if file else 'folder'} does not belong to any container that"
-            " Bushel reads "
-            f"({', '.join(container_names())})",
-            file=str(path),
-            hint=datasets_in(path, names)
-            or lance_hint(path)
-            or splits_hint(path)
-            or container_hint(path)
-            or "`bushel pack` makes a dataset of a folder of plain files",
-        )
-    return datasets[0]
+    lance_hint = None
+    if path.name.endswith(".lance"):
+        packed = f"bushel.pack(lance.dataset({str(path)!r}), 'out.tar')"
+        lance_hint = f"Lance's own package reads it: {packed}"
+    return FormatError(
+        f"this {'file' if file else 'folder'} does not belong to any container that"
+        f" Bushel reads ({', '.join(container_names())})",
+        file=str(path),
+        hint=datasets_in(path, names)
+        or lance_hint
+        or splits_hint(path)
+        or _container_hint(path)
+        or "`bushel pack` makes a dataset of a folder of plain files",
+    )
+
+
+def _container_hint(path: AnyPath) -> str | None:
+    """Return a hint that names a container which may be meant, by the names of the files; None without one."""
+    named = [name for name, shards in _ask(path, containers_with_first_bytes()) if shards]
+    if named:
+        return f"if these are {named[0]} files, pass container={named[0]!r}"
+    return None
 
 
 def names_in(folder: AnyPath) -> list[str]:
@@ -358,7 +267,7 @@ def holds_parts(path: AnyPath) -> bool:
         return False
 
 
-def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]]:
+def _parts(path: AnyPath, container: str | None) -> Datasets:
     """Return the datasets `part-00000`, … in a folder, which `bushel.pack(..., parts=)` wrote, as one."""
     if path.is_dir():
         parts = [below(path, name) for name in names_in(path) if is_part(name)]
@@ -403,13 +312,85 @@ def _is_empty(part: AnyPath) -> bool:
         return all(entry.name == FOLDER for entry in entries)
 
 
-def _ask(
-    path: AnyPath, choose: Callable[[list[str]], list[Container]], names: list[str]
-) -> list[tuple[str, list[Shard]]]:
-    """Return the datasets at a path, of the containers that may own the names there."""
+# Files whose names say nothing, such as `train-00000-of-00010` and `part-00000`, are recognised by
+# their first bytes. Only local files are read for that, unless the caller names the container.
+
+
+def _by_content(path: AnyPath, names: Iterable[str], container: str | None) -> Datasets:
+    """Return the datasets of a file, or of a folder of files, that no container owns by its name.
+
+    In a folder, these are numbered files without an ending, or else files with any endings. All
+    files of an ending that are not empty begin as the container prescribes. A file is of the
+    container that the caller names, which checks it when it is read.
+
+    Args:
+        path: The file or folder.
+        names: The names in it.
+        container: The only container to try; None for all.
+
+    Raises:
+        FormatError: The named container has several files per shard, which are found by their names.
+    """
+    if container is None:
+        kinds = []
+        if isinstance(path, Path):
+            kinds = containers_with_first_bytes()
+    elif path.is_file():
+        return _of_the_name(path, get_container(container))
+    else:
+        kinds = [kind for kind in containers_with_first_bytes() if kind.name == container]
+    if not path.is_dir():
+        return [(kind.name, [Shard.of(path)]) for kind in kinds if _all_begin(kind, [path])]
+    groups = _groups(names) if kinds else {}
     datasets = []
-    for kind in choose(names):
-        shards = kind.shards(path)
-        if shards is not None:
-            datasets.append((kind.name, shards))
+    for kind in kinds:
+        matching = {
+            end: group
+            for end, group in groups.items()
+            if _all_begin(kind, [below(path, name) for name in group])
+        }
+        chosen = matching.get("") or sorted(chain.from_iterable(matching.values()))
+        if chosen:
+            datasets.append((kind.name, [Shard(path, name, (name,)) for name in chosen]))
     return datasets
+
+
+def _of_the_name(path: AnyPath, container: Container) -> Datasets:
+    """Return the dataset of a file, which the caller says is of a container.
+
+    Raises:
+        FormatError: It takes several files, which are found by their names.
+    """
+    if container.files_per_shard > 1:
+        raise FormatError(
+            f"a dataset of {container.name} has {container.files_per_shard} files, which are found by"
+            " their names",
+            file=str(path),
+            hint=f"give both files the suffixes of {container.name}, and open the one with"
+            f" {container.suffixes[0]}",
+        )
+    if container.suffixes:
+        return [(container.name, [Shard.of(path)])]
+    return []
+
+
+def _groups(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names of files that may belong together, by their endings."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names):
+        stem, dot, ending = name.rpartition(".")
+        if not name.startswith((".", "_")) and (dot or _NUMBERED.fullmatch(name)):
+            groups.setdefault(ending if dot else "", []).append(name)
+    return groups
+
+
+def _all_begin(container: Container, paths: Sequence[AnyPath]) -> bool:
+    """Return whether all files that are not empty begin as a container prescribes, and at least one does."""
+    if not all(path.is_file() for path in paths):
+        return False
+    filled = (file for file in map(open_file, paths) if file.size)
+    begin = (
+        container.begins_with(bytes(file.read(0, min(file.size, _HEAD))), file.size)
+        for file in filled
+    )
+    return next(begin, False) and all(begin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,6 @@ from bushel.spec import Spec
 from bushel.storage import AnyLocation, AnyPath, AnySource, is_object, make_folder, sync_whole
 
 from .archives import as_folders
-from .as_listed import Found
 from .binding import stamped, stamps_of
 from .caller_fields import checked_spec
 from .completeness import (
@@ -47,7 +46,7 @@ from .completeness import (
     manifest_path,
     marker_path,
 )
-from .discovery import find
+from .discovery import Found, find
 from .folders import above_parts
 from .locking import locked_sources
 from .open import remaining_of
@@ -157,6 +156,7 @@ def index(
     paths = expand_paths(files_named(source, config, split))
     scans: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
     task = Indexing(
+        container or "",
         ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),
         contents=Contents(frozenset(scan for scan, yes in scans.items() if yes), request),
         force=force,
@@ -174,7 +174,7 @@ def index(
         locked = list[AnyPath]()
     else:
         locked = list(paths) if place is None else [place]
-    where = _Workers(threads, engine)
+    each = partial(each_shard, threads=threads, engine=engine)
     try:
         with locked_sources(locked):
             return _index(
@@ -182,7 +182,7 @@ def index(
                 container,
                 request,
                 task,
-                where,
+                each,
                 callback_of(progress),
                 keys=keys,
                 place=place,
@@ -201,50 +201,34 @@ def _index(
     container: str | None,
     request: ColumnRequest,
     task: Indexing,
-    workers: _Workers,
+    each: Callable[..., list[Rebuilt]],
     progress: OnProgress | None,
     *,
     keys: bool,
     place: AnyPath | None,
 ) -> Dataset:
-    discovered = find(paths, container)
+    found = find(paths, container)
     if place is not None:
-        discovered = replace(discovered, shards=indexed_in(discovered.shards, place))
-    listing = manifest_path(discovered.shards)
+        found = replace(found, shards=indexed_in(found.shards, place))
+    name, files = found.container, found.shards
+    listing = manifest_path(files)
     manifest = None if listing is None else find_manifest(listing)  # it is written again
-    listed = manifest is not None
-    if manifest is not None and not lists_all(manifest, discovered.container, discovered.shards):
+    is_listed = manifest is not None
+    if manifest is not None and not lists_all(manifest, name, files):
         manifest = None
     if manifest is not None:  # a wrong name is refused before anything is read
         _check_names(request, spec_from_file(manifest.spec))
-    incomplete = find_incomplete(paths, discovered.shards)
-    task = replace(task, labels=labels_beside(discovered.container, discovered.shards, manifest))
-    if is_object(discovered.shards[0].root):
-        stamps = each_shard(discovered.shards, stamps_of)
-        size = sum(stamp.size for files in stamps for stamp in files)
-        again = ""
-        if task.options.checksums and not get_container(discovered.container).promises_checksums:
-            again = (
-                ", and as many again for checksums, which `--no-checksums` (checksums=False)"
-                " leaves out"
-            )
-        log_warning("%s: up to %s bytes are read to index it%s", paths[0], f"{size:,}", again)
-    rebuild, count = (
-        RebuildIndex(discovered.container, task),
-        _Count(len(discovered.shards), progress),
-    )
-    rebuilt = each_shard(
-        discovered.shards,
-        rebuild,
-        threads=workers.threads,
-        finished=count.add,
-        engine=workers.engine,
-    )
+    incomplete = find_incomplete(paths, files)
+    task = replace(task, container=name, labels=labels_beside(name, files, manifest))
+    if is_object(files[0].root):
+        _say_size(paths[0], found, again=task.options.checksums)
+    count = _Count(len(files), progress)
+    rebuilt = each(files, partial(rebuilt_index, task), finished=count.add)
     shards = [result.shard for result in rebuilt]
-    root = above_parts(discovered.shards) or discovered.shards[0].root
+    root = above_parts(files) or files[0].root
     state = None if incomplete is None else find_manifest(marker_path(root, ""))
     whole = not task.in_cache and (
-        place is not None or _names_folder(paths) or (not listed and _is_whole_folder(discovered))
+        place is not None or _names_folder(paths) or (not is_listed and _is_whole_folder(found))
     )
     if state is not None and not state.complete:
         write_manifest(shards, marker_path(root, ""), expected=state.expected, before=state.before)
@@ -254,13 +238,25 @@ def _index(
         write_key_file(
             shards, _counting(sum(shard.samples for shard in shards if shard.keyed), progress)
         )
-    if container is None and get_container(discovered.container).holds_files:
+    if container is None and get_container(name).holds_files:
         shards = as_folders(shards, task.options.spec or (), keep=whole)
     dataset = Dataset(
         (), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards))
     )
     _check_names(request, union_of_fields(shards))
     return dataset
+
+
+def _say_size(path: AnyPath, found: Found, *, again: bool) -> None:
+    """Log how many bytes of a remote dataset are read to index it."""
+    stamps = each_shard(found.shards, stamps_of)
+    size = sum(stamp.size for files in stamps for stamp in files)
+    more = ""
+    if again and not get_container(found.container).promises_checksums:
+        more = (
+            ", and as many again for checksums, which `--no-checksums` (checksums=False) leaves out"
+        )
+    log_warning("%s: up to %s bytes are read to index it%s", path, f"{size:,}", more)
 
 
 def _goes_to_cache(paths: Sequence[AnyPath], container: str | None) -> bool:
@@ -284,14 +280,6 @@ def _is_whole_folder(found: Found) -> bool:
     return folder.container == found.container and set(listed_names(folder.shards)) == set(
         listed_names(found.shards)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Workers:
-    """Where shards are indexed: in this many threads, or on an engine."""
-
-    threads: int | None
-    engine: AnyEngine | None
 
 
 class _Count:
@@ -322,6 +310,7 @@ def _check_names(request: ColumnRequest, fields: Spec) -> None:
 class Indexing(Struct, frozen=True):
     """The wanted contents of the index of each shard."""
 
+    container: str  # name of the container
     options: ReadOptions  # the user's declarations about the data, and whether checksums are wanted
     # the contents to find by reading values, beside the contents of the old table, which are found
     # again
@@ -332,11 +321,16 @@ class Indexing(Struct, frozen=True):
     in_cache: bool = False  # whether tables are kept in the user's cache, not beside the data
 
 
-def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardIndex, bool]:
-    """Write the sidecar of a shard, unless it fits and has all wanted contents.
+class Rebuilt(Struct, frozen=True):
+    """A shard whose sidecar is as wanted."""
 
-    Returns:
-        The table, and whether data of the shard were read to make it.
+    shard: OpenShard  # the shard with its table
+    # size of its files in bytes if data were read to make the table; 0 if the recorded table fits
+    bytes: int
+
+
+def rebuilt_index(wanted: Indexing, shard: Shard) -> Rebuilt:
+    """Write the sidecar of a shard, unless it fits and has all wanted contents.
 
     Raises:
         CorruptError: Bytes have other checksums than the recorded ones, and `wanted.force` is not
@@ -345,16 +339,23 @@ def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardI
         SpecError: Frames are wanted, there are clips, and PyAV is not installed.
         OSError: The sidecar cannot be written.
     """
+    index, read = _index_again(wanted, shard)
+    size = sum(file.size for file in index.files) if read else 0
+    opened = OpenShard.of(wanted.container, shard, index, stored=not wanted.in_cache)
+    return Rebuilt(opened, size)
+
+
+def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
+    """Return the table of a shard as it is kept, and whether data of the shard were read to make it."""
+    container = wanted.container
     options, force = wanted.options, wanted.force
     if wanted.in_cache:
         table = cached_table(container, shard)
     else:
         table = stored_table(shard, check=True)
     known = None if table is None else table.index
-    if force or table is None or not table.fits or options.spec is not None:
-        index = None
-    else:
-        index = known
+    is_good = table is not None and table.fits and not force and options.spec is None
+    index = known if is_good else None
     if index is None or lacks_checksums(index, options):
         index = build_table(container, shard, options, table)
         if table is not None and table.index.has_checksums and not force:
@@ -365,9 +366,9 @@ def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardI
     if wanted.labels and not index.labels:
         index = replace(index, labels=labels_of_fields(wanted.labels, index.fields))
     if wanted.contents is not None or (known is not None and known is not index):
-        partial = index
+        before = index
         index = _completed(index, shard, wanted.contents, known)
-        read = read or index is not partial
+        read = read or index is not before
     if wanted.in_cache:
         if index is not known and not keep_table(index, shard):
             raise FormatError(
@@ -400,27 +401,3 @@ def _completed(
     if frames:
         index = FRAMES.add(index, opener(index, shard.path))
     return (again | wanted).add_to(index, ValueFiles(opener(index, shard.path)))
-
-
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """A shard whose sidecar is as wanted."""
-
-    shard: OpenShard  # the shard with its table
-    # size of its files in bytes if data were read to make the table; 0 if the recorded table fits
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class RebuildIndex:
-    """Writes the sidecar of a shard if it does not fit, or lacks requested contents."""
-
-    container: str
-    wanted: Indexing
-
-    def __call__(self, shard: Shard) -> Rebuilt:
-        """Write the sidecar of a shard."""
-        index, read = _index_again(self.container, shard, self.wanted)
-        size = sum(file.size for file in index.files) if read else 0
-        stored = not self.wanted.in_cache
-        return Rebuilt(OpenShard.of(self.container, shard, index, stored=stored), size)

@@ -22,7 +22,7 @@ from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError
 from bushel.storage import AnyLocation, AnyPath, AnySource, absolute, as_path
 
-from .as_listed import Found, as_written, folder_state, manifest_stat
+from .as_listed import as_written, discover, folder_state, manifest_stat
 from .caller_fields import (
     POLICIES,
     IndexPolicy,
@@ -30,7 +30,7 @@ from .caller_fields import (
     warn_withheld,
 )
 from .completeness import warn_incomplete, with_advice
-from .discovery import discover
+from .discovery import Found
 from .folders import pinned
 from .shards import open_shards
 from .source_paths import expand_paths, forward_only, is_stream, lacks_index
@@ -312,7 +312,7 @@ def _checked_shards(
 
         warn_unlisted(path, found.unlisted)
     if damages := list(filter(None, map(_DAMAGE, shards))):
-        from .damaged import warn_damaged
+        from .completeness import warn_damaged
 
         warn_damaged(damages)
     return shards
@@ -357,7 +357,9 @@ def files_asked(source: Any, split: str | None) -> Any:
         refuse_splits(source)
         return source
     files = named_files(source, None, split)
-    return files.source if files.inside is None else open(source, split=split)
+    if files.inside is None:
+        return files.source
+    return open(source, split=split)
 
 
 def _requested_lists(found: Found) -> RequestedLists | None:

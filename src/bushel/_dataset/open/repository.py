@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bushel._index.sidecar import FOLDER
+from bushel._recognise.splits import no_such
 from bushel._runtime.messages import log_warning
-from bushel._runtime.public import did_you_mean
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.containers.features import Feature
@@ -79,8 +79,6 @@ def split_of(
     names = list_names(root)
     if not names and not root.is_dir():
         raise FileNotFoundError(f"no such folder: {root}")
-    if config is None and split is None and f"{FOLDER}/manifest.json" in names:
-        return [root], {}  # it was packed or indexed as one dataset
     if config is None and split is None and _is_whole(root, names):
         return [root], {}
     try:
@@ -136,7 +134,9 @@ def splits_hint(root: AnyPath) -> str | None:
 
 
 def _is_whole(root: AnyPath, names: Sequence[str]) -> bool:
-    """Return whether the whole repository is a dataset of a container that is known by such a file as index.json."""
+    """Return whether a repository is one dataset: packed or indexed, or known by such a file as index.json."""
+    if f"{FOLDER}/manifest.json" in names:
+        return True
     kinds = candidates(name.partition("/")[0] for name in names)
     return any(kind.shards(root) for kind in kinds if not kind.suffixes)
 
@@ -185,13 +185,10 @@ def _configuration(
     if name is not None:
         if name in names:
             return configured[names.index(name)]
-        raise SpecError(_unknown("configuration", name, names, path, "config"))
-    if len(configured) > 1:
-        defaults = [configuration for configuration in configured if configuration.is_default]
-    else:
-        defaults = list(configured)
-    if len(defaults) == 1:
-        return defaults[0]
+        raise no_such(path, "configuration", "config", name, names)
+    defaults = [configuration for configuration in configured if configuration.is_default]
+    if len(configured) == 1 or len(defaults) == 1:
+        return (defaults or configured)[0]
     raise SpecError(
         f"{path} has several configurations: {', '.join(sorted(names))}. Name one:"
         f" config={names[0]!r}"
@@ -206,19 +203,11 @@ def _split(
     if name is not None:
         if name in splits:
             return splits[name]
-        raise SpecError(_unknown("split", name, list(splits), path, "split"))
+        raise no_such(path, "split", "split", name, splits)
     if len(splits) == 1:
         return next(iter(splits.values()))
     raise SpecError(
         f"{path} has several splits: {', '.join(splits)}. Name one: split={next(iter(splits))!r}"
-    )
-
-
-def _unknown(what: str, name: str, names: Sequence[str], path: str, argument: str) -> str:
-    meant = did_you_mean(name, names)
-    return (
-        f"{path} has no {what} {name!r} ({argument}=): it has"
-        f" {', '.join(names)}{'; ' + meant if meant else ''}"
     )
 
 

@@ -23,27 +23,23 @@ def is_stream(source: object) -> bool:
     Compressed archives of the kinds that can be indexed are read at random if all of them have an
     index.
     """
-    if isinstance(source, str):
-        return (
-            source.startswith("pipe:")
-            or source == "-"
-            or is_forward_only(source)
-            or lacks_index(source)
-        )
     if isinstance(source, list | tuple):
-        return any(is_stream(entry) for entry in source)
-    if hasattr(source, "open") or isinstance(source, os.PathLike):
-        return is_forward_only(str(source)) or lacks_index(source)
-    return hasattr(source, "read")
+        return any(map(is_stream, source))
+    if not _is_path(source):
+        return hasattr(source, "read")
+    is_piped = isinstance(source, str) and (source == "-" or source.startswith("pipe:"))
+    return is_piped or is_forward_only(str(source)) or lacks_index(source)
+
+
+def _is_path(source: object) -> bool:
+    return isinstance(source, str | os.PathLike) or hasattr(source, "open")
 
 
 def lacks_index(source: object) -> bool:
     """Return whether a path or pattern names files that are read at random only with an index, and one has none."""
     if isinstance(source, list | tuple):
         return any(map(lacks_index, source))
-    if not isinstance(source, str | os.PathLike) and not hasattr(source, "open"):
-        return False
-    if not needs_index(str(source)):
+    if not _is_path(source) or not needs_index(str(source)):
         return False
     try:
         paths = expand_paths(source)
@@ -67,24 +63,21 @@ def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
             raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
         return paths
     path = as_path(source)
-    if isinstance(path, Path):
-        if path.exists():
-            return [path]
-        if isinstance(source, str) and not _PATTERN.isdisjoint(source):
-            return list(_expand_local(os.path.expanduser(source)))
-    elif is_object(path):
+    is_pattern = not _PATTERN.isdisjoint(str(path))
+    if is_object(path):
         from .remote_discovery import expand_url
 
         if not path.listable:  # an HTTP server answers any request for a folder, even with a page
             return list(expand_url(str(path)))
-        pattern = not _PATTERN.isdisjoint(str(path))
         # a commit is listed once
-        if (not look and not pattern and not path.immutable) or path.exists():
+        if (not look and not is_pattern and not path.immutable) or path.exists():
             return [path]
-        if pattern:
+        if is_pattern:
             return list(expand_url(str(path)))
     elif path.exists():
         return [path]
+    elif isinstance(source, str) and isinstance(path, Path) and is_pattern:
+        return list(_expand_local(os.path.expanduser(source)))
     raise missing(path)
 
 
@@ -94,15 +87,11 @@ def _expand_local(pattern: str) -> Iterator[Path]:
     from bushel.storage import expand_braces
 
     for name in expand_braces(pattern) if "{" in pattern else [pattern]:
-        if glob.has_magic(name):
-            matches = sorted(glob.glob(name))
-            if not matches:
-                raise FileNotFoundError(f"no file matches {name}")
-            yield from map(Path, matches)
-        elif os.path.exists(name):
-            yield Path(name)
-        else:
-            raise FileNotFoundError(f"no such file or folder: {name}")
+        matches = sorted(glob.glob(name))  # of a name without magic, itself if it exists
+        if not matches:
+            what = "file matches" if glob.has_magic(name) else "such file or folder:"
+            raise FileNotFoundError(f"no {what} {name}")
+        yield from map(Path, matches)
 
 
 def forward_only(
@@ -152,7 +141,6 @@ def _parts_of_file(path: AnyPath) -> str | None:
     if not isinstance(path, Path) or not path.suffix:
         return None
     pattern = path.with_name(f"{path.stem}-part-*{path.suffix}")
-    packed = path.parent.is_dir() and any(path.parent.glob(pattern.name.replace("*", "[0-9]*")))
-    if packed:
-        return f"it was packed in parts: open '{pattern}'"
-    return None
+    if not any(path.parent.glob(pattern.name.replace("*", "[0-9]*"))):
+        return None
+    return f"it was packed in parts: open '{pattern}'"

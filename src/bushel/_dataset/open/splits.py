@@ -16,6 +16,7 @@ from msgspec import Struct
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.table import FOLDER, is_url
 from bushel._recognise.splits import (
+    no_such,
     numbered_in,
     role_of,
     roles_of,
@@ -23,7 +24,6 @@ from bushel._recognise.splits import (
     split_named,
     splits_in,
 )
-from bushel._runtime.public import did_you_mean
 from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.errors import SpecError
 from bushel.storage import AnyPath, as_path, is_object, read_whole
@@ -146,7 +146,9 @@ def refuse_splits(source: object, listed: ListedPath | None = None) -> None:
 def splits_of(source: object) -> Splits:
     """Return the splits of a folder, a local one or one of a store, which is listed; none of any other source."""
     folder = _local_folder(source) or _listed_folder(source)
-    return Splits() if folder is None else splits_in_folder(folder)
+    if folder is None:
+        return Splits()
+    return splits_in_folder(folder)
 
 
 def _local_folder(source: object) -> str | None:
@@ -282,7 +284,9 @@ def _paths_of_split(source: Any, splits: Mapping[str, list[str]], split: str) ->
             return paths
         return [as_path(source)]
     paths = [as_path(path) for path in splits[_chosen(source, splits, split)]]
-    return paths[0] if len(paths) == 1 else paths
+    if len(paths) == 1:
+        return paths[0]
+    return paths
 
 
 def _is_dataset(path: AnyPath) -> bool:
@@ -300,9 +304,5 @@ def _chosen(source: Any, splits: Mapping[str, list[str]], split: str) -> str:
     """
     chosen = split_named(splits, split)
     if chosen is None:
-        meant = did_you_mean(split, list(splits))
-        raise SpecError(
-            f"{source} has no split {split!r} (split=): it has"
-            f" {', '.join(splits) or 'none'}{'; ' + meant if meant else ''}"
-        )
+        raise no_such(source, "split", "split", split, splits)
     return chosen

@@ -35,7 +35,7 @@ from .caller_fields import POLICIES, CallerFields, IndexPolicy
 from .folders import overwrite_folder
 
 if TYPE_CHECKING:
-    from .damaged import Damage
+    from .completeness import Damage
     from .remote_discovery import ListedFiles
 
 
@@ -140,12 +140,9 @@ def staged_table(shard: Shard) -> StoredTable | None:
     """Return the table that a killed writer with mode="overwrite" has left, if it fits the files that it replaced."""
     if not (isinstance(shard.root, Path) and shard.sidecars == FOLDER and shard.name):
         return None
-    path = (
-        overwrite_folder(below(shard.root, shard.name, any_text=True)) / FOLDER / shard.sidecar.name
-    )
-    staged = None
-    if path.exists():
-        staged = _read(shard, path, note=False, check=False, listed=None)
+    replaced = overwrite_folder(below(shard.root, shard.name, any_text=True))
+    path = replaced / FOLDER / shard.sidecar.name
+    staged = _read(shard, path, note=False, check=False, listed=None)
     return staged if staged is not None and staged.fits else None
 
 
@@ -160,10 +157,8 @@ def _read(
         log_warning("%s; the shard is read without it, until `bushel index` makes it again", error)
         return None
     shard = shard.with_files_of(index)
-    if listed and listed.have(shard.files, index.files):
-        now = index.files
-    else:
-        now = stamps_of(shard)
+    is_listed = listed is not None and listed.have(shard.files, index.files)
+    now = index.files if is_listed else stamps_of(shard)
     files = bind(index.files, now, shard)
     if files is None:
         log_info("%s: the index is stale", sidecar)
@@ -250,11 +245,10 @@ def table_to_read(
     except FormatError as error:
         if not recover:
             raise
-        from .damaged import recovered_table
+        from .completeness import recovered_table
 
-        if table is None:
-            types = None
-        else:
+        types = None
+        if table is not None:
             types = {name: column.field for name, column in table.index.fields.items()}
         index, damage = recovered_table(container, shard, options, error, types)
         return TableToRead(index, damage=damage)
@@ -364,10 +358,8 @@ def build_table(
     """
     from .caller_fields import listed_table, read_structure
 
-    if table is None:
-        stored, changed = listed_table(container, shard), False
-    else:
-        stored, changed = table.index, not table.fits
+    stored = listed_table(container, shard) if table is None else table.index
+    changed = table is not None and not table.fits
     structure = read_structure(container, shard, options, stored, changed=changed)
     index = CallerFields(options.spec or {}, options.pickle).table(structure)
     if lacks_checksums(index, options):
