@@ -117,9 +117,8 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
     if missing:
         have = ", ".join(names[:20])
         raise SpecError(
-            f"{file.real.path} has no column {missing[0]!r}: its first line has {have}. If that"
-            " is not a header, spec= "
-            f"must name {len(names)} fields"
+            f"{file.real.path} has no column {missing[0]!r}: its first line has {have}. If that is"
+            f" not a header, spec= must name {len(names)} fields"
         )
     # as pandas calls them
     named = [name or f"Unnamed: {number}" for number, name in enumerate(names)]

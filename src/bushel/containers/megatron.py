@@ -119,10 +119,8 @@ def _read(file: File, data: File) -> _Table:
         raise refuse(f"an .idx of Megatron begins with {_MAGIC!r}, found {magic!r}", 0)
     if version != 1 or code not in _DTYPES:
         raise refuse(
-            (
-                f"version {version} with dtype {code} is unknown: expected version 1 and a"
-                " dtype from 1 to 8"
-            ),
+            f"version {version} with dtype {code} is unknown: expected version 1 and a"
+            " dtype from 1 to 8",
             9,
         )
     needed = _HEADER.size + 12 * sequences + 8 * borders

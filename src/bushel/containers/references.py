@@ -132,8 +132,7 @@ def _stamps(
         if not is_url(name) and leads_out(name.removeprefix("./")):
             raise FormatError(
                 f"field {field.name!r} of sample {of_samples.index(name)}: {name[:200]!r} is not"
-                " the name of a file in "
-                "this folder",
+                " the name of a file in this folder",
                 shard.path(0),
                 hint=_HINT,
             )

@@ -281,8 +281,7 @@ def refuse_read_only(name: str, container: Container, path: str) -> None:
     if (ending := read_only_ending(name, container)) is not None:
         raise UnsupportedError(
             f"{path} cannot be written: a {container.name} dataset in a {ending} file can be read"
-            " only. Write to a "
-            f"{container.suffix} file or a folder"
+            f" only. Write to a {container.suffix} file or a folder"
         )
 
 

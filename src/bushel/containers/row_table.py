@@ -72,10 +72,8 @@ def _python_values(column: Any, name: str, path: str) -> list[Any]:
         return [_of_scalar(scalar) for scalar in column]
     except Exception as error:  # pyarrow lacks some types in its tables of Python classes
         raise FormatError(
-            (
-                f"column {name!r} has values of type {column.type}, which pyarrow cannot convert"
-                f" ({error!r})"
-            ),
+            f"column {name!r} has values of type {column.type}, which pyarrow cannot convert"
+            f" ({error!r})",
             path,
             hint="leave the column out when the file is written",
         ) from error

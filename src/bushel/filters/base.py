@@ -71,8 +71,7 @@ class Filter(Struct, frozen=True):
         length = memoryview(stored).nbytes
         if not 0 <= size <= MAX_BLOCK or (self.ratio is not None and size > self.ratio * length):
             raise FilterError(
-                f"filter {self.name!r} cannot expand {length} bytes to {size}, which exceeds"
-                " its"
+                f"filter {self.name!r} cannot expand {length} bytes to {size}, which exceeds its"
                 " largest expansion"
             )
         if self.whole is not None and (expanded := self.whole(stored, size)) is not None:

@@ -408,8 +408,7 @@ def column_of_records(
         sample = int(outside.argmax())
         raise FormatError(
             f"sample {sample} refers to {count[sample]} records from number {ref.first[sample]},"
-            " but "
-            f"{field.name}.bag has {records}",
+            f" but {field.name}.bag has {records}",
             path,
             hint="one of the two files is damaged or comes from another dataset",
         )

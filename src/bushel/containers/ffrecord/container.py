@@ -220,10 +220,7 @@ def _read_header(file: File) -> _Header:
     )
     if not 0 <= samples <= (file.size - 12) // 12:
         raise refuse(
-            (
-                f"the header counts {samples} records, whose tables do not fit into"
-                f" {file.size} bytes"
-            ),
+            f"the header counts {samples} records, whose tables do not fit into {file.size} bytes",
             4,
         )
     tables = file.read(4, 8 + 12 * samples)
@@ -234,10 +231,8 @@ def _read_header(file: File) -> _Header:
     offset = np.frombuffer(tables, "<i8", samples, 8 + 4 * samples).astype(np.int64)
     if samples == 0 and file.size != 12:
         raise refuse(
-            (
-                f"the header counts no records, but {file.size - 12} bytes follow: its"
-                " writer was interrupted"
-            ),
+            f"the header counts no records, but {file.size - 12} bytes follow: its"
+            " writer was interrupted",
             4,
         )
     if samples and int(offset[0]) < 12 + 12 * samples:
@@ -288,10 +283,8 @@ def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
         ) from error
     if len(paths) != len(header.offset) - 1:
         raise FormatError(
-            (
-                f"the packed folder lists {len(paths)} files, but the file has"
-                f" {len(header.offset) - 1} other records"
-            ),
+            f"the packed folder lists {len(paths)} files, but the file has"
+            f" {len(header.offset) - 1} other records",
             file.path,
             start,
             _hint(file),

@@ -241,8 +241,7 @@ class FFRecordWriter(ShardWriter):
         """Refuse values that would make a reader mistake the form of the file."""
         if head.startswith(MAGIC):
             raise SpecError(
-                f"readers of ffrecord would take a value that starts with {MAGIC!r} for the"
-                " table"
+                f"readers of ffrecord would take a value that starts with {MAGIC!r} for the table"
                 " of a packed folder"
             )
         if self._builder.samples == 0 and is_packed_map(head):

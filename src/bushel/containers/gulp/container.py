@@ -137,8 +137,7 @@ class _Gulp(Container):
             if _base(field) not in _JSON:
                 raise SpecError(
                     f"field {field.name!r}: gulp stores all but the frames as JSON, which cannot"
-                    f" hold {field.type};"
-                    " use tar, ffrecord, recordio or bag"
+                    f" hold {field.type}; use tar, ffrecord, recordio or bag"
                 )
         limits = (
             ("JSON is rewritten with the spaces and escapes that GulpIO2 uses",) if in_meta else ()
@@ -360,10 +359,8 @@ def _check_frames(frames: I64, starts: I64, keys: list[str], data: File, table: 
         row = int(bad.argmax())
         refuse(
             row,
-            (
-                f"{table.path} gives a padding of {int(pad[row])} in {int(length[row])} bytes"
-                " for a frame"
-            ),
+            f"{table.path} gives a padding of {int(pad[row])} in {int(length[row])} bytes"
+            " for a frame",
         )
     order = np.lexsort((length, offset))
     ends = (offset + length)[order]

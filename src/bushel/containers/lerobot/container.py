@@ -302,8 +302,7 @@ def _miscounted(rows: Rows) -> list[FormatError]:
     return [
         FormatError(
             f"episode {rows.episodes.index[number]} has {counts[number]} rows, and the metadata"
-            " list "
-            f"{rows.episodes.length[number]}",
+            f" list {rows.episodes.length[number]}",
             rows.shard.path(0),
             hint=HINT,
         )

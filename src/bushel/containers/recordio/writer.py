@@ -278,8 +278,7 @@ class RecordIOWriter(ShardWriter):
         size = sum([memoryview(piece).nbytes for piece in pieces])
         if size > _LIMIT:
             raise SpecError(
-                f"a record of {size} bytes is too large: recordio holds {_LIMIT} bytes; use"
-                " bag,"
+                f"a record of {size} bytes is too large: recordio holds {_LIMIT} bytes; use bag,"
                 " tar or ffrecord"
             )
         crc32_of: dict[int, int] = {}  # CRC-32, by the identity of a piece

@@ -225,11 +225,8 @@ def description_in(comment: bytes, path: str) -> Description:
     version, _, text = comment[len(_BEGIN) :].partition(b" ")
     if version != b"%d" % _VERSION:
         log_warning(
-            (
-                "%s was written by a newer version of Bushel: its fields are named by the"
-                " extensions"
-                " of its members"
-            ),
+            "%s was written by a newer version of Bushel: its fields are named by the"
+            " extensions of its members",
             path,
         )
         return Description()
@@ -306,10 +303,8 @@ def comment_of(fields: Iterable[tuple[Field, str, str]], labels: Labels) -> byte
     comment = _text(spec, {})
     names_fit = len(comment) <= _MOST_BYTES
     log_warning(
-        (
-            "the %s take more than 1 MiB, so that no archive can hold them: they are in its index"
-            " (.bushel) only"
-        ),
+        "the %s take more than 1 MiB, so that no archive can hold them: they are in its index"
+        " (.bushel) only",
         "names of classes" if names_fit else "names of the fields",
     )
     return comment if names_fit else b""

@@ -316,8 +316,7 @@ class SampleTable:
         if samples * len(self._columns) > most:
             raise FormatError(
                 f"{len(self._columns)} different extensions in {samples} samples: the keys"
-                " probably contain dots, but "
-                "a key ends at its first dot",
+                " probably contain dots, but a key ends at its first dot",
                 self._path,
                 hint="rename the members, or declare sequences with spec=",
             )
