@@ -9,10 +9,9 @@ all others, and calls nothing.
 from __future__ import annotations
 
 import pickletools
-import struct
 from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,11 +25,10 @@ MAGIC = b"piouhjgbr"
 _DEPTH = 100
 # limit on characters of paths per byte of the table, against nested names made to fill the memory
 _EXPANSION = 64
-_OP: dict[str, int] = {op.name: ord(op.code) for op in pickletools.opcodes}
-_TEXT = {_OP["SHORT_BINUNICODE"]: 1, _OP["BINUNICODE"]: 4, _OP["BINUNICODE8"]: 8}
-_INTEGER = {_OP["BININT1"]: "<B", _OP["BININT2"]: "<H", _OP["BININT"]: "<i"}
-_PUT = {_OP["BINPUT"]: 1, _OP["LONG_BINPUT"]: 4}
-_GET = {_OP["BINGET"]: 1, _OP["LONG_BINGET"]: 4}
+_CONSTANTS = frozenset(
+    ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BININT1", "BININT2", "BININT", "LONG1")
+)
+"""The opcodes of texts and integers."""
 _ORDERED_DICT, _NOTHING = object(), object()
 _FRAME = 1 << 16  # bytes of a frame of a pickle, at least
 _ENTRIES = 1000  # entries of a dict that a pickle adds at once
@@ -51,7 +49,7 @@ def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
         FormatError: The record is not such a table. The offset in the error counts from the start
             of the record.
     """
-    root = _Parser(record).run()
+    root = _root_of(record)
     files: dict[int, str] = {}
     empty: list[str] = []
     waiting: list[tuple[str, dict[str, Any]]] = [("", root)]
@@ -370,111 +368,67 @@ class _TableWriter:
         self._frame.clear()
 
 
-class _Parser:
-    """Executes the opcodes that build ordered dicts of text and integers."""
+def _root_of(record: bytes) -> dict[str, Any]:
+    """Return the dict that a table builds, by the opcodes that build ordered dicts of text and integers."""
+    start = len(MAGIC)
+    if not record.startswith(MAGIC):
+        raise FormatError(
+            f"expected the table of a packed folder to start with {MAGIC!r}", offset=0
+        )
+    stack: list[Any] = []
+    marks: list[int] = []
+    memo: dict[int, Any] = {}
+    try:
+        for opcode, argument, position in pickletools.genops(record[len(MAGIC) :]):
+            start, name = len(MAGIC) + cast("int", position), opcode.name
+            if name in _CONSTANTS:
+                stack.append(argument)
+            elif name == "MEMOIZE":
+                memo[len(memo)] = stack[-1]
+            elif name in ("BINPUT", "LONG_BINPUT"):
+                memo[cast("int", argument)] = stack[-1]
+            elif name in ("BINGET", "LONG_BINGET"):
+                stack.append(memo[cast("int", argument)])
+            elif name != "STOP" and not _builds_dicts(name, argument, stack, marks):
+                raise FormatError(
+                    "this pickle does more than list files; it was not executed", offset=start
+                )
+        [root] = stack
+    except (IndexError, KeyError, ValueError, TypeError) as error:
+        raise FormatError("the pickle of a packed folder is malformed", offset=start) from error
+    if marks or start + 1 != len(record):
+        raise FormatError("the pickle of a packed folder is truncated", offset=start + 1)
+    if not isinstance(root, dict):
+        raise FormatError("the pickle of a packed folder does not hold a dict", offset=start)
+    return root
 
-    def __init__(self, record: bytes) -> None:
-        self.data = record
-        self.at = len(MAGIC)
-        self.stack: list[Any] = []
-        self.marks: list[int] = []
-        self.memo: dict[int, Any] = {}
 
-    def run(self) -> dict[str, Any]:
-        start = self.at
-        if not self.data.startswith(MAGIC):
-            raise FormatError(
-                f"expected the table of a packed folder to start with {MAGIC!r}", offset=0
-            )
-        stack, memo = self.stack, self.memo
-        try:
-            while (op := self._number(1)) != _OP["STOP"]:
-                start = self.at - 1
-                if op in _TEXT:
-                    stack.append(
-                        self._take(self._number(_TEXT[op])).decode("utf-8", "surrogatepass")
-                    )
-                elif op == _OP["MEMOIZE"]:
-                    memo[len(memo)] = stack[-1]
-                elif op in _INTEGER:
-                    layout = _INTEGER[op]
-                    stack.append(struct.unpack(layout, self._take(struct.calcsize(layout)))[0])
-                elif op in _PUT:
-                    memo[self._number(_PUT[op])] = stack[-1]
-                elif op in _GET:
-                    stack.append(memo[self._number(_GET[op])])
-                elif not self._build(op):
-                    raise FormatError(
-                        "this pickle does more than list files; it was not executed", offset=start
-                    )
-            [root] = stack
-            if self.marks or self.at != len(self.data):
-                raise FormatError("the pickle of a packed folder is truncated", offset=self.at)
-        except (IndexError, KeyError, ValueError, TypeError) as error:
-            raise FormatError("the pickle of a packed folder is malformed", offset=start) from error
-        if not isinstance(root, dict):
-            raise FormatError("the pickle of a packed folder does not hold a dict", offset=start)
-        return root
-
-    def _build(self, op: int) -> bool:
-        """Execute an opcode that makes or fills dicts. Return False for any other."""
-        stack = self.stack
-        if op == _OP["MARK"]:
-            self.marks.append(len(stack))
-        elif op == _OP["EMPTY_TUPLE"]:
-            stack.append(_NOTHING)
-        elif op == _OP["EMPTY_DICT"]:
-            stack.append({})
-        elif op == _OP["SETITEM"]:
-            value, name = stack.pop(), stack.pop()
-            self._set(stack[-1], [name, value])
-        elif op == _OP["SETITEMS"]:
-            mark = self.marks.pop()
-            items = stack[mark:]
-            del stack[mark:]
-            self._set(stack[-1], items)
-        elif op == _OP["STACK_GLOBAL"]:
-            name, module = stack.pop(), stack.pop()
-            stack.append(_ORDERED_DICT)
-            return bool((module, name) == ("collections", "OrderedDict"))
-        elif op == _OP["GLOBAL"]:
-            stack.append(_ORDERED_DICT)
-            return self._line() == b"collections" and self._line() == b"OrderedDict"
-        elif op == _OP["REDUCE"]:
-            arguments, function = stack.pop(), stack.pop()
-            stack.append({})
-            return function is _ORDERED_DICT and arguments is _NOTHING
-        elif op == _OP["LONG1"]:
-            stack.append(int.from_bytes(self._take(self._number(1)), "little", signed=True))
-        elif op == _OP["PROTO"]:
-            return self._number(1) <= 5
-        elif op == _OP["FRAME"]:
-            self._number(8)
-        else:
-            return False
-        return True
-
-    @staticmethod
-    def _set(target: Any, items: list[Any]) -> None:
-        if (
-            not isinstance(target, dict)
-            or len(items) % 2
-            or any(not isinstance(name, str) for name in items[::2])
-        ):
+def _builds_dicts(name: str, argument: object, stack: list[Any], marks: list[int]) -> bool:
+    """Execute an opcode that makes or fills dicts. Return False for any other."""
+    if name == "MARK":
+        marks.append(len(stack))
+    elif name == "EMPTY_TUPLE":
+        stack.append(_NOTHING)
+    elif name == "EMPTY_DICT":
+        stack.append({})
+    elif name in ("SETITEM", "SETITEMS"):
+        first = marks.pop() if name == "SETITEMS" else len(stack) - 2
+        entries = stack[first:]
+        del stack[first:]
+        if not isinstance(stack[-1], dict) or not all(isinstance(key, str) for key in entries[::2]):
             raise ValueError
-        target.update(zip(items[::2], items[1::2], strict=True))
-
-    def _take(self, length: int) -> bytes:
-        self.at += length
-        if self.at > len(self.data):
-            raise ValueError
-        return self.data[self.at - length : self.at]
-
-    def _number(self, width: int) -> int:
-        return int.from_bytes(self._take(width), "little")
-
-    def _line(self) -> bytes:
-        end = self.data.index(b"\n", self.at)
-        line = self.data[self.at : end]
-        self.at = end + 1
-        return line
+        stack[-1].update(zip(entries[::2], entries[1::2], strict=True))
+    elif name == "STACK_GLOBAL":
+        names = stack[-2:]
+        stack[-2:] = [_ORDERED_DICT]
+        return names == ["collections", "OrderedDict"]
+    elif name == "GLOBAL":
+        stack.append(_ORDERED_DICT)
+        return argument == "collections OrderedDict"
+    elif name == "REDUCE":
+        function, arguments = stack[-2:]
+        stack[-2:] = [{}]
+        return function is _ORDERED_DICT and arguments is _NOTHING
+    else:
+        return name == "FRAME" or (name == "PROTO" and cast("int", argument) <= 5)
+    return True
