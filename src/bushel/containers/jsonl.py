@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.columns import Column
-from bushel._index.line_arrays import Lines
 from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
 from bushel._runtime.system import keep_freed_memory
 from bushel.errors import FormatError, SpecError
@@ -22,8 +21,7 @@ from bushel.spec import KEY, parse_spec
 from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 
 from .base import Container, ReadOptions, Report, unreported
-from .growing import GrowingArrays
-from .line_values import LineField
+from .line_values import GrowingLines, LineField
 from .plain_table import file_shards
 from .read_forward import (
     ARRAYS,
@@ -133,11 +131,9 @@ class LineTable(Struct):
     cells: bool = False
     report: Report = unreported
     fault: Fault | None = None
-    _arrays: GrowingArrays = msgspec.field(default_factory=GrowingArrays)
+    _blocks: GrowingLines = msgspec.field(default_factory=GrowingLines)
     _names: list[str] = []
     _facts: list[tuple[int, bool, bool]] = []
-    _samples: int = 0
-    _bytes: int = 0
     _gaps: list[tuple[int, str]] = []
     _errors: list[FormatError] = []
 
@@ -155,7 +151,7 @@ class LineTable(Struct):
         try:
             self._scan(scanner, start, lines_before)
         except BaseException:
-            self._arrays.close()
+            self._blocks.close()
             raise
 
     def _scan(self, scanner: LineScanner, start: int, lines_before: int) -> None:
@@ -195,7 +191,8 @@ class LineTable(Struct):
             self.report(at - before)
         self._take(scanner, at)
         self._facts = [
-            scanner.facts(number) for number in range(len(scanner.names) if self._samples else 0)
+            scanner.facts(number)
+            for number in range(len(scanner.names) if self._blocks.samples else 0)
         ]
         if array is not None and not array.ended:
             self._report("the array does not end: `]` is missing", at)
@@ -227,14 +224,14 @@ class LineTable(Struct):
         if self.fault is None:
             raise error
         self.fault(error)
-        if len(self._gaps) >= _MOST_FAULTS + self._samples:
+        if len(self._gaps) >= _MOST_FAULTS + self._blocks.samples:
             raise FormatError(
                 f"more {self._word}s are damaged than not, of more than {_MOST_FAULTS}",
                 self.file.real.path,
                 error.offset,
                 "is it another format?",
             )
-        self._gaps.append((self._samples, str(self._samples + len(self._gaps))))
+        self._gaps.append((self._blocks.samples, str(self._blocks.samples + len(self._gaps))))
         if len(self._errors) < _MOST_FAULTS:
             self._errors.append(error)
 
@@ -248,9 +245,9 @@ class LineTable(Struct):
 
     def _take(self, scanner: LineScanner, at: int) -> None:
         """Add the samples that the scanner has found up to a byte."""
-        names, rows = scanner.names, scanner.rows
+        names = scanner.names
         self._names += [self._name(name) for name in names[len(self._names) :]]
-        samples = self._samples + rows
+        samples = self._blocks.samples + scanner.rows
         if samples * len(names) > max(self.file.lines.size * _CELLS_PER_BYTE, _ENOUGH_CELLS):
             raise FormatError(
                 f"{samples} {self._word}s with {len(names)} different names would take a table"
@@ -258,17 +255,7 @@ class LineTable(Struct):
                 self.file.real.path,
                 hint="name the fields to be read with spec=, or write the names as values of a list",
             )
-        if not rows:
-            return
-        block = scanner.take()
-        share = at / max(self.file.lines.size, 1)
-        # while a block is added, the share of the blocks before it
-        self._arrays.share = self._arrays.share or share
-        self._arrays.append("data", block)
-        for name, value in (("at", self._bytes), ("first", self._samples)):
-            self._arrays.append(name, np.array([value], np.int64))
-        self._arrays.share = share
-        self._samples, self._bytes = samples, self._bytes + len(block)
+        self._blocks.take(scanner, at / max(self.file.lines.size, 1))
 
     def _name(self, name: bytes) -> str:
         try:
@@ -294,14 +281,14 @@ class LineTable(Struct):
             SpecError: The user declares a type that the values of a field cannot have.
         """
         spec = as_texts(options).spec or {}
-        lines = self._lines()
+        lines = self._blocks.lines(self.file.real.path)
         fields: dict[str, FieldExtents] = {}
         columns: dict[str, Column] = {}
         for number, name in enumerate(self._names):
             if name:
                 facts = self._facts[number] if number < len(self._facts) else None
                 line_field = LineField(name, self.file.lines, number, facts, cells=self.cells)
-                if not line_field.occurs and self._samples:
+                if not line_field.occurs and self._blocks.samples:
                     continue
                 checked = name not in options.recorded
                 fields[name], column = line_field.table(
@@ -311,7 +298,7 @@ class LineTable(Struct):
                     columns[name] = column
         real = self.file.real
         table = ShardIndex(
-            self._samples,
+            self._blocks.samples,
             stamps(shard, [real]),
             fields,
             container,
@@ -321,17 +308,6 @@ class LineTable(Struct):
         if self.file.blocks:  # else all extents are of bytes that were scanned
             table.check(real.path)
         return with_references(with_keys(table, shard), shard, options.spec)
-
-    def _lines(self) -> Lines:
-        for name, value in (("at", self._bytes), ("first", self._samples)):
-            self._arrays.append(name, np.array([value], np.int64))
-        arrays = self._arrays.finish()
-        return Lines(
-            arrays.get("data", np.empty(0, np.uint8)),
-            arrays["at"],
-            arrays["first"],
-            str(self.file.real.path),
-        )
 
     def recovered(self, container: str, shard: Shard, options: ReadOptions) -> Recovered:
         """Return the table of the lines that are not damaged, with a gap for each that is."""

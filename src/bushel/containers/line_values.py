@@ -16,6 +16,7 @@ from bushel._index.table import FieldExtents
 from bushel._recognise.types import Stored, resolve
 from bushel._runtime.arrays import Bools
 from bushel.errors import SpecError
+from bushel.kernels import ExampleScanner, LineScanner
 from bushel.spec import Field
 from bushel.storage import File
 
@@ -62,6 +63,40 @@ class _Type(Struct, frozen=True):
     codec: str
     stored: str
     quotes: bool = False
+
+
+class GrowingLines(GrowingArrays):
+    """The blocks of lines (docs/index.md) of a file that is scanned, one after another.
+
+    Attributes:
+        samples: Number of samples so far.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.samples = self._held = 0
+
+    def take(self, scanner: ExampleScanner | LineScanner, share: float) -> None:
+        """Add the samples that a scanner has, after which this share of the file is read."""
+        if rows := scanner.rows:
+            # while a block is added, the share of the blocks before it
+            self.share = self.share or share
+            self._begin_block()
+            block = scanner.take()
+            self.append("data", block)
+            self.share = share
+            self.samples, self._held = self.samples + rows, self._held + len(block)
+
+    def _begin_block(self) -> None:
+        for name, count in (("at", self._held), ("first", self.samples)):
+            self.append(name, np.array([count], np.int64))
+
+    def lines(self, path: str) -> Lines:
+        """Return the blocks of the file with this path. No sample is added afterwards."""
+        self._begin_block()
+        arrays = self.finish()
+        data = arrays.get("data", np.empty(0, np.uint8))
+        return Lines(data, arrays["at"], arrays["first"], path)
 
 
 class LineField:

@@ -16,18 +16,15 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-import numpy as np
 from msgspec import Struct
 
 from bushel._index.columns import Column
 from bushel._index.line_arrays import Lines
 from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
-from bushel._runtime.arrays import U8
 from bushel._runtime.system import keep_freed_memory
 from bushel.containers.base import Container, ReadOptions, Report
 from bushel.containers.features import codec_of_first_bytes
-from bushel.containers.growing import GrowingArrays
-from bushel.containers.line_values import Kind, missing_values
+from bushel.containers.line_values import GrowingLines, Kind, missing_values
 from bushel.containers.plain_table import PlainField, file_shards, table_of
 from bushel.containers.read_forward import forward_reader
 from bushel.containers.references import with_keys
@@ -283,77 +280,38 @@ def usual_examples(
         FormatError: A name cannot be the name of a field, or the compressed data are damaged.
         OSError: The temporary file cannot be written.
     """
-    scan = _Scan(file, real, report)
+    keep_freed_memory()
+    scanner, blocks, size, at = ExampleScanner(), GrowingLines(), file.size, 0
+    read, chunk = forward_reader(file, real)
+    window, examples = chunk, None
     try:
-        lines = scan.lines()
-        if lines is None:
-            examples = None
-        else:
-            examples = _table(file, scan.scanner, lines, spec, int(file is not real))
-    except BaseException:
-        scan.arrays.close()
-        raise
-    if examples is None:
-        scan.arrays.close()
-        report(-scan.reported)
-    return examples
-
-
-class _Scan:
-    """A scan whose blocks go to a temporary file."""
-
-    def __init__(self, file: File, real: File, report: Report) -> None:
-        self.scanner, self.arrays, self.reported = ExampleScanner(), GrowingArrays(), 0
-        self._file, self._real, self._report = file, real, report
-        self._samples, self._bytes = 0, 0
-
-    def lines(self) -> Lines | None:
-        """Return the blocks of all records, or None for unusual ones."""
-        keep_freed_memory()
-        scanner, size, at = self.scanner, self._file.size, 0
-        read, chunk = forward_reader(self._file, self._real)
-        window = chunk
         while at < size:
             data = memoryview(read(at, min(window, size - at)))
             used = scanner.feed(data, at)
             while scanner.full and not scanner.unusual:
-                self._take(at + used)
+                blocks.take(scanner, (at + used) / size)
                 used += scanner.feed(data[used:], at + used)
-            sparse = is_sparse(len(scanner.features), self._samples + scanner.rows, scanner.values)
+            sparse = is_sparse(len(scanner.features), blocks.samples + scanner.rows, scanner.values)
             if scanner.unusual or sparse or (not used and at + scanner.need > size):
                 return None
             at, window = at + used, chunk if used else max(chunk, scanner.need)
-            self._report(used)
-            self.reported += used
-        self._take(size)
-        self._end()
-        arrays = self.arrays.finish()
+            report(used)
+        blocks.take(scanner, 1)
         if scanner.features:
-            return Lines(arrays["data"], arrays["at"], arrays["first"], str(self._file.path))
-        return None
-
-    def _take(self, at: int) -> None:
-        """Store the block of the samples that end at a byte."""
-        if rows := self.scanner.rows:
-            share = at / self._file.size
-            # while a block is added, the share of the blocks before it
-            self.arrays.share = self.arrays.share or share
-            self._end()
-            block: U8 = self.scanner.take()
-            self.arrays.append("data", block)
-            self.arrays.share = share
-            self._samples, self._bytes = self._samples + rows, self._bytes + len(block)
-
-    def _end(self) -> None:
-        """Store where the next block begins."""
-        for name, value in (("at", self._bytes), ("first", self._samples)):
-            self.arrays.append(name, np.array([value], np.int64))
+            lines = blocks.lines(file.path)
+            examples = _table(file, scanner, lines, spec, int(file is not real))
+        return examples
+    finally:
+        if examples is None:
+            blocks.close()
+            report(-at)
 
 
 def _table(
     file: File, scanner: ExampleScanner, lines: Lines, spec: Mapping[str, Field], number: int
 ) -> Examples | None:
-    examples = Examples(lines.blocks.samples, {}, {})
+    fields: dict[str, FieldExtents] = {}
+    columns: dict[str, Column] = {}
     for place, (encoded, kind, kinds) in enumerate(scanner.features):
         name = field_name(encoded, file)
         declared, extents = declared_type(name, kind, spec), lines.extents(place, quotes=False)
@@ -384,14 +342,9 @@ def _table(
                 suits = suits and not declared.sequence and (codec == "int") == (kind == INTEGERS)
             missing = missing_values(lines, place, kinds)
             of: Literal["int", "float"] = "int" if kind == INTEGERS else "float"
-            examples.columns[name] = Column(of, lines.numbers(place, of), missing)
+            columns[name] = Column(of, lines.numbers(place, of), missing)
         if not suits:
             return None
-        examples.fields[name] = FieldExtents(
-            declared or Field(name, codec), stored, number, *extents
-        )
-    return Examples(
-        examples.samples,
-        dict(sorted(examples.fields.items())),
-        dict(sorted(examples.columns.items())),
-    )
+        fields[name] = FieldExtents(declared or Field(name, codec), stored, number, *extents)
+    samples = lines.blocks.samples
+    return Examples(samples, dict(sorted(fields.items())), dict(sorted(columns.items())))
