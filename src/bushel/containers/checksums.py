@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, U32
+from bushel._runtime.arrays import I32, I64, U32
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile
 from bushel.storage import IN_TABLE, BlockFile, Extents, File, checksums_of
@@ -52,14 +52,10 @@ def with_checksums(
         in_table = [column for column in stored if _in_table(opened[column.file])]
         read = [column for column in stored if not _in_table(opened[column.file])]
         local = all(isinstance(opened[column.file], MappedFile) for column in read)
-        groups = _groups(read, local=local)
-        if groups is None:
-            crc32 |= _sorted(stored, reading)
-        else:
-            for group in groups:
-                at_once = _VALUES if local else _VALUES_OF_REQUEST
-                crc32 |= _row_by_row(group, reading, at_once)
-            crc32 |= _row_by_row(in_table, reading, _VALUES)
+        at_once = _VALUES if local else _VALUES_OF_REQUEST
+        for group in _groups(read, local=local):
+            crc32 |= _sums(group, reading, at_once)
+        crc32 |= _sums(in_table, reading, _VALUES)
     columns = {
         name: replace(column, crc32=crc32[column.field.name]) if column.crc32 is None else column
         for name, column in index.fields.items()
@@ -72,30 +68,24 @@ def _in_table(file: File) -> bool:
     return isinstance(file, BlockFile) and bool((file.blocks.file == IN_TABLE).all())
 
 
-def _groups(columns: list[FieldExtents], *, local: bool) -> list[list[FieldExtents]] | None:
-    """Return the fields that are read together, sample by sample; None if the values of a field are in no order.
+def _groups(columns: list[FieldExtents], *, local: bool) -> list[list[FieldExtents]]:
+    """Return the fields that are read together.
 
     Fields of a local file are together if their samples follow each other, and else alone. A kernel
     takes values of one file much faster than values of files in turns. Other files are read in one
-    pass.
+    pass, as are fields whose values are in no order.
     """
     if not local:
-        if _follow_each_other(columns):
-            return [columns]
-        return None
-    files: dict[int, list[FieldExtents]] = {}
-    for column in columns:
-        files.setdefault(column.file, []).append(column)
+        return [columns]
     groups: list[list[FieldExtents]] = []
-    for columns_of_file in files.values():
+    for number in dict.fromkeys(column.file for column in columns):
+        columns_of_file = [column for column in columns if column.file == number]
         if _follow_each_other(columns_of_file):
             groups.append(columns_of_file)
-        elif len(columns_of_file) > 1 and all(
-            _follow_each_other([column]) for column in columns_of_file
-        ):
-            groups += [[single] for single in columns_of_file]
+        elif all(_follow_each_other([column]) for column in columns_of_file):
+            groups += [[column] for column in columns_of_file]
         else:
-            return None
+            return [columns]
     return groups
 
 
@@ -133,33 +123,18 @@ def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
     return True
 
 
-def _row_by_row(columns: Sequence[FieldExtents], reading: _Reading, at_once: int) -> dict[str, U32]:
-    """Return the checksums of fields whose samples follow each other. Memory does not grow with their number."""
+def _sums(columns: Sequence[FieldExtents], reading: _Reading, at_once: int) -> dict[str, U32]:
+    """Return the checksums of fields. Memory does not grow with samples that follow each other."""
     # with temporary files, which reading does not need
     from .growing import GrowingArrays
 
     sums, computed, total = GrowingArrays(), 0, sum(column.rows for column in columns)
-    plain = all(column.starts is None for column in columns)
-    for step in _steps(columns, at_once):
-        if plain:
-            offset = np.stack(
-                [column.offset[rows] for column, rows in zip(columns, step, strict=True)], axis=1
-            ).ravel()
-            length = np.stack(
-                [column.length[rows] for column, rows in zip(columns, step, strict=True)], axis=1
-            ).ravel()
-            numbers = [column.file for column in columns]
-            file = (
-                numbers[0]
-                if len(set(numbers)) == 1
-                else np.resize(np.array(numbers, np.int32), len(offset))
-            )
-            values = reading.computed(Extents(file, offset, length), slice(None))
-            sums_of_step = [
-                sums_of_column.copy() for sums_of_column in values.reshape(-1, len(columns)).T
-            ]
-        else:
-            sums_of_step = _of_rows(columns, step, reading)
+    in_order = _follow_each_other(columns)
+    steps: Iterable[list[slice]] = [[slice(0, column.rows) for column in columns]]
+    if in_order:
+        steps = _steps(columns, at_once)
+    for step in steps:
+        sums_of_step = _of_rows(columns, step, reading, in_order=in_order)
         for column, sums_of_column in zip(columns, sums_of_step, strict=True):
             sums.append(column.field.name, sums_of_column)
         computed += sum(map(len, sums_of_step))
@@ -167,24 +142,24 @@ def _row_by_row(columns: Sequence[FieldExtents], reading: _Reading, at_once: int
     return sums.finish()
 
 
-def _sorted(columns: Sequence[FieldExtents], reading: _Reading) -> dict[str, U32]:
-    """Return the checksums of fields whose values are read in the order in which the files have them."""
-    sums = _of_rows(columns, [slice(0, column.rows) for column in columns], reading)
-    return {column.field.name: crc32.copy() for column, crc32 in zip(columns, sums, strict=True)}
-
-
 def _of_rows(
-    columns: Sequence[FieldExtents], rows: Sequence[slice], reading: _Reading
+    columns: Sequence[FieldExtents], rows: Sequence[slice], reading: _Reading, *, in_order: bool
 ) -> list[U32]:
-    """Return the checksums of some rows of each field, which are read in the order in which the files have them."""
+    """Return the checksums of some rows of each field, which are read in the order in which the files have them.
+
+    Fields with a value for each sample are read sample by sample, if that is this order.
+    """
     rows_of_columns = list(zip(columns, rows, strict=True))
     sizes = [part.stop - part.start for part in rows]
     file = np.repeat(np.array([column.file for column in columns], np.int32), sizes)
     offset = np.concatenate([column.offset[part] for column, part in rows_of_columns])
     length = np.concatenate([column.length[part] for column, part in rows_of_columns])
-    order = np.lexsort((offset, file)).astype(np.int64)
-    order = order[length[order] != MISSING]
-    return np.split(reading.computed(Extents(file, offset, length), order), np.cumsum(sizes)[:-1])
+    if in_order and len(set(sizes)) == 1:
+        order = np.arange(len(file)).reshape(len(columns), -1).T.ravel()
+    else:
+        order = np.lexsort((offset, file))
+        order = order[length[order] != MISSING]
+    return np.split(reading.computed(file, offset, length, order), np.cumsum(sizes)[:-1])
 
 
 class _Reading:
@@ -195,16 +170,15 @@ class _Reading:
         kinds = {MappedFile if isinstance(file, MappedFile) else type(file) for file in files}
         self._batch = _BATCH_OF_BLOCKS if kinds == {MappedFile, BlockFile} else _BATCH
 
-    def computed(self, extents: Extents, order: I64 | slice) -> U32:
+    def computed(self, file: I32, offset: I64, length: I64, order: I64) -> U32:
         """Return the checksums of extents, which are read in this order; 0 for others."""
-        crc32 = np.zeros(len(extents), np.uint32)
-        bytes_until = np.cumsum(np.maximum(extents.length[order], 0))
+        crc32 = np.zeros(len(offset), np.uint32)
+        bytes_until = np.cumsum(np.maximum(length[order], 0))
         start, before = 0, 0
         while start < len(bytes_until):
             stop = max(start + 1, int(np.searchsorted(bytes_until, before + self._batch)))
-            rows = slice(start, stop) if isinstance(order, slice) else order[start:stop]
-            file = extents.file if isinstance(extents.file, int) else extents.file[rows]
-            crc32[rows] = self._sums(Extents(file, extents.offset[rows], extents.length[rows]))
+            rows = order[start:stop]
+            crc32[rows] = self._sums(Extents(file[rows], offset[rows], length[rows]))
             self._report(int(bytes_until[stop - 1]) - before)
             start, before = stop, int(bytes_until[stop - 1])
         return crc32
