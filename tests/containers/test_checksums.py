@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -183,7 +184,13 @@ def test_a_file_that_shrinks_names_its_value(tmp_path: Path) -> None:
 
 def test_compressed_lines_are_read_row_by_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checksums, "_VALUES_OF_REQUEST", 30)
-    monkeypatch.setattr(checksums, "_sorted", None)  # needs memory for all values
+    computed, sizes = checksums._of_rows, list[int]()
+
+    def of_rows(columns: Any, rows: Any, *more: Any, **options: Any) -> Any:
+        sizes.append(sum(part.stop - part.start for part in rows))
+        return computed(columns, rows, *more, **options)
+
+    monkeypatch.setattr(checksums, "_of_rows", of_rows)
     lines = "".join(f'{{"a": {n}, "t": "{"x" * (n % 9)}"}}\n' for n in range(200)).encode()
     (tmp_path / "x.jsonl").write_bytes(lines)
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(lines))
@@ -195,6 +202,7 @@ def test_compressed_lines_are_read_row_by_row(tmp_path: Path, monkeypatch: pytes
         assert one is not None
         assert other is not None
         assert one.tolist() == other.tolist()
+    assert max(sizes[len(sizes) // 2 :]) <= 30  # of the compressed file
     assert stored[1].fields["a"].crc32[7] == zlib.crc32(b"7")  # type: ignore[index] # as was asserted
 
 
