@@ -30,7 +30,7 @@ from .footer import (
     element_of,
     holds_json,
 )
-from .values import OtherEncoding, scalars_of, scan_lists, scan_places
+from .values import OtherEncoding, Scanned, scalars_of, scan_lists, scan_places
 
 _INT32 = 1  # a physical type
 _STRINGS = (0, 4)  # converted types UTF8 and ENUM
@@ -185,7 +185,8 @@ class Table(RowTable):
             return
         try:
             if leaf.physical in BYTE_ARRAYS and dtype_of(leaf) is None:
-                self._add_bytes(own, leaf, group)
+                places = self.file, self.footer, leaf, group, self._arrays, own.name
+                self._add_scanned(own, own.codec, scan_places(*places))
             elif group is not None:
                 self._add_lists(own, leaf, group)
             else:
@@ -200,23 +201,11 @@ class Table(RowTable):
             put(arrays)
         self.fields = {node.name: self.fields[node.name] for node in self.footer.fields}
 
-    def _add_bytes(self, field: Field, leaf: Node, group: Node | None) -> None:
-        scanned = scan_places(self.file, self.footer, leaf, group, self._arrays, field.name)
+    def _add_scanned(self, field: Field, stored: str, scanned: Scanned) -> None:
         number = 0 if scanned.blocks is None else self.add_blocks(scanned.blocks)
-
-        def put(arrays: Mapping[str, np.ndarray]) -> None:
-            places = scanned.within(arrays)
-            self.put(
-                field,
-                field.codec,
-                number,
-                places.offset,
-                places.length,
-                places.starts,
-                places.absent,
-            )
-
-        self._scanned.append(put)
+        self._scanned.append(
+            lambda arrays: self.put(field, stored, number, *scanned.within(arrays))
+        )
 
     def _add_lists(self, field: Field, leaf: Node, group: Node) -> None:
         scanned = scan_lists(self.file, self.footer, leaf, group, self._arrays, field.name)
@@ -224,10 +213,7 @@ class Table(RowTable):
         name = leaf.time or (f"u{dtype.name}" if leaf.converted in UNSIGNED else dtype.name)
         tensor = self.features.get(field.name, Feature()).tensor
         stored = f"array({name},-1)" if tensor is None else tensor.codecs(name)[1]
-        number = self.add_blocks(scanned.blocks)
-        self._scanned.append(
-            lambda arrays: self.put(field, stored, number, *scanned.within(arrays))
-        )
+        self._add_scanned(field, stored, scanned)
 
     def _add_scalars(self, field: Field, leaf: Node) -> None:
         values, null = scalars_of(self.file, self.footer, leaf)

@@ -142,41 +142,37 @@ _DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that are not in a
 _SNAPPY_PART = 1 << 16
 
 
-class Places(Struct, frozen=True):
-    """Where the byte arrays of a leaf are."""
-
-    offset: I64  # int64[rows or elements], where each is: in the file, or in `blocks`
-    length: I64  # int64[rows or elements], bytes; -1 for a null
-    # int64[rows + 1], the elements of each row of a list; None if the leaf does not repeat
-    starts: I64 | None
-    absent: Bools | None  # bool[rows], the rows without a list; None if the leaf does not repeat
-    blocks: Blocks | None  # the block file; None if the bytes are in the file as they are
-
-
-class ScannedPlaces(Struct, frozen=True):
-    """The places of a leaf in arrays that grow."""
+class Scanned(Struct, frozen=True):
+    """The places of the values of a leaf, in arrays that grow."""
 
     key: str  # with which the names of its arrays begin
     kept: slice  # the rows that are wanted
-    blocks: Blocks | None
+    blocks: Blocks | None  # the block file; None if the bytes are in the file as they are
 
-    def within(self, arrays: Mapping[str, np.ndarray]) -> Places:
-        """Return the places, given the finished arrays."""
+    def within(self, arrays: Mapping[str, np.ndarray]) -> tuple[I64, I64, I64 | None, Bools | None]:
+        """Return the places, given the finished arrays.
+
+        Returns:
+            offset: int64[rows or elements], where each value is: in the file, or in `blocks`.
+            length: int64[rows or elements], bytes; -1 for a null.
+            starts: int64[rows + 1], the elements before each list; None without lists of values.
+            absent: bool[rows], the rows without a list; None without lists of values.
+        """
         offset, length = (arrays[f"{self.key} {name}"] for name in ("offset", "length"))
         starts = arrays.get(f"{self.key} starts")
         if starts is None:
-            return Places(offset[self.kept], length[self.kept], None, None, self.blocks)
+            return offset[self.kept], length[self.kept], None, None
         absent = arrays[f"{self.key} absent"][self.kept]
         if self.kept != slice(None):
             starts = starts[self.kept.start : self.kept.stop + 1]
             elements = slice(int(starts[0]), int(starts[-1]))
             offset, length, starts = offset[elements], length[elements], starts - starts[0]
-        return Places(offset, length, starts, absent, self.blocks)
+        return offset, length, starts, absent
 
 
 def scan_places(
     file: File, footer: Footer, node: Node, group: Node | None, arrays: GrowingArrays, key: str
-) -> ScannedPlaces:
+) -> Scanned:
     """Find where the byte arrays of a leaf are.
 
     Args:
@@ -228,7 +224,7 @@ def scan_places(
         arrays.append(f"{key} starts", starts)
         arrays.append(f"{key} absent", absent)
     chosen = next((pages.kept for pages in chunks if pages.chunk.part is not None), slice(None))
-    return ScannedPlaces(key, chosen, None if blocks is None else blocks.blocks())
+    return Scanned(key, chosen, None if blocks is None else blocks.blocks())
 
 
 def _lies_plain(pages: ChunkPages) -> bool:
@@ -340,21 +336,9 @@ def _block(pages: ChunkPages, page: Page, blocks: BlockList) -> int:
 _RLE = 3
 
 
-class ScannedLists(Struct, frozen=True):
-    """The lists of numbers of a leaf, whose places are in arrays that grow."""
-
-    key: str  # with which the names of its arrays begin
-    kept: slice  # the rows that are wanted
-    blocks: Blocks
-
-    def within(self, arrays: Mapping[str, np.ndarray]) -> tuple[I64, I64]:
-        """Return where the numbers of each row begin in the block file, and their bytes; -1 for a null."""
-        return arrays[f"{self.key} offset"][self.kept], arrays[f"{self.key} length"][self.kept]
-
-
 def scan_lists(
     file: File, footer: Footer, node: Node, group: Node, arrays: GrowingArrays, key: str
-) -> ScannedLists:
+) -> Scanned:
     """Find where the lists of numbers of a leaf are. Their numbers are adjacent in the block file.
 
     Args:
@@ -380,7 +364,7 @@ def scan_lists(
         arrays.append(f"{key} offset", np.cumsum(length) - length + start)
         length[absent] = -1
         arrays.append(f"{key} length", length)
-    return ScannedLists(key, chosen, blocks.blocks())
+    return Scanned(key, chosen, blocks.blocks())
 
 
 def _list_rows(pages: ChunkPages, group: Node, width: int, blocks: BlockList) -> tuple[I64, Bools]:
