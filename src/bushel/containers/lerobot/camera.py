@@ -7,7 +7,6 @@ are numbered together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -81,137 +80,107 @@ def shots_of(videos: Sequence[Video], number: I64, seconds: F64, most: float) ->
     return Shots(videos, packet, start, away)
 
 
-class Regions(Struct, frozen=True, dict=True):
+class Regions(Struct, frozen=True):
     """Regions of a block file. Each is the configuration of a video, a table of packets, and these packets."""
 
-    videos: Sequence[Video]
-    first: I64  # int64[regions], the first packet of each region
-    last: I64  # int64[regions], its last one; it is of the same video
-    region: I64  # int64[frames], the region of each frame that is wanted
-    packet: I64  # int64[frames], its packet
-
-    @cached_property
-    def before(self) -> I64:
-        """int64[regions + 1], the number of packets in all regions before."""
-        return offsets_of(self.last - self.first + 1)
-
-    @cached_property
-    def _video(self) -> I64:
-        base = offsets_of(len(video.packets.offsets) for video in self.videos)
-        return base.searchsorted(self.first, "right") - 1
-
-    @cached_property
-    def _region(self) -> I64:
-        return np.repeat(np.arange(len(self.first)), np.diff(self.before))
-
-    def _of_packets(self, name: str) -> I64:
-        """Return one column of the packet tables for the packets in all regions, one after another."""
-        every = np.concatenate(
-            [np.zeros(0, np.int64), *(getattr(video.packets, name) for video in self.videos)]
-        )
-        return every[self._packet].astype(np.int64)
-
-    @cached_property
-    def _packet(self) -> I64:
-        return np.arange(int(self.before[-1])) + (self.first - self.before[:-1])[self._region]
-
-    @cached_property
-    def _flags(self) -> I64:
-        flags: I64 = self._of_packets("flags") & ~np.int64(SHOWN)
-        flags[self._place] |= SHOWN
-        return flags
-
-    @cached_property
-    def _place(self) -> I64:
-        """int64[frames], the place of each frame's packet among those in all regions."""
-        return self.before[self.region] + self.packet - self.first[self.region]
-
-    @cached_property
-    def _configs(self) -> list[bytes]:
-        return [video.packets.config for video in self.videos]
-
-    @cached_property
-    def _config_ends(self) -> I64:
-        """Where the configurations end in the table; each follows its length."""
-        return offsets_of(4 + len(config) for config in self._configs)
-
-    @cached_property
-    def _head(self) -> I64:
-        """Bytes of each region before its packets."""
-        configs: I64 = np.diff(self._config_ends)[self._video]
-        tables: I64 = 4 + PACKET.itemsize * np.diff(self.before)
-        return configs + tables
-
-    @cached_property
-    def _ends(self) -> I64:
-        """Where each packet ends in its region."""
-        ends = offsets_of(self._of_packets("lengths"))
-        begin: I64 = ends[self.before[:-1]] - self._head
-        ends_in_region: I64 = ends[1:] - begin[self._region]
-        return ends_in_region
-
-    def lengths(self) -> I64:
-        """Return int64[frames], the bytes of each frame's region up to the end of its packet."""
-        return self._ends[self._place]
-
-    def blocks(self) -> tuple[Blocks, I64]:
-        """Return the block file, and int64[regions], where each region begins in it."""
-        at, size = self._of_packets("offsets"), self._of_packets("lengths")
-        begins = np.ones(len(at), np.bool_)
-        begins[1:] = (np.diff(self._region) > 0) | (at[1:] != at[:-1] + size[:-1])
-        run = np.flatnonzero(begins)  # packets that follow each other in a video are one block
-        runs = np.bincount(self._region[run], minlength=len(self.first))
-        config_block = np.cumsum(runs + 2) - runs - 2  # the block of each region's configuration
-        total = 2 * len(config_block) + len(run)
-        file, offset, length = (
-            np.full(total, IN_TABLE, np.int32),
-            np.zeros(total, np.int64),
-            np.zeros(total, np.int64),
-        )
-        offset[config_block], length[config_block] = (
-            self._config_ends[self._video],
-            np.diff(self._config_ends)[self._video],
-        )
-        tables = 4 + PACKET.itemsize * np.diff(self.before)
-        offset[config_block + 1], length[config_block + 1] = (
-            self._config_ends[-1] + np.cumsum(tables) - tables,
-            tables,
-        )
-        rest = np.ones(total, np.bool_)
-        rest[config_block] = rest[config_block + 1] = False
-        files = np.array([video.file for video in self.videos], np.int32)
-        file[rest], offset[rest] = files[self._video[self._region[run]]], at[run]
-        length[rest] = np.add.reduceat(size, run) if len(run) else 0
-        configs = b"".join(len(config).to_bytes(4, "little") + config for config in self._configs)
-        table = np.concatenate([np.frombuffer(configs, np.uint8), self._tables()])
-        blocks = Blocks.of(offset, length, file=file, held=table)
-        return blocks, blocks.start[config_block]
-
-    def _tables(self) -> U8:
-        """Return the tables of packets, one after another: their number, and what `PACKET` has of each."""
-        count, words = np.diff(self.before), PACKET.itemsize // 4
-        words_of_tables = np.zeros(len(count) + words * len(self._packet), "<u4")
-        words_of_tables[words * self.before[:-1] + np.arange(len(count))] = count
-        at = words * np.arange(len(self._packet)) + self._region + 1
-        time = self._of_packets("times")
-        words_of_tables[at], words_of_tables[at + 1] = self._of_packets("lengths"), self._flags
-        words_of_tables[at + 2], words_of_tables[at + 3] = (
-            time & 0xFFFFFFFF,
-            time >> 32 & 0xFFFFFFFF,
-        )
-        return words_of_tables.view(np.uint8)
+    blocks: Blocks  # the block file
+    begin: I64  # int64[regions], where each region begins in it
+    lengths: I64  # int64[frames], bytes of each frame's region up to the end of its packet
+    before: I64  # int64[regions + 1], number of packets in all regions before
+    ends: I64  # int64[packets], where each ends in its region
+    sizes: I64  # int64[packets], bytes
+    times: I64
+    flags: I64
+    video: I64  # int64[regions], the number of its video
+    configs: list[bytes]  # of each video
 
     def frames(self) -> ClipFrames | None:
         """Return where the packets are in the regions, for reading some of them; None if a region is too large."""
-        if int(self._ends.max(initial=0)) >= 1 << 32:
+        if int(self.ends.max(initial=0)) >= 1 << 32:
             return None
-        lengths = self._of_packets("lengths")
         return ClipFrames(
             self.before,
-            (self._ends - lengths).astype(np.uint32),
-            lengths.astype(np.uint32),
-            self._of_packets("times"),
-            self._flags.astype(np.uint8),
-            self._video.astype(np.uint32),
-            *joined(self._configs),
+            (self.ends - self.sizes).astype(np.uint32),
+            self.sizes.astype(np.uint32),
+            self.times,
+            self.flags.astype(np.uint8),
+            self.video.astype(np.uint32),
+            *joined(self.configs),
         )
+
+
+def regions_of(videos: Sequence[Video], first: I64, last: I64, region: I64, packet: I64) -> Regions:
+    """Return the regions with some packets.
+
+    Args:
+        videos: The videos.
+        first: int64[regions], the first packet of each region.
+        last: int64[regions], its last one; it is of the same video.
+        region: int64[frames], the region of each frame that is wanted.
+        packet: int64[frames], its packet.
+    """
+    counts = last - first + 1
+    before = offsets_of(counts)
+    region_of_packet = np.repeat(np.arange(len(first)), counts)
+    chosen = np.arange(int(before[-1])) + (first - before[:-1])[region_of_packet]
+    at, sizes, times, flags = (
+        np.concatenate(
+            [np.zeros(0, np.int64), *(getattr(video.packets, name) for video in videos)]
+        )[chosen].astype(np.int64)
+        for name in ("offsets", "lengths", "times", "flags")
+    )
+    place = before[region] + packet - first[region]
+    flags &= ~np.int64(SHOWN)
+    flags[place] |= SHOWN
+    number = offsets_of(len(video.packets.offsets) for video in videos).searchsorted(first, "right")
+    video = number - 1
+    configs = [video.packets.config for video in videos]
+    config_ends = offsets_of(4 + len(config) for config in configs)  # each follows its length
+    config_sizes = np.diff(config_ends)[video]
+    tables = 4 + PACKET.itemsize * counts
+    ends = offsets_of(sizes)
+    ends_in_region = ends[1:] - (ends[before[:-1]] - config_sizes - tables)[region_of_packet]
+    begins = np.ones(len(at), np.bool_)
+    begins[1:] = (np.diff(region_of_packet) > 0) | (at[1:] != at[:-1] + sizes[:-1])
+    run = np.flatnonzero(begins)  # packets that follow each other in a video are one block
+    runs = np.bincount(region_of_packet[run], minlength=len(first))
+    config_block = np.cumsum(runs + 2) - runs - 2  # the block of each region's configuration
+    total = 2 * len(config_block) + len(run)
+    file = np.full(total, IN_TABLE, np.int32)
+    offset, length = np.zeros(total, np.int64), np.zeros(total, np.int64)
+    offset[config_block], length[config_block] = config_ends[video], config_sizes
+    offset[config_block + 1] = config_ends[-1] + np.cumsum(tables) - tables
+    length[config_block + 1] = tables
+    rest = np.ones(total, np.bool_)
+    rest[config_block] = rest[config_block + 1] = False
+    files = np.array([video.file for video in videos], np.int32)
+    file[rest], offset[rest] = files[video[region_of_packet[run]]], at[run]
+    length[rest] = np.add.reduceat(sizes, run) if len(run) else 0
+    held = b"".join(len(config).to_bytes(4, "little") + config for config in configs)
+    table = _packet_tables(counts, region_of_packet, sizes, flags, times)
+    held_bytes = np.concatenate([np.frombuffer(held, np.uint8), table])
+    blocks = Blocks.of(offset, length, file=file, held=held_bytes)
+    return Regions(
+        blocks,
+        blocks.start[config_block],
+        ends_in_region[place],
+        before,
+        ends_in_region,
+        sizes,
+        times,
+        flags,
+        video,
+        configs,
+    )
+
+
+def _packet_tables(counts: I64, region: I64, sizes: I64, flags: I64, times: I64) -> U8:
+    """Return the tables of packets, one after another: their number, and what `PACKET` has of each."""
+    words = PACKET.itemsize // 4
+    tables = np.zeros(len(counts) + words * len(region), "<u4")
+    tables[words * (np.cumsum(counts) - counts) + np.arange(len(counts))] = counts
+    at = words * np.arange(len(region)) + region + 1
+    columns = sizes, flags, times & 0xFFFFFFFF, times >> 32 & 0xFFFFFFFF
+    for place, column in enumerate(columns):
+        tables[at + place] = column
+    return tables.view(np.uint8)

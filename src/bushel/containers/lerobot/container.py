@@ -26,7 +26,7 @@ from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, open_file
 
-from .camera import Regions, Shots, Video, shots_of
+from .camera import Shots, Video, regions_of, shots_of
 from .meta import HINT, INFO, Episodes, Meta, load_meta, numbers_of
 from .mp4 import read_packets
 
@@ -285,14 +285,13 @@ def _table(rows: Rows) -> ShardIndex:
         first, region = np.unique(shots.start[shown], return_inverse=True)
         last = first.copy()
         np.maximum.at(last, region, packet)
-        regions = Regions(shots.videos, first, last, region, packet)
-        expanded, begin = regions.blocks()
+        regions = regions_of(shots.videos, first, last, region, packet)
         offset, length = np.zeros(table.samples, np.int64), np.full(table.samples, -1, np.int64)
-        offset[shown], length[shown] = begin[region], regions.lengths()
+        offset[shown], length[shown] = regions.begin[region], regions.lengths
         number = len(table.files) + len(blocks)
         codec = f"frame{rows.meta.cameras[camera]}"
         fields[camera] = FieldExtents(Field(camera, codec), codec, number, offset, length)
-        blocks.append(expanded)
+        blocks.append(regions.blocks)
     whole = replace(table, container=CONTAINER.name, fields=fields, blocks=tuple(blocks))
     return whole.check(str(rows.shard.path(0)))
 

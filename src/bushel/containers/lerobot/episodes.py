@@ -19,7 +19,7 @@ from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath
 
-from .camera import Regions
+from .camera import Regions, regions_of
 from .container import Frames, Rows
 from .meta import HINT, load_meta
 
@@ -87,16 +87,16 @@ def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
         else:
             lost = whole[:0]
         regions, chosen = _regions(rows, camera, starts, ~lost)
-        expanded, begin = regions.blocks()
         offset, length = np.zeros(len(first_rows), np.int64), np.full(len(first_rows), -1, np.int64)
-        offset[chosen], length[chosen] = begin, np.diff(np.append(begin, expanded.size))
+        begin = regions.begin
+        offset[chosen], length[chosen] = begin, np.diff(np.append(begin, regions.blocks.size))
         number = len(table.files) + len(blocks)
         frames = regions.frames() if len(chosen) == len(first_rows) else None
         codec = f"frames{rows.meta.cameras[camera]}"
         fields[camera] = FieldExtents(
             Field(camera, codec), codec, number, offset, length, frames=frames
         )
-        blocks.append(expanded)
+        blocks.append(regions.blocks)
         whole &= ~lost
     index = replace(
         table,
@@ -129,9 +129,9 @@ def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Region
         )
         raise FormatError(message, rows.shard.path(0), hint=hint)
     if not len(numbers):
-        return Regions(shots.videos, numbers, numbers, episode, packet), numbers
+        return regions_of(shots.videos, numbers, numbers, episode, packet), numbers
     first = np.minimum.reduceat(shots.start[chosen], place)
-    return Regions(
+    return regions_of(
         shots.videos, first, np.maximum.reduceat(packet, place), episode, packet
     ), numbers
 
