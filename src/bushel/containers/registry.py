@@ -302,11 +302,13 @@ def candidates(names: Iterable[str]) -> list[Container]:
     `installed_candidates`.
     """
     shapes = _shapes(names)
-    return [
-        get_container(name)
-        for name, registration in list(_registered.items())
-        if registration.owns(*shapes)
-    ]
+    return _registered_with(lambda registration: registration.owns(*shapes))
+
+
+def _registered_with(property_of: Callable[[_Registration], bool]) -> list[Container]:
+    """Return the registered containers with a property."""
+    chosen = [name for name, registration in _registered.items() if property_of(registration)]
+    return list(map(get_container, chosen))
 
 
 def installed_candidates(names: Iterable[str]) -> list[Container]:
@@ -330,24 +332,21 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
 
 def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[Container]:
     """Return the containers whose datasets may be in the sub-folders of a folder, given some of the names in it."""
-    containers = []
-    for container, registration in list(_registered.items()):
-        if registration.nested and any(
-            (below(path, name, any_text=True) / file_name).exists()
-            for name in names
-            for file_name in registration.file_names
-        ):
-            containers.append(get_container(container))
-    return containers
+    return _registered_with(
+        lambda registration: (
+            registration.nested
+            and any(
+                (below(path, name, any_text=True) / file_name).exists()
+                for name in names
+                for file_name in registration.file_names
+            )
+        )
+    )
 
 
 def containers_with_first_bytes() -> list[Container]:
     """Return the containers whose files are recognised by their first bytes, too."""
-    return [
-        get_container(name)
-        for name, registration in list(_registered.items())
-        if registration.first_bytes
-    ]
+    return _registered_with(lambda registration: registration.first_bytes)
 
 
 def last_candidates(file: str = "") -> list[Container]:
@@ -356,12 +355,12 @@ def last_candidates(file: str = "") -> list[Container]:
     Args:
         file: The name of the file; empty for a folder.
     """
-    return [
-        get_container(name)
-        for name, registration in list(_registered.items())
-        if not registration.suffixes + registration.file_names
-        or file.lower().endswith(registration.alone)
-    ]
+    return _registered_with(
+        lambda registration: (
+            not registration.suffixes + registration.file_names
+            or file.lower().endswith(registration.alone)
+        )
+    )
 
 
 def is_data_file(name: str) -> bool:

@@ -26,9 +26,8 @@ from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, open_file
 
-from .camera import Shots, Video, regions_of, shots_of
+from .camera import Shots, Video, read_packets, regions_of, shots_of
 from .meta import HINT, INFO, Episodes, Meta, load_meta, numbers_of
-from .mp4 import read_packets
 
 _READERS = 8
 _TASK, _EPISODE = "task", "episode_index"

@@ -30,7 +30,13 @@ from .footer import (
     element_of,
     holds_json,
 )
-from .values import OtherEncoding, Scanned, scalars_of, scan_lists, scan_places
+from .values import (
+    OtherEncoding,
+    Scanned,
+    scalars_of,
+    scan_lists,
+    scan_places,
+)
 
 _INT32 = 1  # a physical type
 _STRINGS = (0, 4)  # converted types UTF8 and ENUM
