@@ -128,6 +128,16 @@ def test_unknown_names() -> None:
         get_container("nonsense")
 
 
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [("webdataset", "tar"), ("Granular", "bag"), ("gulpio", "gulp"), ("gulpio2", "gulp"), ("mxnet", "recordio")],
+)
+def test_names_of_the_original_packages_propose_their_containers(package: str, name: str) -> None:
+    for get in (get_container, get_writable):
+        with pytest.raises(ValueError, match=rf"unknown container '{package}': did you mean '{name}'\?"):
+            get(package)
+
+
 def test_a_registered_container_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "a.empty"
     path.write_bytes(b"")

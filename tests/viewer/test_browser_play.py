@@ -49,6 +49,25 @@ def test_an_episode_is_played_and_stepped(browser: Any, tmp_path: Path) -> None:
         tab.close()
 
 
+def test_a_tile_of_an_episode_opens_the_player(browser: Any, tmp_path: Path) -> None:
+    with bushel.view(write_episodes(tmp_path / "data")) as viewer:
+        tab = Page(browser, viewer.url)
+        page = tab.open("/")
+        until(page, "document.getElementById('count').textContent === '2 episodes'")
+        page.click("text=episode 1, 7 samples")
+        until(page, "document.querySelector('h1').textContent === 'episode 1'")
+        assert [each.get_attribute("class") for each in page.locator("figure").all()] == ["pictures", "channels"]
+        page.go_back()
+        until(page, "document.getElementById('count').textContent === '2 episodes'")
+        page.select_option("[name=by]", "")
+        until(page, "document.getElementById('count').textContent === '12 samples'")
+        page.click("text=e1-3")
+        until(page, "document.querySelector('h1').textContent === 'e1-3'")
+        assert violations(page) == []
+        assert tab.errors == []
+        tab.close()
+
+
 def test_channels_follow_a_clip(browser: Any, tmp_path: Path) -> None:
     pytest.importorskip("av")
     path = clip(tmp_path / "a.webm", rate=10, levels=[10 * number for number in range(20)], height=64, width=96)

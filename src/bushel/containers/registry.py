@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from importlib import import_module
 from itertools import chain
@@ -179,11 +179,7 @@ def get_container(name: str) -> Container:
     """
     if name not in _registered:
         if not has_plugin(_GROUP, name):
-            from bushel._runtime.public import did_you_mean
-
-            names = container_names()
-            advice = did_you_mean(name, names) or f"use one of {', '.join(names)}"
-            raise ValueError(f"unknown container {name!r}: {advice}")
+            raise _unknown(name, container_names())
         _registered[name] = _registration_of(_loaded(name))
     return _registered[name].load()
 
@@ -194,13 +190,34 @@ def get_writable(name: str) -> Container:
     Raises:
         ValueError: The name is unknown, or Bushel only reads this container.
     """
-    written = ", ".join(container_names(written=True))
+    written = container_names(written=True)
     if name not in container_names():
-        raise ValueError(f"unknown container {name!r}: choose one of {written}")
+        raise _unknown(name, written)
     container = get_container(name)
     if container.is_written:
         return container
-    raise ValueError(f"{name} datasets are read in place, and not written: choose one of {written}")
+    raise ValueError(
+        f"{name} datasets are read in place, and not written: choose one of {', '.join(written)}"
+    )
+
+
+_OF_PACKAGES = {
+    **dict.fromkeys(("webdataset", "wds"), "tar"),
+    **dict.fromkeys(("granular", "bags"), "bag"),
+    **dict.fromkeys(("gulpio", "gulpio2"), "gulp"),
+    **dict.fromkeys(("mxnet", "rec"), "recordio"),
+}
+"""The containers of packages whose names people write instead."""
+
+
+def _unknown(name: str, names: Sequence[str]) -> ValueError:
+    """Return the error for an unknown container, which proposes one of these names."""
+    from bushel._runtime.public import did_you_mean
+
+    package = _OF_PACKAGES.get(name.lower())
+    advice = f"did you mean {package!r}?" if package else did_you_mean(name, names)
+    advice = advice or f"use one of {', '.join(names)}"
+    return ValueError(f"unknown container {name!r}: {advice}")
 
 
 def with_episodes(name: str | None) -> str:

@@ -73,8 +73,9 @@ def test_a_dataset_without_keys_has_positions_as_keys(tmp_path: Path) -> None:
 
 def test_wrong_positions_and_keys_are_the_errors_python_expects(bag: Dataset) -> None:
     for position in (20, -21, 10**12):
-        with pytest.raises(IndexError, match="20 samples"):
+        with pytest.raises(IndexError, match="20 samples") as refused:
             bag[position]
+        assert refused.value.__suppress_context__
         with pytest.raises(IndexError):
             bag.read([0, position])
     with pytest.raises(KeyError, match="nope"):

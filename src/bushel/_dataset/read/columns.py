@@ -240,7 +240,7 @@ def _meaning(name: str, reader: Reader) -> ColumnOf:
         return column_of(name, union_of_fields(kinds(shards)))
     except SpecError as error:
         raise KeyError(str(error)) from None
-    except KeyError as error:
+    except KeyError:
         near = did_you_mean(
             name, [*column_names(reader), *possible_columns(union_of_fields(kinds(shards)))]
         )
@@ -250,7 +250,7 @@ def _meaning(name: str, reader: Reader) -> ColumnOf:
                 "keys are not in a column: ds.select_keys(keys=[...]) chooses samples by them,"
                 " ds.keys has all"
             )
-        raise KeyError(f"unknown column {name!r}: {near or f'the columns are {names}'}") from error
+        raise KeyError(f"unknown column {name!r}: {near or f'the columns are {names}'}") from None
 
 
 def _slices(reader: Reader, positions: range, wanted: ColumnOf) -> list[Piece]:

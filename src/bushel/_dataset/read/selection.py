@@ -266,8 +266,12 @@ class Selection(Struct, frozen=True):
     def _checked(self, position: int) -> int:
         size = len(self.positions)
         if not -size <= position < size:
-            raise IndexError(f"position {position} is out of range for a dataset of {size} samples")
+            raise IndexError(self.out_of_range(position))
         return position
+
+    def out_of_range(self, position: int) -> str:
+        """Return the error text for a position that no sample has."""
+        return f"position {position} is out of range for a dataset of {len(self.positions)} samples"
 
 
 def _elements(field: Field, value: object) -> Elements:

@@ -209,7 +209,7 @@ class Samples(Chosen):
             try:
                 position = int(selection.positions[operator.index(item)])
             except (IndexError, OverflowError):
-                position = selection.at(operator.index(item))  # raises the error for it
+                raise IndexError(selection.out_of_range(operator.index(item))) from None
             if mask is None:
                 elements_by_field = dict.fromkeys(selection.fields)
             else:
