@@ -6,9 +6,8 @@ import colorsys
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
-Pixels = npt.NDArray[np.uint8]
+from bushel._runtime.arrays import U8
 
 # class numbers of masks are below this; images with larger values are shown as grey levels
 _CLASSES = 64
@@ -17,7 +16,7 @@ _GOLDEN = 0.61803398875
 
 
 @cache
-def class_colours() -> Pixels:
+def class_colours() -> U8:
     """Return 256x3: a colour for each class number. 0 is black, and neighbouring numbers have different hues."""
     colours = [(0, 0, 0)]
     for number in range(1, _IGNORED):
@@ -46,9 +45,9 @@ def is_index_mask(array: np.ndarray) -> bool:
     return 0 < greatest < _CLASSES
 
 
-def mask_pixels(mask: np.ndarray) -> Pixels:
+def mask_pixels(mask: np.ndarray) -> U8:
     """Return a mask HxW or HxWx1 of class numbers as HxWx3, in the colours of the classes."""
-    pixels: Pixels = class_colours()[mask.reshape(mask.shape[:2])]
+    pixels: U8 = class_colours()[mask.reshape(mask.shape[:2])]
     return pixels
 
 

@@ -11,8 +11,6 @@ from bushel._runtime.arrays import F64, U8, Bools
 
 from .palette import is_index_mask, mask_pixels
 
-Pixels = U8
-
 _CHECK = 8  # side of the squares that show through transparent pixels
 # largest number of elements along an axis that is shown; of longer axes, every k-th element is
 _MOST = 512
@@ -66,7 +64,7 @@ def is_picture(array: np.ndarray) -> bool:
     )
 
 
-def displayable(array: np.ndarray) -> Pixels:
+def displayable(array: np.ndarray) -> U8:
     """Return an image as HxWx3, uint8.
 
     Deeper images and floats are scaled: floats in 0 to 1 by 255, other ranges from their least to
@@ -90,11 +88,11 @@ def displayable(array: np.ndarray) -> Pixels:
     squares = (np.arange(height)[:, None] // _CHECK + np.arange(width) // _CHECK) % 2
     ground = np.where(squares, 204, 240).astype(np.float32)[:, :, None]
     share = alpha.astype(np.float32) / 255
-    blended: Pixels = (colour * share + ground * (1 - share)).round().astype(np.uint8)
+    blended: U8 = (colour * share + ground * (1 - share)).round().astype(np.uint8)
     return blended
 
 
-def _levels(values: np.ndarray) -> Pixels:
+def _levels(values: np.ndarray) -> U8:
     numbers = values.astype(np.float64)
     finite = np.isfinite(numbers)
     numbers[~finite] = 0
@@ -105,7 +103,7 @@ def _levels(values: np.ndarray) -> Pixels:
     if values.dtype.kind == "f" and least >= 0 and greatest <= 1:
         least, greatest = 0.0, 1.0
     span = greatest - least
-    levels: Pixels = ((numbers - least) * (255 / span if span > 0 else 0)).round().astype(np.uint8)
+    levels: U8 = ((numbers - least) * (255 / span if span > 0 else 0)).round().astype(np.uint8)
     return levels
 
 
@@ -126,7 +124,7 @@ def _shares(values: np.ndarray) -> tuple[F64, Bools]:
     return np.where(finite, share, 0).clip(0, 1), finite
 
 
-def colours(values: np.ndarray) -> Pixels:
+def colours(values: np.ndarray) -> U8:
     """Return a heat map: each number as a colour between dark (least) and light (greatest); NaN is pink.
 
     Returns:
@@ -137,11 +135,11 @@ def colours(values: np.ndarray) -> Pixels:
     steps = np.arange(len(_ANCHORS))
     out = np.stack([np.interp(place, steps, _ANCHORS[:, channel]) for channel in range(3)], axis=-1)
     out[~finite] = _NOT_A_NUMBER
-    map_: Pixels = out.round().astype(np.uint8)
+    map_: U8 = out.round().astype(np.uint8)
     return map_
 
 
-def array_pixels(array: np.ndarray, side: int) -> tuple[Pixels, str] | None:
+def array_pixels(array: np.ndarray, side: int) -> tuple[U8, str] | None:
     """Draw an array. Small heat maps are enlarged to `side` pixels.
 
     Returns:
@@ -182,7 +180,7 @@ def _thinned(array: np.ndarray) -> np.ndarray:
     return array[::rows, ::columns]
 
 
-def _curve(values: np.ndarray) -> Pixels:
+def _curve(values: np.ndarray) -> U8:
     """Draw a line: in each column of pixels, the range of the elements there."""
     height, width = _CURVE
     share, finite = _shares(values)
@@ -204,7 +202,7 @@ def _curve(values: np.ndarray) -> Pixels:
     return out
 
 
-def encode_png(pixels: Pixels) -> bytes:
+def encode_png(pixels: U8) -> bytes:
     """Encode an image HxWx3 as PNG."""
     from PIL import Image
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel import kernels
 from bushel._kinds import JPEG_START
+from bushel._runtime.arrays import U8
 from bushel.codecs.base import Buffer
 from bushel.codecs.image import ImageReading, decode_image
 from bushel.transforms.fused import decode_into, image_size, plan_decode
@@ -19,7 +19,6 @@ from .pixels import displayable, encode_png
 
 _QUALITY = 82
 _SMALL = 64  # pictures with both sides up to this many pixels are stored without loss
-Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ def fitted(width: int, height: int, side: int) -> tuple[int, int]:
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
-def thumbnail_pixels(data: Buffer, side: int, reading: ImageReading | None = None) -> Pixels:
+def thumbnail_pixels(data: Buffer, side: int, reading: ImageReading | None = None) -> U8:
     """Decode an image at the size of its thumbnail.
 
     Args:
@@ -62,11 +61,11 @@ def thumbnail_pixels(data: Buffer, side: int, reading: ImageReading | None = Non
     errors = decode_into(plan_decode([]), [data], [geometry], out, reading=how)
     if errors:
         raise errors[0]
-    pixels: Pixels = out[0]
+    pixels: U8 = out[0]
     return pixels
 
 
-def shrunk(pixels: Pixels, side: int) -> Pixels:
+def shrunk(pixels: U8, side: int) -> U8:
     """Return an image HxWx3 that is shrunk to fit into a square, with an antialiasing filter."""
     height, width = pixels.shape[:2]
     target = fitted(width, height, side)
@@ -75,11 +74,11 @@ def shrunk(pixels: Pixels, side: int) -> Pixels:
     out = np.empty((1, target[1], target[0], 3), np.uint8)
     rows = np.array([Geometry.whole(width, height).then(ScaleTo(*target)).row], np.int32)
     kernels.resize(np.ascontiguousarray(pixels), rows, out)
-    small: Pixels = out[0]
+    small: U8 = out[0]
     return small
 
 
-def encoded(pixels: Pixels) -> Picture:
+def encoded(pixels: U8) -> Picture:
     """Encode an image HxWx3: as JPEG, or without loss if it is small."""
     height, width = pixels.shape[:2]
     if max(width, height) <= _SMALL:
@@ -94,7 +93,7 @@ def image_thumbnail(data: Buffer, side: int, reading: ImageReading | None = None
     return encoded(thumbnail_pixels(data, side, reading))
 
 
-def covering(pixels: Pixels, side: int) -> Pixels:
+def covering(pixels: U8, side: int) -> U8:
     """Return the square in the middle of an image HxWx3, resized to `side` pixels."""
     height, width = pixels.shape[:2]
     edge = min(width, height)
@@ -102,11 +101,11 @@ def covering(pixels: Pixels, side: int) -> Pixels:
     geometry = Geometry.whole(width, height).then(crop).then(ScaleTo(side, side))
     out = np.empty((1, side, side, 3), np.uint8)
     kernels.resize(np.ascontiguousarray(pixels), np.array([geometry.row], np.int32), out)
-    square: Pixels = out[0]
+    square: U8 = out[0]
     return square
 
 
-def mosaic(pictures: Sequence[Pixels], side: int, columns: int) -> Pixels:
+def mosaic(pictures: Sequence[U8], side: int, columns: int) -> U8:
     """Arrange the middle squares of images in a grid.
 
     Returns:

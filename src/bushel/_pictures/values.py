@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._kinds import IMAGES, WEAK, kind_of
+from bushel._runtime.arrays import U8
 from bushel.codecs import get_codec, holds_image, holds_sound
 from bushel.codecs.base import Buffer, describe
 from bushel.codecs.image import image_reading
@@ -21,7 +21,7 @@ from .thumbnail import Picture, encoded, image_thumbnail, shrunk, thumbnail_pixe
 _FRAMES = 3_000_000  # number of frames of a sound that are drawn at most: a minute at 48 kHz
 
 
-def value_pixels(codec: str, data: Buffer, side: int) -> npt.NDArray[np.uint8]:
+def value_pixels(codec: str, data: Buffer, side: int) -> U8:
     """Return a small picture of a stored value: an image, an array, the first of some frames, or the curve of a sound.
 
     Pickles are never opened. `side` is the largest width and height of the picture.
