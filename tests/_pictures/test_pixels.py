@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from bushel._pictures.palette import class_colours
-from bushel._pictures.pixels import array_facts, array_pixels, colours, displayable, encode_png
+from bushel._pictures.pixels import array_facts, array_pixels, class_colours, colours, displayable, encode_png
 
 
 def test_a_heat_map_goes_from_dark_to_light_and_marks_nan() -> None:

@@ -17,8 +17,7 @@ from bushel.errors import BushelError
 from bushel.spec import KEY
 
 from .pixels import array_pixels
-from .thumbnail import encoded, shrunk
-from .values import value_pixels
+from .thumbnail import encoded, shrunk, value_pixels
 
 _SIDE = 128
 _LINE = 120

@@ -12,6 +12,6 @@ Energon, `datasets` and a generator of one's own are recorded alike.
 """
 
 from .examining import Finding, Report, examine
-from .recording import record
+from .recordings import record
 
 __all__ = ["Finding", "Report", "examine", "record"]

@@ -7,8 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
-from bushel._pictures.pixels import displayable, encode_png
+from bushel._pictures.pixels import (
+    class_colours,
+    displayable,
+    encode_png,
+    is_index_mask,
+    mask_classes,
+)
 from bushel._pictures.thumbnail import Picture
 from bushel._runtime.arrays import U8
 from bushel.errors import BushelError, CodecError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._pictures.values import value_pixels
+from bushel._pictures.thumbnail import value_pixels
 from bushel.codecs import get_codec
 from bushel.errors import BushelError
 

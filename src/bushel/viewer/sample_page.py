@@ -11,9 +11,14 @@ import numpy as np
 
 from bushel._dataset.views.inside import elements_of_window, whole_position
 from bushel._kinds import PNG
-from bushel._pictures.palette import class_colours, is_index_mask, mask_classes
-from bushel._pictures.pixels import array_facts, array_pixels
-from bushel._pictures.values import arrays_in
+from bushel._pictures.pixels import (
+    array_facts,
+    array_pixels,
+    class_colours,
+    is_index_mask,
+    mask_classes,
+)
+from bushel._pictures.thumbnail import arrays_in
 from bushel._runtime.messages import count, size
 from bushel.codecs import get_codec
 from bushel.codecs.audio import sample_rate

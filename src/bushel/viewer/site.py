@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from bushel._pictures.palette import class_colours
+from bushel._pictures.pixels import class_colours
 from bushel._pictures.thumbnail import Picture
 from bushel._runtime.messages import size
 from bushel._runtime.threads import cpu_count

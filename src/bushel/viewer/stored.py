@@ -14,8 +14,15 @@ from bushel._dataset.views.inside import elements_of_window, reader_of, whole_po
 from bushel._index.table import MISSING
 from bushel._kinds import kind_of
 from bushel._pictures.pixels import array_pixels, displayable
-from bushel._pictures.thumbnail import Picture, encoded, mosaic, shrunk
-from bushel._pictures.values import arrays_in, value_picture, value_pixels
+from bushel._pictures.thumbnail import (
+    Picture,
+    arrays_in,
+    encoded,
+    mosaic,
+    shrunk,
+    value_picture,
+    value_pixels,
+)
 from bushel.errors import CodecError
 from bushel.kernels import crc32
 

@@ -16,7 +16,7 @@ import pytest
 from tests.containers.lerobot.robots import Robot, write_robot
 
 import bushel
-from bushel._pictures.values import value_pixels
+from bushel._pictures.thumbnail import value_pixels
 from bushel.codecs import get_codec
 from bushel.codecs import video as video_codec
 from bushel.codecs.depth import metres_of_codes

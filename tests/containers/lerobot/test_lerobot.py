@@ -19,7 +19,7 @@ from tests.storage.objects.range_server import serving
 
 import bushel
 from bushel._pictures.notebook import main_field
-from bushel._pictures.values import value_pixels
+from bushel._pictures.thumbnail import value_pixels
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import BushelError, CodecError, DamagedWarning, FormatError
