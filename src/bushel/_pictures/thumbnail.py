@@ -1,4 +1,4 @@
-"""Small pictures of images and of stored values of any codec. A JPEG is decoded straight to the size of its thumbnail."""
+"""Small pictures of images and stored values. A JPEG is decoded straight to the size of its thumbnail."""
 
 from __future__ import annotations
 
