@@ -108,7 +108,7 @@ def simulate(parts: int, folder: Path) -> dict[str, float]:
     claim, plan = join_run(run, wanted, "create", None)
     task = PartTask(run, plan, Simulated(data, index, run, plan).write, ErrorLimit())
     start = _peak()
-    meter = RunMeter(run, plan, range(parts), None)
+    meter = RunMeter(plan, range(parts), None)
     drive(task, range(parts), Here(), finished=meter.add, looking=meter.look)
     driver, before = _peak(), time.process_time()
     result = finish_run(run, plan)

@@ -20,9 +20,9 @@ EXCEPTIONS = {
     "the folder's own listing gave the name, which is one component": """
         storage/objects/location.py:ObjectPath.glob
         _dataset/open/splits.py:_inside
-        _dataset/open/folders.py:datasets_in cards/front_matter.py:_files
+        _dataset/open/folders.py:datasets_in cards/describing.py:_files
         storage/objects/hub.py:HubPath.listing sources/files.py:_folders sources/media.py:Frames.read
-        sources/tables.py:Table._fitting _writer/overwrite.py:_other_files _writer/overwrite.py:_files_beside
+        sources/tables.py:Table._fitting _writer/publishing.py:_files_beside
         containers/bag/container.py:_numbered containers/gulp/reading.py:pair_chunks
         containers/gulp/reading.py:_digits containers/gulp/reading.py:_is_staged
         containers/tar/container.py:_Tar.writer

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import bushel
-from bushel._pack.pack_options import PackOptions
+from bushel._pack.prepared import PackOptions
 from bushel._runtime.threads import cpu_count
 from bushel._writer.options import WriterOptions
 from bushel.engines.local import LocalEngine

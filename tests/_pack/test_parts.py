@@ -29,7 +29,7 @@ from bushel._pack.run_plan import RunPlan, describe, part_starts
 from bushel._pack.scale_out import join_run, run_parts
 from bushel._runtime.tasks import format_numbers
 from bushel._writer.options import WriterOptions
-from bushel._writer.overwrite import Overwrite
+from bushel._writer.publishing import Overwrite
 from bushel._writer.writer import ColumnWriter
 from bushel.engines.local import LocalEngine
 from bushel.errors import FormatError, IncompleteWarning, StateError, TooManyErrors, UnsupportedError

@@ -12,7 +12,7 @@ from typing import Any
 from tests._dataset.views.models import SPECS, make_samples, opened, plain, write
 
 import bushel
-from bushel._writer import overwrite
+from bushel._writer import publishing
 from bushel._writer.options import WriterOptions
 
 EVENTS = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree", "ctypes.dlsym")
@@ -79,7 +79,7 @@ def main() -> None:
         beside -= {path.name for path in (Path(folder) / "new").iterdir()}
         if beside - {".bushel"}:
             raise SystemExit(f"{beside} are left beside the dataset after operation {number}")
-        overwrite.lock_for_writing(parent / name, WriterOptions(container=after)).release()
+        publishing.lock_for_writing(parent / name, WriterOptions(container=after)).release()
         if values(parent / name) not in wanted:
             raise SystemExit(f"neither is there after operation {number} and a recovery")
         replace(parent / name, after, new, **options)

@@ -14,7 +14,7 @@ from tests.descriptors import descriptors
 import bushel
 from bushel.codecs import get_codec
 from bushel.errors import FormatError
-from bushel.storage.small_file import SmallFile
+from bushel.storage.fileobject import SmallFile
 from bushel.testing import READABLE_CHECKS, Golden, Readable
 
 PHOTOS = FOREIGN / "folder" / "photos"
@@ -144,7 +144,7 @@ def test_many_small_files_are_read_without_an_object_for_each(tmp_path: Path, mo
         made.append(path)
         return SmallFile(path, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("bushel.storage.small_file.SmallFile", recorded)
+    monkeypatch.setattr("bushel.storage.fileobject.SmallFile", recorded)
     positions = np.random.default_rng(0).integers(0, 300, 500)
     assert [each["image"] for each in ds.read(positions, ["image"], decode=False)] == [wanted[at] for at in positions]
     assert made == []

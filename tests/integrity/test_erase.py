@@ -214,7 +214,7 @@ def test_the_space_is_checked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     before = everything(path)
 
     class Full:
-        f_bavail = f_frsize = 1
+        f_bavail = f_bfree = f_blocks = f_frsize = 1
 
     monkeypatch.setattr(os, "statvfs", lambda _: Full)
     with pytest.raises(OSError, match="does not fit on the disk"):

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.storage.coalesce import Span, coalesce
+from bushel.storage.objects.ranges import Span, coalesce
 
 EXTENTS = st.lists(st.tuples(st.integers(0, 3000), st.integers(-1, 200)), max_size=40)
 

@@ -7,7 +7,6 @@ docs/seek-tables.md specify their arrays. `scans` makes them. Nothing here does 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -193,8 +192,7 @@ def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> Cli
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Segments:
+class Segments(Struct, frozen=True):
     """Lengths of the segments of tiled JPEGs (docs/tiled-jpeg.md), so that a crop can be read in part."""
 
     # int64[rows + 1]; row `i` owns the lengths `starts[i]` to `starts[i + 1]`, none if it is not

@@ -88,7 +88,7 @@ class ClosedFiles:
 
     def files(self, numbers: Sequence[int]) -> Sequence[File]:
         """Return the files of these numbers. Raise OSError if one cannot be opened."""
-        from bushel.storage.small_file import SmallFile
+        from bushel.storage.fileobject import SmallFile
 
         sizes, times = (facts.tolist() for facts in self._facts(np.array(numbers, np.int64)))
         forget = None

@@ -1,6 +1,6 @@
 """Write datasets from other data: pack, convert, split, merge.
 
-`packing` has the functions that users call. Their arguments become `pack_options`; `prepare` opens
+`packing` has the functions that users call. Their arguments become `PackOptions`; `prepare` opens
 the source and decides how its samples are stored (`field_plan` for each field). `pack_job` writes
 one dataset, and `scale_out` one in parts; `part` writes one of these. `feeds` give the samples, as
 stored bytes where these can be copied, and else as values; `encoder` transforms and encodes them,

@@ -8,17 +8,21 @@ raise: an item that cannot be packed becomes a `BadItem`.
 
 from __future__ import annotations
 
+import pickle
+import queue
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel._index.class_names import with_numbers
 from bushel._kinds import BEGINNINGS, IMAGES
+from bushel._runtime.arrays import I64
+from bushel._runtime.processes import WorkerProcess, answer, pickle_for_worker, portable
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.extensions import storing_codec
@@ -32,11 +36,6 @@ from .field_plan import FieldPlan, Rewriting, base_codec, image_kind
 
 if TYPE_CHECKING:  # packing without transforms imports none
     from .field_steps import FieldSteps
-import pickle
-import queue
-from typing import Self
-
-from bushel._runtime.processes import WorkerProcess, answer, pickle_for_worker, portable
 
 _BYTES = (bytes, bytearray, memoryview)
 _NO_LISTS = (str, *_BYTES, Mapping)
@@ -45,6 +44,7 @@ _NO_LISTS = (str, *_BYTES, Mapping)
 class EncodedSample(Struct, frozen=True):
     """A sample as the writer stores it."""
 
+    samples = 1
     position: int  # position in the source
     key: str | None
     values: dict[str, Any]  # field to stored bytes, or to a list of them
@@ -54,7 +54,7 @@ class EncodedSample(Struct, frozen=True):
 class EncodedColumns(Struct, frozen=True):
     """Samples as `ColumnWriter.write_columns` takes them."""
 
-    positions: npt.NDArray[np.int64]  # int64[n], positions in the source
+    positions: I64  # int64[n], positions in the source
     columns: Mapping[str, Any]  # field to column
     keys: Sequence[str] | None
     size: int  # number of stored bytes in them
@@ -117,7 +117,7 @@ class Encoder(Struct, frozen=True):
             file_field = self.feed.file_field
             count = _length(next(iter(columns.values())))
             fits = [True] * count
-            if file_field is not None:
+            if file_field is not None and holds_image(self.plans[file_field].codec):
                 fits = self._fitting(columns[self.plans[file_field].target.name], file_field)
             keys = arrived[1] if self.keyed else None
             for whole, rows in groupby(range(count), fits.__getitem__):
@@ -141,11 +141,8 @@ class Encoder(Struct, frozen=True):
         return results
 
     def _fitting(self, files: StoredColumn, name: str) -> list[bool]:
-        """Return whether each file is stored as it is: any bytes, or images of the kind of the field."""
-        codec = self.plans[name].codec
-        if not holds_image(codec):
-            return [True] * len(files)
-        kind = base_codec(codec)
+        """Return whether each file is stored as it is: an image of the kind of the field."""
+        kind = base_codec(self.plans[name].codec)
         fits = np.zeros(len(files), np.bool_)
         for magic in BEGINNINGS.get(kind, ()):
             fits[files.starting_with(magic)] = True
@@ -196,32 +193,29 @@ class Encoder(Struct, frozen=True):
             return None
         if plan.classes:
             value = with_numbers(value, plan.classes)
-        elements = value if plan.source.sequence else [value]
-        if plan.source.sequence and isinstance(value, _NO_LISTS):
-            raise SpecError(
-                f"field {plan.source.name!r} is a sequence: expected a list of values, not"
-                f" {type(value).__name__}"
-            )
-        if plan.source.sequence and not plan.target.sequence and len(elements) != 1:
-            raise SpecError(
-                f"sample {key!r} has {len(elements)} elements in field {plan.source.name!r}, but a"
-                " plain "
-                f"{plan.target.codec} needs exactly one: keep the sequence, {plan.target.codec}[]"
-            )
+        elements, source, target = [value], plan.source, plan.target
+        if source.sequence:
+            elements = value
+            if isinstance(value, _NO_LISTS):
+                raise SpecError(
+                    f"field {source.name!r} is a sequence: expected a list of values, not"
+                    f" {type(value).__name__}"
+                )
+            if not target.sequence and len(elements) != 1:
+                raise SpecError(
+                    f"sample {key!r} has {len(elements)} elements in field {source.name!r}, but a"
+                    f" plain {target.codec} needs exactly one: keep the sequence, {target.codec}[]"
+                )
         try:
-            if not (plan.source.sequence or plan.target.sequence):
-                return self._element(plan, position, value)
             stored = [self._element(plan, position, element) for element in elements]
         except CodecError as error:
             if plan.copied or (self.feed.of_source and isinstance(value, _BYTES)):
                 raise
-            place = f"field {plan.target.name!r}"
+            place = f"field {target.name!r}"
             if not self.feed.of_source:
                 place = f"sample {key!r}, {place}"
             raise CodecError(f"{place}: {error}", **error.details) from error
-        if plan.target.sequence:
-            return stored
-        return stored[0]
+        return stored if target.sequence else stored[0]
 
     def _element(self, plan: FieldPlan, position: int, value: Any) -> Any:
         """Return a value of a plain field, or an element of a sequence, as it is stored, after its transforms."""
@@ -374,8 +368,8 @@ def _portable(result: EncodedSample | BadItem) -> EncodedSample | BadItem:
     """Return a result that can be pickled: views of memory as bytes, and an error that survives pickling."""
     if isinstance(result, EncodedSample):
         values = {name: _plain(value) for name, value in result.values.items()}
-        return EncodedSample(result.position, result.key, values, result.size)
-    return BadItem(result.position, result.key, result.path, portable(result.error))
+        return replace(result, values=values)
+    return replace(result, error=portable(result.error))
 
 
 def _plain(value: Any) -> Any:

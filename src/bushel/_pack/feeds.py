@@ -8,6 +8,7 @@ error, so that one damaged sample does not fail its batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -112,25 +113,19 @@ class SourceFeed(Struct, frozen=True):
                 columns = {**columns, name: column}
         except SpecError:  # a number without a name, whose sample is looked for
             return None
-        for name, column in columns.items():
+        for name, plan in self.plans.items():
+            column = columns.get(name)
             # an array whose codec encodes one value at a time
-            if (
-                name in self.plans
-                and isinstance(column, np.ndarray)
-                and get_codec(self.plans[name].codec).encode_column is None
-            ):
+            if isinstance(column, np.ndarray) and get_codec(plan.codec).encode_column is None:
                 columns = {**columns, name: column.tolist()}
         return columns, keys
 
     def origin(self, position: int) -> str | None:
         """Return the path or other origin of an item, if the source has it."""
         origin: Callable[[int], str] | None = getattr(self.source, "origin", None)
-        if origin is None:
-            return None
-        try:
-            return origin(position)
-        except Exception:
-            return None
+        with suppress(Exception):
+            return origin and origin(position)
+        return None
 
 
 class DatasetFeed(Struct, frozen=True):
@@ -252,8 +247,8 @@ class DatasetFeed(Struct, frozen=True):
                 if name not in stored:
                     continue
                 numbers = changes.get(name)
-                if plan.copied:
-                    check_light(plan.codec, key, name, stored[name])
+                if plan.copied and is_light(plan.codec):
+                    decoded_as(plan.codec, key, name, stored[name])
                 if plan.copied and numbers is None:
                     continue
                 if name in decoded:
@@ -315,21 +310,15 @@ class StreamFeed(Struct, frozen=True):
             if name not in stored:
                 continue
             sample[name] = stored[name]
-            if plan.copied:
-                check_light(plan.codec, key, name, stored[name])
-            else:
+            if not plan.copied:
                 sample[name] = decoded_as(plan.given, key, name, stored[name])
+            elif is_light(plan.codec):  # so that the target can read it
+                decoded_as(plan.codec, key, name, stored[name])
         return sample
 
 
 Feed: TypeAlias = SourceFeed | DatasetFeed | StreamFeed
 """The samples of a source, with bytes of fields that are copied and values of the others."""
-
-
-def check_light(codec: str, key: str, name: str, stored: Any) -> None:
-    """Check that the target can read a value that is copied, if it takes little time. Raise CodecError if not."""
-    if is_light(codec):
-        decoded_as(codec, key, name, stored)
 
 
 def decoded_as(codec: str, key: str, name: str, stored: Any) -> Any:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from bushel._index.class_names import Labels, can_be_named, join_names, numbered, numbers_classes
 from bushel._kinds import IMAGES, kind_of
+from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer
 from bushel.codecs.registry import NUMBERS, asked_for, content_codec
@@ -80,9 +80,8 @@ class Rewriting(Struct, frozen=True):
                 else:
                     changed[name] = self._one(value)
             except CodecError as error:
-                raise CodecError(
-                    f"field {name!r}: {error}", **{**error.details, "field": name}
-                ) from error
+                details = {**error.details, "field": name}
+                raise CodecError(f"field {name!r}: {error}", **details) from error
         return changed
 
     def _one(self, data: Buffer | None) -> Buffer | None:
@@ -149,13 +148,10 @@ def target_fields(
     chosen = list(source) if fields is None else list(dict.fromkeys(fields))
     for name in (*chosen, *rename, *spec):
         if name not in source:
-            old = next((old for old, new in rename.items() if new == name), None)
-            if old is None:
-                meant = ""
-            else:
-                meant = f"name it {old!r} here, as the source does; "
+            meant = [old for old, new in rename.items() if new == name]
+            hint = "".join(f"name it {old!r} here, as the source does; " for old in meant)
             raise KeyError(
-                f"unknown field {name!r}: {meant}the fields are {', '.join(source) or 'none'}"
+                f"unknown field {name!r}: {hint}the fields are {', '.join(source) or 'none'}"
             )
     types = {}
     taken: dict[str, str] = {}
@@ -227,7 +223,7 @@ def plan_fields(
     return plans
 
 
-NewNumbers = npt.NDArray[np.int64]
+NewNumbers = I64
 """int64[classes], the new number of each class; -1 for a number that no class has."""
 
 _UNUSED = -1
@@ -318,8 +314,7 @@ def renumber(value: Any, numbers: NewNumbers, what: str) -> Any:
     number = int(value) if whole else _UNUSED
     if not 0 <= number < len(numbers) or numbers[number] == _UNUSED:
         raise SpecError(
-            f"{what}: class {value!r} has no name, so its number in the new dataset is unknown."
-            " Leave out this sample "
-            "or field, or name all classes"
+            f"{what}: class {value!r} has no name, so its number in the new dataset is unknown. "
+            "Leave out this sample or field, or name all classes"
         )
     return type(value)(numbers[number])

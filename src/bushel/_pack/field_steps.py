@@ -66,10 +66,7 @@ class FieldSteps(Struct, frozen=True):
 
 def _apply(calls: Sequence[Call], value: Any, rng: np.random.Generator) -> Any:
     for call in calls:
-        if call.random:
-            value = call.function(value, rng=rng)
-        else:
-            value = call.function(value)
+        value = call.function(value, rng=rng) if call.random else call.function(value)
     return value
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,7 +27,7 @@ from bushel._runtime.arrays import U64
 from bushel._runtime.messages import log_warning
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.tasks import format_numbers
-from bushel._writer.overwrite import recover_target
+from bushel._writer.publishing import recover_target
 from bushel.errors import InUseError, StateError, TooManyErrors
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath, remove, walk_names, write_whole
@@ -36,7 +35,7 @@ from bushel.storage.lock import Lock
 from bushel.storage.names import below
 
 from .part import ErrorLimit
-from .run_folder import RunFolder, Totals
+from .run_folder import RunFolder, Totals, note_in
 from .run_plan import RunPlan
 from .side_files import ErrorList, error_lines, error_log_path
 
@@ -126,8 +125,8 @@ def publish_errors(run: RunFolder, plan: RunPlan, more: Sequence[str] = ()) -> N
     lines: list[str] = []
     for number in range(plan.parts):
         manifest = run.load_part(number, plan)
-        if manifest is not None and manifest.part is not msgspec.UNSET:
-            lines += manifest.part.errors
+        if manifest is not None:
+            lines += note_in(manifest).errors
     lines += more
     write_whole(error_log_path(run.target), error_lines(map(json.loads, lines)))
 
@@ -250,10 +249,10 @@ class _Joined:
         self._codecs = manifest.codecs | self._codecs
         labels = {field: tuple(names) for field, names in manifest.labels.items()}
         self._labels.setdefault(repr(labels), (name, labels))
-        if manifest.part is not msgspec.UNSET:
-            self._errors += manifest.part.errors
-            self._bytes += manifest.part.bytes
-            self._limits |= dict.fromkeys(manifest.part.limits)
+        note = note_in(manifest)
+        self._errors += note.errors
+        self._bytes += note.bytes
+        self._limits |= dict.fromkeys(note.limits)
 
     def result(self) -> Totals:
         """Return the totals."""
@@ -302,7 +301,8 @@ def _refuse_taken_keys(run: RunFolder, plan: RunPlan, hashes: U64) -> None:
 
 def repeated_hashes(pieces: Sequence[U64]) -> U64:
     """Return the hashes that occur more than once, ascending."""
-    hashes = np.sort(np.concatenate([np.zeros(0, np.uint64), *pieces]))
+    hashes = np.concatenate([np.zeros(0, np.uint64), *pieces])
+    hashes.sort()  # in place: a large run has gigabytes of them
     return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
 
 

@@ -17,7 +17,7 @@ from bushel.sources.files import Files, LabelledFolder
 from bushel.sources.samples import Stream
 from bushel.storage import AnyPath, as_path, is_object
 
-from .pack_options import PackOptions
+from .prepared import PackOptions
 
 _Place = tuple[str, ...]  # the parts of a resolved path, or of a URL
 
@@ -87,10 +87,9 @@ def _refuse_changed(dataset: Dataset, target: AnyPath, place: _Place) -> None:
             break
     if changed is not None:
         raise StateError(
-            f"{changed} was written after the source was opened, and would be replaced without"
-            " its samples: give the "
-            "path of the source, which is opened when no other process can write it, or open the"
-            " source again"
+            f"{changed} was written after the source was opened, and would be replaced without its "
+            "samples: give the path of the source, which is opened when no other process can write "
+            "it, or open the source again"
         )
 
 

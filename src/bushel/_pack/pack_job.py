@@ -21,7 +21,7 @@ from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.public import public
 from bushel._writer.options import Mode, WriterOptions
-from bushel._writer.overwrite import lock_for_writing
+from bushel._writer.publishing import lock_for_writing
 from bushel._writer.writer import ColumnWriter
 from bushel.containers import container_for, get_writable
 from bushel.errors import UnsupportedError
@@ -36,7 +36,6 @@ from bushel.storage.names import remove_tree
 from .encoder import Result, WorkerPool
 from .feeds import Batch
 from .finish import OnPart
-from .pack_options import PackOptions
 from .part import (
     ErrorLimit,
     Ledger,
@@ -47,7 +46,7 @@ from .part import (
     write_part,
 )
 from .prepare import prepare_source
-from .prepared import Prepared, describe_skipped
+from .prepared import PackOptions, Prepared, describe_skipped
 from .run_folder import RunFolder, Totals
 from .run_plan import RunPlan, describe, part_starts
 from .scale_out import RunTotals, join_run, run_parts
@@ -125,15 +124,13 @@ def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Par
     if isinstance(source, Stream):
         items = StreamItems(iter(source), again=isinstance(source, StoredStream))
         return Part(target, single, items, {"stream": True})
-    if isinstance(order, Sequential):
-        shuffled = None
-    else:
-        shuffled = f"{order.version} with seed {order.seed}"
     plan: dict[str, object] = {
         "samples": order.samples,
-        "shuffle": shuffled,
+        "shuffle": f"{order.version} with seed {order.seed}",
         "range": [0, order.samples],
     }
+    if isinstance(order, Sequential):
+        plan["shuffle"] = None
     # a program may mend what it has in memory, and go on
     if not isinstance(source, Samples | Arrays) and hasattr(source, "fingerprint"):
         plan["source"] = prepared.identity
@@ -220,9 +217,7 @@ class PackJob(Struct, frozen=True):
         items = OrderRange(self.prepared.order, starts[number], starts[number + 1])
         part = Part(target, self.run.single, items, {"part": number})
         with ExitStack() as stack:
-            encode = self.encode
-            if encode is None:
-                encode = stack.enter_context(_encoding(self.prepared, self.processes))
+            encode = self.encode or stack.enter_context(_encoding(self.prepared, self.processes))
             work = Work(self.prepared, encode, self.threads, progress or _ignore)
             ledger = Ledger(part, log, "create")
 
@@ -308,10 +303,9 @@ class PackResult:
             errors = f", {self.errors:,} errors (see {', '.join(self.error_logs)})"
         if self.skipped:
             errors += f", skipped {describe_skipped(self.skipped)}"
+        target = f"{len(self.paths)} parts"
         if len(self.paths) == 1:
-            target = self.paths[0]
-        else:
-            target = f"{len(self.paths)} parts"
+            [target] = self.paths
         return (
             f"<PackResult {target}: {counts} as {self.container} ({fields}), {self.bytes:,} bytes "
             f"in {self.seconds:.1f} s{errors}>"

@@ -17,8 +17,8 @@ from bushel._writer.options import Mode
 from bushel.storage import AnyLocation, as_path
 
 from .pack_job import PackResult, write_dataset
-from .pack_options import Images, PackOptions, Part
 from .prepare import DatasetAt
+from .prepared import Images, PackOptions, Part
 
 if TYPE_CHECKING:  # packing without transforms imports none
     from bushel.sources.opening import AnyData

@@ -49,7 +49,7 @@ class OrderRange(Struct, frozen=True):
 
     def take(self, first: int, last: int) -> I64:
         """Return the positions of the part's items from index `first` up to `last`."""
-        return self.order.take(0, np.arange(self.first + first, self.first + last, dtype=np.int64))
+        return self.order.take(0, np.arange(self.first + first, self.first + last))
 
 
 class StreamItems(Struct, frozen=True):
@@ -158,14 +158,14 @@ def write_part(
     bad: BadItem | None = None
     try:
         for batch in results:
-            for fault in _written(writer, batch, work):
-                if isinstance(fault, WrittenSamples):
-                    packed += fault.samples
-                    written += fault.samples
-                    size += fault.size
+            for outcome in _written(writer, batch, work):
+                if not isinstance(outcome, BadItem):
+                    packed += outcome.samples
+                    written += outcome.samples
+                    size += outcome.size
                     continue
                 packed += 1
-                bad = fault
+                bad = outcome
                 if isinstance(bad.error, MissingPackageError):  # every other item would fail, too
                     raise bad.error
                 ledger.errors += 1
@@ -184,7 +184,11 @@ def write_part(
     # success would hide the mistake
     if bad is not None and len(writer) == before and not part.of_run:
         _give_up(writer, ledger, mode, before)
-        raise _none_packed(bad, ledger.errors, log) from bad.error
+        raise TooManyErrors(
+            f"none of the {ledger.errors} items can be packed, so nothing was written. The last one"
+            f" is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {log.path}",
+            errors=ledger.errors,
+        ) from bad.error
     ledger.bytes = size
     writer.close()
     log.finish()
@@ -206,14 +210,10 @@ def _results(
         batches,
         threads=work.threads,
         limit=2 * work.threads + 2 if by_number else _QUEUED_BYTES,
-        size=None if by_number else _queued_bytes,
+        size=None if by_number else lambda batch: _BATCH_OVERHEAD + encoded_bytes(batch),
         draw_in_workers=True,
         name="bushel-pack",
     )
-
-
-def _queued_bytes(batch: Sequence[object]) -> int:
-    return _BATCH_OVERHEAD + encoded_bytes(batch)
 
 
 def _start(part: Part, writer: ColumnWriter, mode: Mode, ledger: Ledger) -> int:
@@ -230,12 +230,10 @@ def _start(part: Part, writer: ColumnWriter, mode: Mode, ledger: Ledger) -> int:
     if state_of_run is None and existing:
         state = "unfinished" if writer.was_unfinished else "complete"
         raise StateError(
-            f"cannot resume: {part.target} is {state} with {existing} samples, and no run of this"
-            " source wrote these "
-            f"({record.path} does not say so). If a program with a bushel.Writer began it,"
-            " continue it there with "
-            "mode='resume'. mode='append' adds all samples of this source, mode='overwrite'"
-            " replaces the dataset"
+            f"cannot resume: {part.target} is {state} with {existing} samples, and no run of this "
+            f"source wrote these ({record.path} does not say so). If a program with a "
+            "bushel.Writer began it, continue it there with mode='resume'. mode='append' adds all "
+            "samples of this source, mode='overwrite' replaces the dataset"
         )
     if state_of_run is None:
         log.begin(mode)
@@ -250,31 +248,20 @@ def _start(part: Part, writer: ColumnWriter, mode: Mode, ledger: Ledger) -> int:
 
 def _written(
     writer: ColumnWriter, results: Iterable[Result], work: Work
-) -> Iterator[WrittenSamples | BadItem]:
+) -> Iterator[EncodedSample | WrittenSamples | BadItem]:
     """Write samples. Columns that cannot be written are written one by one, which finds the bad ones."""
-    samples = size = 0  # written, and not yielded
     for result in results:
-        fault: Result | None = result
         if isinstance(result, EncodedSample):
-            fault = _append(writer, result, work.prepared)
-            if fault is None:
-                samples += 1
-                size += result.size
-                continue
-        if samples:
-            yield WrittenSamples(samples, size)
-            samples = size = 0
-        if isinstance(fault, BadItem):
-            yield fault
-        elif isinstance(fault, EncodedColumns):
-            yield from _written_columns(writer, fault, work)
-    if samples:
-        yield WrittenSamples(samples, size)
+            yield _append(writer, result, work.prepared)
+        elif isinstance(result, BadItem):
+            yield result
+        else:
+            yield from _written_columns(writer, result, work)
 
 
 def _written_columns(
     writer: ColumnWriter, columns: EncodedColumns, work: Work
-) -> Iterator[WrittenSamples | BadItem]:
+) -> Iterator[EncodedSample | WrittenSamples | BadItem]:
     before = len(writer)
     try:
         _, count, size = writer.write_columns(columns.columns, columns.keys)
@@ -287,7 +274,10 @@ def _written_columns(
     yield WrittenSamples(count, size)
 
 
-def _append(writer: ColumnWriter, sample: EncodedSample, prepared: Prepared) -> BadItem | None:
+def _append(
+    writer: ColumnWriter, sample: EncodedSample, prepared: Prepared
+) -> EncodedSample | BadItem:
+    """Write a sample, and return it, or why it is bad."""
     key, origin = sample.key, prepared.encoder.feed.origin
     try:
         if key is not None and prepared.key is not None:
@@ -301,7 +291,7 @@ def _append(writer: ColumnWriter, sample: EncodedSample, prepared: Prepared) -> 
         return BadItem(sample.position, key, origin(sample.position), repeated)
     except (SpecError, CodecError, ValueError, TypeError) as error:
         return BadItem(sample.position, key, origin(sample.position), error)
-    return None
+    return sample
 
 
 def _item_name(bad: BadItem) -> str:
@@ -340,25 +330,14 @@ def _too_many(
         after = "Nothing was written: correct the call, or the items, and call again"
     else:
         after = (
-            f"{part.target} is incomplete: it contains the {left:,} samples of complete shards."
-            " mode='resume' with a "
-            "larger max_errors continues, mode='overwrite' starts again"
+            f"{part.target} is incomplete: it contains the {left:,} samples of complete shards. "
+            "mode='resume' with a larger max_errors continues, mode='overwrite' starts again"
         )
     return TooManyErrors(
-        f"{count} of the first {limit.items + packed} items cannot be packed, but max_errors"
-        f" allows {limit.allowed}. "
-        f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in"
-        f" {ledger.log.path}. {after}",
+        f"{count} of the first {limit.items + packed} items cannot be packed, but max_errors "
+        f"allows {limit.allowed}. The last one is {_item_name(bad)}: {error_text(bad.error)}. All "
+        f"are listed in {ledger.log.path}. {after}",
         errors=count,
-    )
-
-
-def _none_packed(bad: BadItem, errors: int, log: ErrorLog | ErrorList) -> TooManyErrors:
-    return TooManyErrors(
-        f"none of the {errors} items can be packed, so nothing was written. The last one is"
-        f" {_item_name(bad)}: "
-        f"{error_text(bad.error)}. All are listed in {log.path}",
-        errors=errors,
     )
 
 

@@ -33,7 +33,7 @@ from bushel.sources.base import Source
 from bushel.sources.foreign import StoredStream
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
-from bushel.spec import Field, Spec, parse_spec
+from bushel.spec import Field, Spec, format_spec, parse_spec
 from bushel.storage import AnyPath
 
 from .feeds import DatasetFeed, Feed, SourceFeed, StreamFeed
@@ -48,8 +48,7 @@ from .field_plan import (
     target_fields,
 )
 from .own_source import refuse_own_source
-from .pack_options import PackOptions
-from .prepared import Prepared, encoder_for
+from .prepared import PackOptions, Prepared, encoder_for
 from .run_folder import planned_listing
 
 _ITEMS_IN_PART = 1000  # items of a part, if an engine is given and no number of parts
@@ -103,11 +102,8 @@ def _facts_of_dataset(dataset: Dataset, fields: Spec) -> _Facts:
     indexes = [shard.index for shard in _shards_of(dataset)]
     filled = [index for index in indexes if index.samples]
     windows = windows_of(dataset)
-    synthetic: list[str] = []
-    if windows is not None:
-        synthetic = [
-            name for name in windows.shape.offsets if name in fields and not fields[name].sequence
-        ]
+    made = () if windows is None else windows.shape.offsets
+    synthetic = [name for name in made if name in fields and not fields[name].sequence]
     folders = _empty_folders_in(dataset)
     return _Facts(
         fields=fields,
@@ -166,7 +162,10 @@ def prepare_source(
     targets = _targets(facts, container, options)
     spec = {field.name: field for field in targets.values()}
     keyed = facts.keyed if options.keys is None else bool(options.keys)
-    layout = _layout(container, spec, keyed=keyed and facts.stored, generation=writing.generation)
+    for field in spec.values():
+        get_codec(field.codec)
+    has_keys = (keyed and facts.stored) or container.needs_keys
+    layout = container.layout(spec, WriteOptions(has_keys, writing.generation))
     plans = _plans(opened, facts, targets, layout)
     if facts.stored and not layout.sparse and options.max_errors == 0:
         _refuse_missing(opened, list(targets), _advice(container, spec, keyed=keyed))
@@ -177,27 +176,25 @@ def prepare_source(
     names_before = names_in_source({**declared, **existing}, targets)
     numbers = plan_numbers(names_before, facts.labels, facts.fields)
     folders = None
-    if facts.foldered and container.keeps_folders and keyed and not callable(options.keys):
-        folders = None if facts.stored and layout.sparse else facts.folders
+    keeps_folders = facts.foldered and container.keeps_folders and keyed
+    if keeps_folders and not callable(options.keys) and not (facts.stored and layout.sparse):
+        folders = facts.folders
     labels = {**declared, **names_in_target(numbers.labels, targets)}
     for name, plan in plans.items():
         if not facts.stored and plan.target.codec != "utf8":
             plans[name] = replace(plan, classes=numbered(labels.get(plan.target.name, ())))
-    seek = options.seek
     return Prepared(
         source=opened,
         order=order,
         parts=parts,
         fields=spec,
-        encoder=encoder_for(
-            _feed(opened, plans, facts, numbers), options, plans.values(), keyed=keyed
-        ),
+        encoder=encoder_for(_feed(opened, plans, facts, numbers), options, plans, keyed=keyed),
         writing=replace(
             writing,
             container=container.name,
             labels=labels,
             folders=folders,
-            seek=facts.seek if seek is None else seek,
+            seek=facts.seek if options.seek is None else options.seek,
             columns=_columns(facts, targets) if writing.columns is None else writing.columns,
         ),
         key=options.keys if callable(options.keys) else None,
@@ -230,13 +227,11 @@ def _targets(facts: _Facts, container: Container, options: PackOptions) -> dict[
     for name in options.spec:
         if name not in facts.fields:
             raise KeyError(
-                f"the source has no field {name!r}: the fields are"
-                f" {', '.join(facts.fields) or 'none'}."
-                f" A function of ds.map that adds it has its type: ds.map(function, spec={{{name!r}:"
-                f" {options.spec[name]!r}}})"
+                f"the source has no field {name!r}: the fields are "
+                f"{', '.join(facts.fields) or 'none'}. A function of ds.map that adds it has its "
+                f"type: ds.map(function, spec={{{name!r}: {options.spec[name]!r}}})"
             )
-    types = {name: field.type for name, field in facts.fields.items()}
-    fields = parse_spec({**types, **options.spec})
+    fields = parse_spec({**format_spec(facts.fields), **options.spec})
     for name, field in fields.items():
         if field.sequence != facts.fields[name].sequence:
             raise SpecError(
@@ -324,19 +319,9 @@ def _shards_of(dataset: Dataset) -> list[OpenShard]:
     used = np.ones(len(dataset.shards), np.bool_)
     used[: len(reader.counted)] = False
     for start in range(0, len(dataset), _LOOK):
-        positions = whole_positions(
-            dataset, np.arange(start, min(start + _LOOK, len(dataset)), dtype=np.int64)
-        )
+        positions = whole_positions(dataset, np.arange(start, min(start + _LOOK, len(dataset))))
         used[np.unique(np.searchsorted(reader.starts, positions, "right") - 1)] = True
     return [dataset.shards[number] for number in np.flatnonzero(used).tolist()]
-
-
-def _layout(container: Container, spec: Spec, *, keyed: bool, generation: str | None) -> Layout:
-    for field in spec.values():
-        get_codec(field.codec)
-    return container.layout(
-        spec, WriteOptions(keyed=keyed or container.needs_keys, generation=generation)
-    )
 
 
 def _limits(
@@ -349,10 +334,7 @@ def _limits(
     filled: bool,
 ) -> tuple[str, ...]:
     """Describe what the target does not keep of the source, in words."""
-    if facts.stored and facts.keyed and not keyed:
-        limits = ["keys are left out"]
-    else:
-        limits = []
+    limits = ["keys are left out"] * (facts.stored and facts.keyed and not keyed)
     if folders is None and facts.folders:
         some = ", ".join(facts.folders[:3])
         more = ", …" * (len(facts.folders) > 3)
@@ -396,14 +378,12 @@ def _lacking(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, str]
 
 
 def _advice(container: Container, spec: Spec, *, keyed: bool) -> str:
-    able = ", ".join(_sparse_containers(spec, keyed=keyed))
-    other = ""
-    if able:
-        other = f", or write to a container that allows missing fields: {able}"
-    return (
-        f"the container {container.name} needs every field in every sample. Leave this field"
-        f" out{other}"
+    advice = (
+        f"the container {container.name} needs every field in every sample. Leave this field out"
     )
+    if able := ", ".join(_sparse_containers(spec, keyed=keyed)):
+        advice += f", or write to a container that allows missing fields: {able}"
+    return advice
 
 
 def _sparse_containers(spec: Spec, *, keyed: bool) -> Iterator[str]:

@@ -1,18 +1,26 @@
-"""A source that is ready to be packed: its order, its fields, the encoder of its samples, and how they are written."""
+"""The arguments of `pack` and `convert` as one value, and a source that is ready to be packed.
+
+That is its order, its fields, the encoder of its samples, and how they are written.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
+from bushel._index.class_names import check_labels
+from bushel._index.column_names import names_of
 from bushel._runtime.arrays import I64
 from bushel._runtime.order import Order
+from bushel._runtime.shuffle import Shuffle
+from bushel._runtime.threads import cpu_count
 from bushel._writer.options import WriterOptions
 from bushel.codecs import holds_image
+from bushel.engines import connect
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.sources.base import Source
@@ -23,13 +31,114 @@ from bushel.spec import Field, Spec, format_spec
 from .encoder import Encoder
 from .feeds import Feed
 from .field_plan import FieldPlan, Rewriting
-from .pack_options import PackOptions
 from .run_plan import describe
 
 if TYPE_CHECKING:
     from bushel.transforms.by_field import Transforms
 
     from .field_steps import FieldSteps
+
+Treatment: TypeAlias = Literal["check", "upright", "baseline", "tile"]
+"""The treatment of an image whose bytes would be stored as they are: see `pack`."""
+
+Images: TypeAlias = Treatment | Iterable[Treatment] | None
+
+Part: TypeAlias = int | Literal["plan"] | None
+"""The only part that a call writes, or only the plan of the run; None for all that are missing."""
+
+
+class PackOptions(Struct, frozen=True, kw_only=True):
+    """The arguments of `pack` and `convert` apart from source, target and progress: see `pack`.
+
+    Raises:
+        ValueError: There would be no thread.
+    """
+
+    fields: tuple[str, ...] | None
+    rename: Mapping[str, str]
+    spec: Mapping[str, str]
+    transforms: Transforms | None
+    images: frozenset[str]
+    keys: bool | Callable[[str], str] | None
+    seek: bool | None
+    shuffle: Shuffle
+    seed: int
+    max_errors: float | None
+    # whether the first error is raised as it is
+    strict: bool = False
+    threads: int | None
+    processes: int
+    engine: Any
+    parts: int | None
+    part: Part
+    # how each dataset is written; names of classes, folders and seek tables follow from the source
+    writer: WriterOptions
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(
+                f"threads={self.threads} is too small: give 1 or more, or None for"
+                " the number of CPUs"
+            )
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any], **changed: Any) -> PackOptions:
+        """Return the arguments of a public function in their final types.
+
+        Args:
+            arguments: The arguments, as `locals()` has them at the beginning of `pack` or
+                `convert`; others are skipped.
+            changed: Arguments with other values, and further ones.
+
+        Raises:
+            SpecError: The labels are invalid.
+            TypeError, ValueError: An argument is invalid.
+        """
+        options = {**arguments, **changed}
+        names, columns, engine = options["fields"], options["columns"], options["engine"]
+        writing = {
+            **options,
+            "labels": check_labels(options.get("labels") or {}),
+            "seek": False,  # the source decides, if the caller does not
+            "columns": None if columns is None else names_of(columns),
+        }
+        options |= {
+            "fields": None if names is None else tuple(names),
+            "rename": dict(options["rename"] or {}),
+            "spec": dict(options["spec"] or {}),
+            "images": _treatments(options["images"]),
+            # here, so that a wrong name is an early error
+            "engine": None if engine is None else connect(engine),
+            "writer": WriterOptions(**_fields_of(WriterOptions, writing)),
+        }
+        return cls(**_fields_of(cls, options))
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether parts are written, and not one dataset."""
+        return self.parts is not None or self.engine is not None
+
+    @property
+    def at_once(self) -> int:
+        """Number of batches of a part that are encoded at the same time."""
+        usual = cpu_count() if self.engine is None else 1
+        return self.processes or self.threads or usual
+
+
+def _fields_of(kind: type[Struct], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: arguments[name] for name in kind.__struct_fields__ if name in arguments}
+
+
+def _treatments(images: Images) -> frozenset[str]:
+    if isinstance(images, str):
+        images = [images]
+    names = frozenset[str](images or ())
+    if unknown := sorted(names.difference(get_args(Treatment))):
+        raise ValueError(
+            f"invalid images={unknown[0]!r}: write 'check', 'upright', 'baseline' or 'tile', or"
+            " several of them"
+        )
+    return names
 
 
 class BatchLimits(Struct, frozen=True):
@@ -156,22 +265,21 @@ class Prepared(Struct, frozen=True):
 
 
 def encoder_for(
-    feed: Feed, options: PackOptions, plans: Iterable[FieldPlan], *, keyed: bool
+    feed: Feed, options: PackOptions, plans: Mapping[str, FieldPlan], *, keyed: bool
 ) -> Encoder:
     """Return the encoder of the samples that a feed gives.
 
     Args:
         feed: The feed.
         options: The arguments of `pack`.
-        plans: How each field is converted.
+        plans: How each field is converted, by its name in the source.
         keyed: Whether samples keep their keys.
 
     Raises:
         SpecError: An option needs an image field.
     """
-    by_name = {plan.source.name: plan for plan in plans}
-    fields = {plan.target.name: plan.target for plan in by_name.values()}
-    codecs = {plan.target.name: plan.codec for plan in by_name.values()}
+    fields = {plan.target.name: plan.target for plan in plans.values()}
+    codecs = {plan.target.name: plan.codec for plan in plans.values()}
     upright = "upright" in options.images
     if upright and not any(map(holds_image, codecs.values())):
         raise SpecError(
@@ -179,7 +287,7 @@ def encoder_for(
         )
     return Encoder(
         feed=feed,
-        plans=by_name,
+        plans=plans,
         steps={} if options.transforms is None else _steps(options.transforms, fields),
         seed=options.seed,
         upright=upright,

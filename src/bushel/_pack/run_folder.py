@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 from pathlib import Path
 
 import msgspec
@@ -37,9 +38,9 @@ from bushel.storage.names import below
 from .run_plan import RunPlan, decode_plan
 
 
-def run_of(manifest: Manifest) -> str | None:
-    """Return the id of the run that has written a part; None if no run has written the dataset."""
-    return None if manifest.part is msgspec.UNSET else manifest.part.run
+def note_in(manifest: Manifest) -> PartOfRun:
+    """Return the note of the run that has written a part; an empty one if no run has written the dataset."""
+    return manifest.part or PartOfRun("", 0, [], [])
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -53,7 +54,7 @@ class Totals(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, manifest: Manifest) -> Totals:
         """Return the totals of the part with a manifest."""
-        part = manifest.part or PartOfRun("", 0, [], [])
+        part = note_in(manifest)
         samples = sum(entry.samples for entry in manifest.shards)
         return cls(samples, part.bytes, len(part.errors), part.limits)
 
@@ -169,29 +170,29 @@ class RunFolder(Struct, frozen=True):
         if zlib.crc32(data) != plan.listing:
             raise FormatError(
                 "the listing of the source is damaged",
-                file=str(path),
+                path,
                 hint="start the run elsewhere",
             )
-        if data:
-            return data.decode("utf-8", "surrogateescape").split("\0")
-        return []
+        return list(filter(None, data.decode("utf-8", "surrogateescape").split("\0")))
 
     # The parts
 
-    def load_part(self, number: int, plan: RunPlan) -> Manifest | None:
+    def load_part(
+        self,
+        number: int,
+        plan: RunPlan,
+        is_there: Callable[[AnyPath], bool] = methodcaller("exists"),
+    ) -> Manifest | None:
         """Return the manifest of a part; None if the run has not written it, or its files are gone.
+
+        `is_there` returns whether a file exists.
 
         Raises:
             OSError: A store refuses, or cannot be reached.
         """
-        return self._load(number, plan, lambda path: path.exists())
-
-    def _load(
-        self, number: int, plan: RunPlan, is_there: Callable[[AnyPath], bool]
-    ) -> Manifest | None:
         path = self._marker(number)
         manifest = find_manifest(path) if is_there(path) else None
-        if manifest is None or not manifest.complete or run_of(manifest) != plan.id:
+        if manifest is None or not manifest.complete or note_in(manifest).run != plan.id:
             return None
         files = (
             path
@@ -217,31 +218,20 @@ class RunFolder(Struct, frozen=True):
         Raises:
             OSError: A store refuses, or cannot be reached.
         """
-        names = self._objects()
-
-        def is_there(path: AnyPath) -> bool:
-            if names is None:
-                return path.exists()
-            return str(path) in names
+        is_there: Callable[[AnyPath], bool] = methodcaller("exists")
+        if not (isinstance(self.root, Path) or self.single):  # which takes fewer requests
+            names = walk_names(self.target)
+            is_there = {below(self.target, name, any_text=True) for name in names}.__contains__
 
         def look(number: int) -> Totals | None:
-            manifest = self._load(number, plan, is_there)
-            if manifest is None:
-                return None
-            return Totals.of(manifest)
+            manifest = self.load_part(number, plan, is_there)
+            return None if manifest is None else Totals.of(manifest)
 
         numbers = range(plan.parts)
         limit = 2 * _THREADS
         looked = parallel_map(look, numbers, threads=_THREADS, limit=limit, name="bushel-parts")
         pairs = zip(numbers, looked, strict=True)
         return {number: totals for number, totals in pairs if totals is not None}
-
-    def _objects(self) -> frozenset[str] | None:
-        """Return the paths of all objects of a target in a store, which take fewer requests together."""
-        if isinstance(self.root, Path) or self.single:
-            return None
-        names = walk_names(self.target)
-        return frozenset(str(below(self.target, name, any_text=True)) for name in names)
 
     def missing(self, plan: RunPlan) -> list[int]:
         """Return the numbers of the parts that must be written, ascending."""
@@ -272,7 +262,7 @@ class RunFolder(Struct, frozen=True):
         except FileNotFoundError:
             return None
         except (ValueError, RecursionError) as error:
-            raise FormatError(f"not the result of a run: {error}", file=str(path)) from error
+            raise FormatError(f"not the result of a run: {error}", path) from error
 
     def save_result(self, result: Totals) -> None:
         """Note that the run has finished."""

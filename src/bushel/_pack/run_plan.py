@@ -66,16 +66,14 @@ def decode_plan(data: bytes, path: str) -> RunPlan:
         plan = _DECODER.decode(data)
     except (ValueError, RecursionError) as error:
         raise FormatError(
-            f"not the plan of a run: {error}", file=path, hint="start the run again elsewhere"
+            f"not the plan of a run: {error}", path, hint="start the run again elsewhere"
         ) from error
     if plan.version != _VERSION:
-        raise FormatError(
-            f"version {plan.version} of a plan; this Bushel knows {_VERSION}", file=path
-        )
+        raise FormatError(f"version {plan.version} of a plan; this Bushel knows {_VERSION}", path)
     ascending = all(first <= last for first, last in pairwise(plan.starts))
     if not plan.starts or plan.starts[0] != 0 or plan.starts[-1] != plan.samples or not ascending:
         message = f"the parts of the plan do not divide its {plan.samples} items"
-        raise FormatError(message, file=path, hint="start the run again elsewhere")
+        raise FormatError(message, path, hint="start the run again elsewhere")
     return plan
 
 
@@ -90,11 +88,9 @@ def refuse_difference(known: RunPlan, wanted: RunPlan, target: str) -> None:
     for name in dict.fromkeys((*now, *before)):
         if before.get(name) != now.get(name):
             raise StateError(
-                f"{target} has the plan of another run, with {name}={_shown(before.get(name))};"
-                " this call has "
-                f"{name}={_shown(now.get(name))}. Call it with the same arguments, write to"
-                " another path, or start "
-                "again with mode='overwrite'"
+                f"{target} has the plan of another run, with {name}={_shown(before.get(name))}; "
+                f"this call has {name}={_shown(now.get(name))}. Call it with the same arguments, "
+                "write to another path, or start again with mode='overwrite'"
             )
 
 
@@ -110,9 +106,9 @@ def _flat(plan: RunPlan) -> dict[str, Any]:
 
 def _shown(value: Any) -> str:
     text = repr(value)
-    if len(text) <= _SHOWN:
-        return text
-    return f"{text[:_SHOWN]}…"
+    if len(text) > _SHOWN:
+        return f"{text[:_SHOWN]}…"
+    return text
 
 
 def describe(value: Any) -> Any:
@@ -125,10 +121,7 @@ def describe(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): describe(element) for name, element in value.items()}
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes | bytearray):
-        return [
-            describe(element)
-            for element in (sorted(value) if isinstance(value, set | frozenset) else value)
-        ]
+        return list(map(describe, sorted(value) if isinstance(value, set | frozenset) else value))
     if isinstance(value, partial):
         return [describe(value.func), describe(value.args), describe(value.keywords)]
     if isinstance(value, FunctionType):
@@ -160,9 +153,8 @@ def _digest_of_code(code: CodeType) -> str:
 
     digest = hashlib.sha256(code.co_code)
     for constant in code.co_consts:
+        text = repr(constant)
         if isinstance(constant, CodeType):
             text = _digest_of_code(constant)
-        else:
-            text = repr(constant)
         digest.update(text.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()[:16]

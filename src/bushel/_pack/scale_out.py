@@ -32,8 +32,8 @@ from .finish import (
     finish_run,
     publish_errors,
 )
-from .pack_options import Part
 from .part import ErrorLimit
+from .prepared import Part
 from .run_folder import RunFolder, Totals
 from .run_plan import RunPlan, refuse_difference
 from .side_files import error_log_path
@@ -98,7 +98,12 @@ def _write_plan(
     earlier = run.load_plan()
     if mode == "overwrite":
         earlier = _replaced(run, plan, earlier, part)
-    elif earlier is not None and not _same(earlier, plan) and _is_hopeless(run, earlier):
+    elif (
+        earlier is not None
+        and not _same(earlier, plan)
+        and run.has_failed()
+        and not run.written(earlier)
+    ):
         # this process has the lock of the target, so no other process works on that run
         _remove(run)
         earlier = None
@@ -117,11 +122,6 @@ def _write_plan(
         incomplete = Manifest(plan.container, {}, {}, [], complete=False, expected=plan.samples)
         create_manifest(incomplete, marker_path(run.root, ""))
     return earlier
-
-
-def _is_hopeless(run: RunFolder, plan: RunPlan) -> bool:
-    """Return whether a run has failed before any part of it was written."""
-    return run.has_failed() and not run.written(plan)
 
 
 def _replaced(
@@ -187,9 +187,8 @@ def _refuse_existing(run: RunFolder) -> None:
         existing = run.target
     if existing is not None:
         raise FileExistsError(
-            f"{existing} is a dataset already, but not of this run: use mode='overwrite' to"
-            " replace"
-            " it, or another path"
+            f"{existing} is a dataset already, but not of this run: use mode='overwrite' to "
+            "replace it, or another path"
         )
     if not run.single:
         check_alone(run.target)
@@ -232,7 +231,7 @@ def run_parts(
     errors = sum(totals.errors for totals in before.values())
     items = sum(plan.starts[number + 1] - plan.starts[number] for number in before)
     task = PartTask(run, plan, write, replace(limit, errors=errors, items=items))
-    meter = RunMeter(run, plan, numbers, progress)
+    meter = RunMeter(plan, numbers, progress)
     if only is not None:
         return _run_part(task, only, meter)
 
@@ -302,10 +301,8 @@ class RunMeter:
         has_samples: Whether these parts have samples, also those that another driver has written.
     """
 
-    def __init__(
-        self, run: RunFolder, plan: RunPlan, numbers: Sequence[int], progress: OnProgress | None
-    ) -> None:
-        self._run, self._plan = run, plan
+    def __init__(self, plan: RunPlan, numbers: Sequence[int], progress: OnProgress | None) -> None:
+        self._plan = plan
         self._reporter = ProgressReporter(progress)
         self._total = sum(self._items(number) for number in numbers)
         self._before = plan.parts - len(numbers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from bushel._index.sidecar import FOLDER
 from bushel._runtime.public import public
 from bushel.errors import FormatError, StateError, naming
 from bushel.storage import AnyPath, make_workplace, read_whole, remove, sync_folder, write_whole
-from bushel.storage.names import below
+from bushel.storage.names import below, remove_empty
 from bushel.storage.whole import sync_whole
 
 from .encoder import BadItem
@@ -39,9 +38,7 @@ def error_log_path(target: AnyPath) -> AnyPath:
 def error_text(error: BaseException) -> str:
     """Return an error as one line of text."""
     text = " ".join(str(error).split())
-    if text:
-        return f"{type(error).__name__}: {text}"
-    return type(error).__name__
+    return ": ".join(filter(None, [type(error).__name__, text]))
 
 
 class ErrorLog:
@@ -89,7 +86,7 @@ class ErrorLog:
         if len(lines) < size:
             raise FormatError(
                 f"the interrupted run had written {size} bytes of it, and {len(lines)} are there",
-                file=str(self.path),
+                self.path,
                 hint=(
                     "mode='resume' needs this file unchanged: pack to another target, or use"
                     " mode='overwrite'"
@@ -142,8 +139,7 @@ class ErrorLog:
         self.publish()
         if self._file is not self.path:
             self._file.unlink(missing_ok=True)
-            with suppress(OSError):
-                self._file.parent.rmdir()
+            remove_empty(self._file.parent)
 
 
 class ErrorList:
@@ -179,10 +175,8 @@ def error_lines(entries: Iterable[Mapping[str, Any]]) -> bytes:
 
 def _error_line(entry: Mapping[str, Any]) -> bytes:
     try:
-        return (
-            json.dumps(entry, ensure_ascii=False, default=str).encode("utf-8", "surrogateescape")
-            + b"\n"
-        )
+        line = json.dumps(entry, ensure_ascii=False, default=str)
+        return f"{line}\n".encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:  # a key with half of a surrogate pair
         return json.dumps(entry, default=str).encode() + b"\n"
 
@@ -263,9 +257,7 @@ class RunRecord:
         remove(self.path)
         if isinstance(self.path, Path):
             folder = self.path.parent
-            # the folder holds sidecars, or another dataset is being written
-            with suppress(OSError):
-                folder.rmdir()
+            remove_empty(folder)
             sync_folder(folder if folder.exists() else folder.parent)
 
     def _save(self) -> None:
@@ -296,17 +288,16 @@ class RunRecord:
             before = noted.plan.get(name)
             if before == value or (noted.finished and name not in noted.plan):
                 continue
+            what = f"the {state} run had {name}={before}, but this call has {name}={value}"
+            advice = "Resume with the same arguments"
             if name == "source":
                 what = (
-                    f"the {state} run packed another source, or files of the source have"
-                    " changed since"
+                    f"the {state} run packed another source, or files of the source have changed"
+                    " since"
                 )
                 advice = "Resume with the same source"
                 if noted.finished:
                     advice = "mode='append' adds the samples of this source"
-            else:
-                what = f"the {state} run had {name}={before}, but this call has {name}={value}"
-                advice = "Resume with the same arguments"
             raise StateError(f"cannot resume: {what}. {advice}, or use mode='overwrite'")
         return noted, end
 

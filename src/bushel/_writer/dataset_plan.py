@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -31,7 +31,6 @@ class DatasetPlan:
         target: The target of the writer.
         fields: The fields of the spec; None if the existing samples determine them.
         options: How the dataset is written.
-        limits: The size at which a shard is full, by the options.
 
     Attributes:
         fields: The fields.
@@ -49,9 +48,7 @@ class DatasetPlan:
         KeyError: A column is of no field.
     """
 
-    def __init__(
-        self, target: Target, fields: Spec | None, options: WriterOptions, limits: ShardLimits
-    ) -> None:
+    def __init__(self, target: Target, fields: Spec | None, options: WriterOptions) -> None:
         self.container, self._single, self._root = target.container, target.single, target.root
         if target.single and options.divides:
             raise ValueError(
@@ -64,7 +61,7 @@ class DatasetPlan:
         self._adopts_spec, self.fields = fields is None, fields or {}
         columns = ColumnRequest.given(options.columns, self.fields)
         self._contents = Contents(frozenset({"seek"} if options.seek else ()), columns)
-        self.limits = limits
+        self.limits = options.limits(single=target.single)
         self.layout: Layout | None = None
         self.labels: Labels = {}
         self.numbers: dict[str, dict[str, int]] = {}  # of classes that are stored as numbers
@@ -85,11 +82,13 @@ class DatasetPlan:
     def adopt(self, path: AnyPath, shards: list[OpenShard], usual: UsualFields | None) -> None:
         """Take the spec, layout and keys of the samples that exist, and check that new ones fit.
 
-        `usual` has the fields that appended samples need.
+        The names of classes are those that exist, followed by new ones. `usual` has the fields that
+        appended samples need.
 
         Raises:
             ValueError: The source is empty, and no spec was given.
             StateError: The fields differ.
+            SpecError, StateError: The names do not fit the fields, or those that exist.
         """
         if self._options.mode == "resume" and shards:
             self.folders = self.folders and ()  # the first shard has them
@@ -98,26 +97,17 @@ class DatasetPlan:
                 self._generation = self.container.generation(shards[-1].shard)
             if self._adopts_spec:
                 self.fields = {field.name: field for shard in shards for field in shard.fields}
-            self.layout = self._layout(shards, keyed=shards[-1].keyed)
+            layout = self.decided(shards, keyed=shards[-1].keyed)
+            requested = self._contents
             if self._options.columns is None:
-                requested = self._contents.without_usual_columns()
-            else:
-                requested = self._contents
+                requested = requested.without_usual_columns()
             self._contents = Contents.to_keep(shards[-1].index) | requested
-            check_same_fields(path, shards, self.spec, self.layout)
-            self._use(self.layout, shards)
+            check_same_fields(path, shards, self.spec, layout)
             self._usual = usual
         if self._adopts_spec and not self.fields:
             raise ValueError(
                 f"{path} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}"
             )
-
-    def settle_labels(self, path: AnyPath, shards: Sequence[OpenShard]) -> None:
-        """Decide the names of classes: those that exist, followed by new ones.
-
-        Raises:
-            SpecError, StateError: The names do not fit the fields, or those that exist.
-        """
         self.labels = names_to_write(self._options.labels, self.fields, path, shards)
         self.numbers = {
             name: numbered(classes)
@@ -127,11 +117,10 @@ class DatasetPlan:
 
     def with_numbers(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a sample or columns with the numbers of classes in place of their names; other texts stay."""
-        named = {name: numbers for name, numbers in self.numbers.items() if name in values}
-        return {
-            **values,
-            **{name: with_numbers(values[name], numbers) for name, numbers in named.items()},
-        }
+        numbered = dict(values)
+        for name in self.numbers.keys() & values.keys():
+            numbered[name] = with_numbers(values[name], self.numbers[name])
+        return numbered
 
     def decided(self, shards: list[OpenShard], *, keyed: bool) -> Layout:
         """Return the layout, which is decided now if it is not known yet.
@@ -139,12 +128,8 @@ class DatasetPlan:
         Raises:
             SpecError: The container cannot hold the samples.
         """
-        if self.layout is None:
-            self.layout = self._layout(shards, keyed=keyed)
-            self._use(self.layout, shards)
-        return self.layout
-
-    def _layout(self, shards: list[OpenShard], *, keyed: bool) -> Layout:
+        if self.layout is not None:
+            return self.layout
         options = self._options
         keyed = keyed or self.container.needs_keys or self.folders is not None
         plain = self._single or not (options.divides or any(shard.shard.name for shard in shards))
@@ -152,6 +137,11 @@ class DatasetPlan:
         layout = self.container.layout(self.fields, write_options)
         if shards and not options.divides and self._begins_alone(layout, shards[0].shard):
             self.limits = ShardLimits(None, None)
+        self.layout = layout
+        self._encode = SampleEncoder(self.container.name, layout)
+        if layout.options.keyed:
+            apart = not self._single and all(opened.shard.name for opened in shards)
+            self.keys = KeyCheck(shards, needs_keys=self.container.needs_keys, reuse=apart)
         return layout
 
     def _begins_alone(self, layout: Layout, first: Shard) -> bool:
@@ -178,12 +168,6 @@ class DatasetPlan:
             return None
         return self.of_shard(first, self.layout)
 
-    def _use(self, layout: Layout, shards: list[OpenShard]) -> None:
-        self._encode = SampleEncoder(self.container.name, layout)
-        if layout.options.keyed:
-            apart = not self._single and all(opened.shard.name for opened in shards)
-            self.keys = KeyCheck(shards, needs_keys=self.container.needs_keys, reuse=apart)
-
     def encoded(
         self, sample: Mapping[str, Any], key: str | None, position: int, shards: list[OpenShard]
     ) -> tuple[str | None, Mapping[str, Stored]]:
@@ -204,8 +188,7 @@ class DatasetPlan:
         key = checked_key(
             self.keys, key, position + (0 if self.keys is None else self._options.first_number)
         )
-        if self._usual is not None:
-            self.check_usual(sample)
+        self.check_usual(sample)
         try:
             return key, self._encode(sample, self.numbers)
         except (CodecError, SpecError) as error:
@@ -218,33 +201,17 @@ class DatasetPlan:
         Raises:
             SpecError: They do.
         """
-        usual = None
-        if self.layout is not None and self.layout.sparse:
-            usual = self._usual
-        if usual is not None and not self.fields.keys() <= set(given):
-            usual.check(given, self.fields)
-
-    def add_key(self, key: str | None, number: int | None) -> None:
-        """Note the key of a sample that was written, and its number if that is its key."""
-        if self.keys is not None and key is not None:
-            self.keys.add(key, number)
+        if self._usual is not None and self.layout is not None and self.layout.sparse:
+            self._usual.check(given, self.fields)
 
     def knows_keys_from(self, number: int) -> bool:
         """Return whether a buffer can check the keys of new samples, the next one with this number."""
         return self.keys is None or self.known is not None or self.keys.counts_on(number)
 
-    def add_keys(self, keys: Sequence[str]) -> None:
-        """Note the keys of samples that were written."""
-        if self.keys is not None:
-            self.keys.add_all(keys)
-
     def drop_pending(self, shard: ShardInProgress) -> None:
         """Forget the last pending sample of a shard, which could not be written."""
-        if (
-            shard.pending is not None
-            and (key := shard.pending.drop_last()) is not None
-            and self.known is not None
-        ):
+        key = None if shard.pending is None else shard.pending.drop_last()
+        if key is not None and self.known is not None:
             self.known.discard(key)
 
     def next_layout(self, shards: list[OpenShard], samples: int) -> Layout:

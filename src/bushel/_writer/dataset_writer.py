@@ -16,7 +16,7 @@ from bushel.storage.lock import Lock
 
 from .dataset_plan import DatasetPlan
 from .options import WriterOptions
-from .overwrite import lock_for_writing
+from .publishing import lock_for_writing
 from .shard_writer import ShardInProgress
 from .target import Target, choose_container
 from .written_shards import WrittenShards
@@ -69,7 +69,7 @@ class DatasetWriter:
         self._add: Callable[[Mapping[str, Any], str | None], int] = _refused
         try:
             target = Target.of(self._path, choose_container(self._path, options.container))
-            self._plan = DatasetPlan(target, fields, options, options.limits(single=target.single))
+            self._plan = DatasetPlan(target, fields, options)
             self._written = WrittenShards(target, options, self._owned, before_publish, part)
             self._current = CurrentShard(self._plan, self._written)
             try:
@@ -89,7 +89,6 @@ class DatasetWriter:
         self._plan.adopt(written.target.path, written.shards, written.usual)
         self._samples = written.samples
         written.expect(self._samples)
-        self._plan.settle_labels(written.target.path, written.shards)
 
     def __enter__(self) -> Self:
         return self
@@ -115,9 +114,8 @@ class DatasetWriter:
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""
         return (
-            f"<{type(self).__name__} {self._path}: {len(self):,} samples as"
-            f" {self._plan.container.name}, "
-            f"mode {self._options.mode!r}{state}>"
+            f"<{type(self).__name__} {self._path}: {len(self):,} samples as "
+            f"{self._plan.container.name}, mode {self._options.mode!r}{state}>"
         )
 
     @property
@@ -201,10 +199,10 @@ class DatasetWriter:
                 shard = shard or current.start(position)
                 shard.append(key_of_sample, values)
                 collects = shard.pending is not None and shard.pending.takes(values)
-                is_numbered = key is None and sample.get(KEY) is None
-                plan.add_key(
-                    key_of_sample, self._options.first_number + position if is_numbered else None
-                )
+                if plan.keys is not None and key_of_sample is not None:
+                    is_numbered = key is None and sample.get(KEY) is None
+                    number = self._options.first_number + position
+                    plan.keys.add(key_of_sample, number if is_numbered else None)
                 self._samples = position + 1
             if plan.limits.reached_by(shard):
                 self._finish_shard()
@@ -331,9 +329,8 @@ class DatasetWriter:
         replaces = self._written.replaced is not None
         if lost and not replaces:
             error.add_note(
-                f"the last {lost:,} samples are not kept, as their shard was not finished:"
-                " mode='resume' continues "
-                f"after {self._written.samples:,} samples"
+                f"the last {lost:,} samples are not kept, as their shard was not finished: "
+                f"mode='resume' continues after {self._written.samples:,} samples"
             )
         advice = _FREE_SPACE_OVERWRITE if replaces else _FREE_SPACE
         if is_out_of_room(error) and advice not in getattr(error, "__notes__", ()):
@@ -355,11 +352,6 @@ class CurrentShard:
     def __init__(self, plan: DatasetPlan, written: WrittenShards) -> None:
         self._plan, self._written = plan, written
         self.shard: ShardInProgress | None = None
-
-    @property
-    def samples(self) -> int:
-        """Number of samples in it."""
-        return 0 if self.shard is None else self.shard.samples
 
     @property
     def is_full(self) -> bool:

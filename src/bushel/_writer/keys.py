@@ -42,9 +42,7 @@ class NumberedKeys(Sequence[str]):
         return f"{self.numbers[at]:0{_DIGITS}d}"
 
     def __contains__(self, key: object) -> bool:
-        if not isinstance(key, str) or not (
-            key.isascii() and key.isdigit() and _DIGITS <= len(key) < 20
-        ):
+        if not (isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 20):
             return False
         number = int(key)
         return number in self.numbers and key == f"{number:0{_DIGITS}d}"
@@ -82,10 +80,7 @@ class KeyCheck:
     def __init__(self, shards: list[OpenShard], *, needs_keys: bool, reuse: bool = False) -> None:
         # the list loses one that is continued
         self._table = KeyTable.of(tuple(shards)) if shards else None
-        if shards and reuse:
-            self._removed = _removed_positions(shards)
-        else:
-            self._removed = frozenset[int]()
+        self._removed = _removed_positions(shards) if shards and reuse else frozenset[int]()
         self._keys = KeySet()
         self._numbered = NumberedKeys(range(0))  # of the samples without a key of their own
         self._needs_keys = needs_keys
@@ -104,9 +99,7 @@ class KeyCheck:
                     "this sample has no key, but the samples before it have one: pass key="
                 )
             key = f"{position:09d}"
-        if not isinstance(key, str):
-            raise TypeError(f"a key must be a str, not {type(key).__name__}: use str({key!r})")
-        if not key.isascii():
+        if not (isinstance(key, str) and key.isascii()):
             _check_text(key)
         if self._has(key):
             raise RepeatedKeyError(f"key {key!r} is in the dataset already")
@@ -162,13 +155,7 @@ class KeyCheck:
         """
         if isinstance(keys, NumberedKeys) and self._table is None and not self._keys:
             return  # positions, so they are new
-        if not set(map(type, keys)) <= {str}:
-            wrong = next((key for key in keys if not isinstance(key, str)), None)
-            if wrong is not None:
-                raise TypeError(
-                    f"a key must be a str, not {type(wrong).__name__}: use str({wrong!r})"
-                )
-        if not all(map(str.isascii, keys)):
+        if not (set(map(type, keys)) <= {str} and all(map(str.isascii, keys))):
             for key in keys:
                 _check_text(key)
         if (twice := KeySet().add_all(keys)) is not None:
@@ -191,12 +178,9 @@ class KeyCheck:
 def _removed_positions(shards: list[OpenShard]) -> frozenset[int]:
     if not may_lack_samples([opened.shard for opened in shards]):
         return frozenset()
-    from bushel._dataset.read.remaining import remaining_in
+    from bushel._dataset.read.remaining import removed_in
 
-    remaining = remaining_in(shards)
-    if remaining is None:
-        return frozenset()
-    return frozenset(remaining.removed.tolist())
+    return frozenset(removed_in(shards).tolist())
 
 
 def checked_key(keys: KeyCheck | None, key: str | None, position: int) -> str | None:
@@ -214,7 +198,9 @@ def checked_key(keys: KeyCheck | None, key: str | None, position: int) -> str | 
     return None
 
 
-def _check_text(key: str) -> None:
+def _check_text(key: object) -> None:
+    if not isinstance(key, str):
+        raise TypeError(f"a key must be a str, not {type(key).__name__}: use str({key!r})")
     try:
         key.encode("utf-8", "surrogateescape")  # which stands for bytes of names that are not UTF-8
     except UnicodeEncodeError as error:

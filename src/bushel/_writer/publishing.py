@@ -1,20 +1,38 @@
-"""Publish finished shards: give their files the final names, or upload them."""
+"""Publish finished shards and datasets: files get their final names, or are uploaded, and old datasets are replaced.
+
+A local dataset is replaced atomically: the new one is staged beside it, and swapped with it when it
+is complete. The staging folder of `data/train` is `data/.bushel/overwrite/train`. It contains the
+new dataset, `train`, and the files that are beside it, under their final relative names.
+`storage.publish` gives all of them their names together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bushel._dataset.open.folders import is_part, overwrite_folder, recover_files
+from bushel._dataset.open.locking import lock_of, lock_target
+from bushel._dataset.open.removal_lists import keep_beside, own_list
 from bushel._dataset.read.shards import OpenShard
+from bushel._index.removal_list import RemovalList, encode_removal_list
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
 from bushel._index.table import FOLDER, FileStamp, Shard
-from bushel.storage import AnyPath, Staging
-from bushel.storage.names import below, try_remove_tree
+from bushel.containers import container_by_suffix, get_writable, writable_containers
+from bushel.errors import FormatError, StateError
+from bushel.storage import AnyPath, Staging, make_folder, write_whole
+from bushel.storage.lock import Lock
+from bushel.storage.names import COMMIT_LIST, below, try_remove_tree
+from bushel.storage.publish import Publication, recover
+
+from .options import WriterOptions
+from .target import Target
 
 if TYPE_CHECKING:  # which imports logging: local shards are not uploaded
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -49,10 +67,6 @@ class FinishedShard(Struct, frozen=True):
         staging.upload([sidecar], replace=True)
         staging.discard()
         return OpenShard.of(opened.container, opened.shard, index, stored=True)
-
-    def stop(self) -> None:
-        """Abort an upload by `publish` in another thread."""
-        self.staging.stop.set()
 
 
 class Uploads:
@@ -97,16 +111,16 @@ class Uploads:
         try:
             return future.result()
         except BaseException:
-            shard.stop()
-            _wait(future)
+            shard.staging.stop.set()
+            future.exception()  # once it has ended
             raise
 
     def stop(self) -> None:
         """Abort the current upload. The shard stays staged unless it was uploaded completely."""
         if self._going is not None:
             (shard, future), self._going = self._going, None
-            shard.stop()
-            _wait(future)
+            shard.staging.stop.set()
+            future.exception()  # once it has ended
 
     def end(self) -> OpenShard | None:
         """Wait for the current upload as `settle` does, and end the thread in any case."""
@@ -116,13 +130,6 @@ class Uploads:
             if self._pool is not None:
                 self._pool.shutdown()
                 self._pool = None
-
-
-def _wait(future: Future[OpenShard]) -> None:
-    """Wait until an upload has ended, however it ends."""
-    from concurrent.futures import wait
-
-    wait([future])
 
 
 def upload_again(root: AnyPath, folder: Path) -> None:
@@ -166,3 +173,183 @@ def _order_to_publish(shard: Shard, names: Sequence[str]) -> list[str]:
     ):
         return list(names)
     return sorted(names, key=lambda name: name == shard.name)
+
+
+def lock_for_writing(path: AnyPath, options: WriterOptions) -> Lock:
+    """Lock the target of a writer, and complete or undo an interrupted overwrite of it.
+
+    Raises:
+        InUseError: Another writer is open for it.
+        StateError: The mode is `resume`, and the interrupted overwrite was not complete.
+        ValueError: The container is unknown.
+    """
+    if options.container is None:
+        container = container_by_suffix(path.name)
+    else:
+        container = get_writable(options.container)
+    single = container is not None and Target.of(path, container).single
+
+    def undo() -> None:
+        if options.mode == "resume":
+            raise StateError(
+                f"an overwrite of {path} was interrupted, and cannot be resumed: use"
+                " mode='overwrite'"
+            )
+
+    while True:
+        lock = lock_target(
+            path, single=single, follow=options.mode == "overwrite", sync=options.sync
+        )
+        try:
+            if not (isinstance(path, Path) and recover_target(path, undo)):
+                return lock
+        except BaseException:
+            lock.release()
+            raise
+        lock.release()  # of the folder that was replaced
+
+
+def recover_target(path: Path, undo: Callable[[], object] = lambda: None) -> bool:
+    """Complete or undo an interrupted overwrite of a target, whose lock the caller has.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        FormatError: The list of its moves is damaged or forged.
+    """
+    recover_files(path)
+    folder = overwrite_folder(path)
+    return recover(folder.parents[2], folder, undo=undo)
+
+
+class Overwrite:
+    """A dataset that is written to a staging folder, to replace another one.
+
+    Args:
+        target: The other one, which need not exist.
+        lock: The lock of the target, which the caller has.
+        sync: Whether to wait until the new one is on disk.
+        forget: Whether to drop the lists of removed samples.
+
+    Raises:
+        FileExistsError: The target contains other files than a dataset.
+    """
+
+    def __init__(self, target: Path, lock: Lock, *, sync: bool, forget: bool = False) -> None:
+        real, folder = Path(os.path.realpath(target)), overwrite_folder(target)
+        self._old = _check_replaceable(real, target)
+        self._publication = Publication(real.parent, folder, sync=sync)
+        self.staged = folder / real.name
+        self._lock, self._real, self._forget = lock, real, forget
+        self._own_list = below(real.parent, own_list(real.name), any_text=True)
+
+    def publish(self, lists: Mapping[str, RemovalList]) -> None:
+        """Swap the new dataset, which must be complete, with the old one, and remove the old one.
+
+        Args:
+            lists: The lists of removed samples that changed, by their paths.
+
+        Raises:
+            OSError: The swap failed. The old dataset is still there.
+        """
+        name, single = self.staged.name, not self.staged.is_dir()
+        own = own_list(name)
+        changed = lists.get(str(self._own_list))
+        beside = list(_files_beside(self._publication.folder)) if single else []
+        if single and changed is not None:
+            staged_list = self._publication.path_of(own)
+            make_folder(staged_list.parent)
+            write_whole(staged_list, encode_removal_list(changed))
+            beside.append(own)
+        if not single:  # who finds the new folder must find its lock, too
+            self._lock.follow(lock_of(self.staged), lock_of(self._real))
+            keep_beside(self._real, self.staged, lists, forget=self._forget)
+        left = [
+            f"{FOLDER}/staging/{name}",
+            f"{FOLDER}/{name}.pack.json",
+            f"{FOLDER}/{name}.manifest.json",
+        ]
+        if single and self._forget:
+            left.append(own)
+        # an old `.idx` must not be read with the new `.rec`
+        clear = [old for old in self._old if old in beside and not old.startswith(f"{FOLDER}/")]
+        self._publication.commit([name, *beside], clear=clear, drop=[*self._old, *left])
+
+    @property
+    def final_root(self) -> Path:
+        """The folder that contains the files of the dataset in the end."""
+        return self._real if self.staged.is_dir() else self._real.parent
+
+    def keeps(self, path: AnyPath) -> bool:
+        """Return whether a list of removed samples is one of those that `publish` takes along."""
+        if self.staged.is_dir():
+            return isinstance(path, Path) and path.is_relative_to(self._real)
+        return path == self._own_list
+
+    def discard(self) -> None:
+        """Remove the staging folder, unless `publish` was called. The old dataset stays."""
+        self._publication.discard()
+
+
+def _check_replaceable(real: Path, target: Path) -> list[str]:
+    """Return the names of the files beside the old dataset that belong to it, relative to its parent folder.
+
+    Raises:
+        FileExistsError: The target is not a dataset, or contains other files, which would be lost.
+    """
+    if not real.exists():
+        return []
+    if os.path.ismount(real):
+        raise FileExistsError(
+            f"{target} is a mount point, which cannot be replaced: write to a folder in it"
+        )
+    if real.is_dir():
+        if (other := next(_other_files(real), None)) is not None:
+            raise FileExistsError(
+                f"{target} contains {other}, which is not part of a dataset, and mode='overwrite' "
+                "replaces the whole folder: move that file away, or write to another path"
+            )
+        return []
+    shards = [
+        shard for container in writable_containers() for shard in container.shards(real) or ()
+    ]
+    if not shards:
+        raise FileExistsError(
+            f"{target} is a file, but not a dataset: delete it, or write to another path"
+        )
+    files = [name for shard in shards for name in shard.files if name != real.name]
+    return [*files, *(f"{shard.sidecars}/{shard.sidecar.name}" for shard in shards)]
+
+
+def _other_files(folder: Path) -> Iterator[str]:
+    """Yield the files in a folder that are not part of a dataset in it, or of the parts of one."""
+    of_dataset: set[str] = set()
+    for place in (
+        folder,
+        *(entry for entry in folder.iterdir() if is_part(entry.name) and entry.is_dir()),
+    ):
+        above = "" if place == folder else f"{place.name}/"
+        of_dataset.add(f"{above}label2idx.json")
+        for container in writable_containers():
+            try:
+                of_dataset.update(
+                    above + name for shard in container.shards(place) or () for name in shard.files
+                )
+            except FormatError:  # a damaged dataset may have files that cannot be listed
+                return
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if not (FOLDER in name.parts or path.is_dir() or name.as_posix() in of_dataset):
+            yield name.as_posix()
+
+
+def _files_beside(folder: Path) -> Iterator[str]:
+    """Yield the files beside the staged file that belong to it, relative to the staging folder."""
+    for base, folders, files in os.walk(folder):
+        if Path(base) == folder / FOLDER:
+            folders.clear()
+        for name in files:
+            relative = os.path.relpath(os.path.join(base, name), folder)
+            if relative not in (COMMIT_LIST, "errors.jsonl", folder.name):
+                yield relative

@@ -32,8 +32,6 @@ _MEAN, _ALLOWED = 64, 1 << 16
 class Recorder:
     """Records values of the samples of a new shard, from which its columns are made."""
 
-    __slots__ = ("_fields",)
-
     def __init__(self, layout: Layout, request: ColumnRequest) -> None:
         fields = {column.field.name: column.field for column in layout.columns}
         columns = [known_column_of(name, fields) for name in expanded(request.names, fields)]
@@ -76,8 +74,6 @@ class Recorder:
 
 class _ValueRecorder:
     """Records stored bytes of numbers or texts."""
-
-    __slots__ = ("_data", "_lengths")
 
     def __init__(self) -> None:
         self._data, self._lengths = bytearray(), array("q")
@@ -122,8 +118,6 @@ class _ValueRecorder:
 class _TextRecorder:
     """Records the characters of texts, and their bytes while they are short."""
 
-    __slots__ = ("_bytes", "_characters", "_values")
-
     def __init__(self) -> None:
         self._values: _ValueRecorder | None = _ValueRecorder()
         self._characters, self._bytes = array("q"), array("q")
@@ -158,8 +152,6 @@ class _TextRecorder:
 
 class _HeaderRecorder:
     """Records headers of images."""
-
-    __slots__ = ("_rows",)
 
     def __init__(self) -> None:
         self._rows = bytearray()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bushel._dataset.open.discovery import find
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._dataset.open.shards import open_shards
-from bushel._dataset.read.remaining import named_positions, names_of, remaining_in
+from bushel._dataset.read.remaining import named_positions, names_of, removed_in
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import are_same, reader_of
@@ -22,7 +22,7 @@ from bushel.containers.base import ReadOptions
 from bushel.errors import BushelError
 from bushel.storage import AnyPath
 
-from .overwrite import Overwrite
+from .publishing import Overwrite
 
 
 def keep_removed(
@@ -55,8 +55,7 @@ def keep_removed(
             removed = _as_stored_again(placed, lookup, path, written, positions, entries)
             changed[str(placed.path)] = removed
             lists[number] = replace(placed, removed=removed)
-    remaining = remaining_in(written, lists)
-    rows = np.zeros(0, np.int64) if remaining is None else remaining.removed
+    rows = removed_in(written, lists)
     again, others = int((rows >= before).sum()), len(np.setdiff1d(np.concatenate(alike), rows))
     if again:
         log_warning(

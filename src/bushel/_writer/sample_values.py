@@ -28,8 +28,6 @@ _BYTES = (bytes, bytearray, memoryview)
 class SampleEncoder:
     """Checks and encodes the samples of a dataset."""
 
-    __slots__ = ("_allowed", "_columns", "_container", "_sparse")
-
     def __init__(self, container: str, layout: Layout) -> None:
         self._container, self._sparse = container, layout.sparse
         self._columns = [
@@ -125,11 +123,9 @@ class UsualFields:
         lacking = [name for name in fields if name not in given]
         if missing := next((name for name in lacking if name in self._names), None):
             raise SpecError(
-                f"the sample lacks {missing!r}, which every sample of {self._path} has: add it;"
-                " or, if it has no value, "
-                f"append it with {missing!r}: None; or write the samples to another path, and read"
-                " both with "
-                "bushel.concat"
+                f"the sample lacks {missing!r}, which every sample of {self._path} has: add it; "
+                f"or, if it has no value, append it with {missing!r}: None; or write the samples "
+                "to another path, and read both with bushel.concat"
             )
 
     @cached_property
@@ -216,22 +212,18 @@ class StoredBatch(Struct, frozen=True):
     @property
     def is_large(self) -> bool:
         """Whether the samples are large on average, and are in buffers already, so that writing them copies nothing."""
-        lie_in_buffers = all(
-            isinstance(column, StoredColumn) for column in (self.columns or {}).values()
-        )
-        return (
-            self.columns is not None
-            and lie_in_buffers
-            and self.size >= LARGE * max(self.samples, 1)
-        )
+        if self.columns is None or not all(
+            isinstance(column, StoredColumn) for column in self.columns.values()
+        ):
+            return False
+        return self.size >= LARGE * max(self.samples, 1)
 
     def bytes_until(self, row: int, limit: int) -> int:
         """Return the end of a run of samples from `row` on with about `limit` bytes, one sample at least."""
         if self.ends is None:
             return row + 1
-        return max(
-            row + 1, int(np.searchsorted(self.ends, self.ends[row] + limit, side="right")) - 1
-        )
+        end = int(self.ends.searchsorted(self.ends[row] + limit, side="right")) - 1
+        return max(row + 1, end)
 
 
 def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | None) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import ParamSpec, TypeVar, cast
 
 import msgspec
 from msgspec import Struct, field, structs
@@ -31,15 +31,11 @@ from .options import ShardLimits
 from .publishing import FinishedShard, sidecar_name
 from .recorder import Recorder
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _FOREVER = 1e6  # seconds
 _LARGE = 1 << 15  # bytes of a sample above which `SampleBuffer` does not take it
-
-
-class Room(NamedTuple):
-    """Room for further samples before they have to be written."""
-
-    samples: int
-    size: int  # bytes that the shard might have more with them
 
 
 class PendingSamples:
@@ -62,8 +58,6 @@ class PendingSamples:
         pause: Take no more samples until `restart`, and return the number of samples in the
             dataset, these included.
     """
-
-    __slots__ = ("_buffer", "_builder", "_first", "add", "pause")
 
     def __init__(
         self, limits: ColumnLimits, layout: Layout, builder: IndexBuilder, *, numbered: bool
@@ -108,11 +102,13 @@ class PendingSamples:
         self._first = self._builder.samples
         self._buffer.clear()
 
-    def restart(self, room: Room, position: int, number: int, known: KeySet | None) -> None:
+    def restart(
+        self, room: tuple[int, int], position: int, number: int, known: KeySet | None
+    ) -> None:
         """Take samples. All earlier ones are written.
 
         Args:
-            room: How many.
+            room: How many, and how many bytes the shard may have more with them.
             position: Position in the dataset of the next one.
             number: A sample without a key gets its position and this number, added up, as its key.
             known: All keys of the dataset, to which the keys of the samples are added. None if they
@@ -190,9 +186,8 @@ class ShardInProgress:
     ) -> None:
         self.shard, self.layout = plan.shard, plan.layout
         self._contents, self._labels, self._before = plan.contents, plan.labels, before
-        if builder.samples:
-            self._recorder = None
-        else:
+        self._recorder: Recorder | None = None
+        if not builder.samples:
             self._recorder = Recorder(plan.layout, plan.contents.columns)
         self._container, self._staging, self._builder = plan.container, staging, builder
         try:
@@ -271,7 +266,7 @@ class ShardInProgress:
         """
         if self.pending is not None:
             self.write_pending()
-            self.pending.restart(Room(*limits.room_in(self)), position, number, known)
+            self.pending.restart(limits.room_in(self), position, number, known)
 
     def write_pending(self) -> None:
         """Write the pending samples, and take no more until `collect`. If that fails, they stay pending."""
@@ -291,13 +286,7 @@ class ShardInProgress:
             self._append(key, {name: column[0] for name, column in columns.items()})
 
     def _append(self, key: str | None, values: Mapping[str, Stored]) -> None:
-        positions, samples = self._staging.positions, self._builder.samples
-        try:
-            self._writer.append(key, values)
-        except BaseException:
-            self._staging.truncate(positions)
-            self._builder.truncate(samples)
-            raise
+        self._whole(self._writer.append, key, values)
         if self._recorder is not None:
             self._recorder.add(values)
 
@@ -311,16 +300,20 @@ class ShardInProgress:
     def _extend(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
     ) -> int:
+        rows = self._whole(self._writer.extend, keys, columns, room)
+        if rows and self._recorder is not None:
+            self._recorder.add_rows(columns, rows)
+        return rows
+
+    def _whole(self, write: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
+        """Write samples. If that fails, nothing of them is written."""
         positions, samples = self._staging.positions, self._builder.samples
         try:
-            rows = self._writer.extend(keys, columns, room)
+            return write(*arguments, **options)
         except BaseException:
             self._staging.truncate(positions)
             self._builder.truncate(samples)
             raise
-        if rows and self._recorder is not None:
-            self._recorder.add_rows(columns, rows)
-        return rows
 
     def flush(self) -> None:
         """Pass the samples added so far to the operating system."""
@@ -356,10 +349,7 @@ class ShardInProgress:
                 for name, stat, path in zip(names, stats, staged_files, strict=True)
             ]
             index = msgspec.structs.replace(self._builder.build(stamps), labels=self._labels)
-            if self._recorder is None:
-                recorded = {}
-            else:
-                recorded = self._recorder.recorded(index)
+            recorded = {} if self._recorder is None else self._recorder.recorded(index)
             files = ValueFiles(opener(index, staged_files.__getitem__), recorded)
             # without PyAV, clips are read whole until `bushel index --frames`
             index = self._contents.add_to(index, files, self._before, all_frames=True)

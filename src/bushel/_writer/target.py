@@ -11,7 +11,7 @@ from msgspec import Struct
 from bushel._dataset.open.as_listed import check_as_listed
 from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.open.completeness import manifest_of
-from bushel._dataset.open.discovery import find
+from bushel._dataset.open.discovery import find, names_in
 from bushel._dataset.open.folders import is_part, run_folder
 from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.shard_fields import labels_of, with_caller_fields
@@ -75,10 +75,7 @@ class Target(Struct, frozen=True):
         """
         path = self.path
         if isinstance(path, Path) and path.exists() and path.is_dir() == self.single:
-            if self.single:
-                kind, expected = "folder", "file"
-            else:
-                kind, expected = "file", "folder"
+            kind, expected = ("folder", "file")[:: 1 if self.single else -1]
             raise FileExistsError(
                 f"{path} is a {kind}, but the new dataset is a {expected}: use another path"
             )
@@ -93,7 +90,7 @@ class Target(Struct, frozen=True):
         """
         if self.single or not self.path.is_dir():
             return
-        parts = sorted(entry.name for entry in self.path.iterdir() if is_part(entry.name))
+        parts = sorted(filter(is_part, names_in(self.path)))
         if parts:
             more = f" and {len(parts) - 1:,} more" * (len(parts) > 1)
             what = f"has a dataset in parts ({parts[0]}{more}) already"
@@ -104,9 +101,8 @@ class Target(Struct, frozen=True):
         advice = {
             "create": "use mode='overwrite' to replace it, or another path",
             "append": "write the new samples to another path, and join both with bushel.merge",
-            "resume": "continue the run with the parts= it was started with, replace it with"
-            " mode='overwrite', or use "
-            "another path",
+            "resume": "continue the run with the parts= it was started with, replace it with "
+            "mode='overwrite', or use another path",
         }
         raise FileExistsError(f"{self.path} {what}: {advice[mode]}")
 
@@ -121,9 +117,8 @@ class Target(Struct, frozen=True):
         for other in writable_containers() if not self.single else ():
             if other is not self.container and holds_dataset(other, self.path):
                 raise FileExistsError(
-                    f"{self.path} is a {other.name} dataset, not {self.container.name}: write to"
-                    " another folder, or "
-                    "replace it with mode='overwrite'"
+                    f"{self.path} is a {other.name} dataset, not {self.container.name}: write to "
+                    "another folder, or replace it with mode='overwrite'"
                 )
         if not holds_dataset(self.container, self.path):
             return []
@@ -149,11 +144,9 @@ class Target(Struct, frozen=True):
         for opened in shards if mode in ("append", "resume") else ():
             if (ending := read_only_ending(opened.shard.name, self.container)) is not None:
                 raise UnsupportedError(
-                    f"{opened.path(0)} can be read only, so nothing can be added to {self.path}:"
-                    " write the new samples "
-                    "to another folder and open both together, or make a dataset without"
-                    f" {ending} files with "
-                    "bushel.convert"
+                    f"{opened.path(0)} can be read only, so nothing can be added to {self.path}: "
+                    "write the new samples to another folder and open both together, or make a "
+                    f"dataset without {ending} files with bushel.convert"
                 )
         if not self.single and shards and mode in ("append", "resume"):
             check_as_listed(
@@ -185,15 +178,13 @@ class Target(Struct, frozen=True):
         """
         if exists and incomplete and mode in ("create", "append"):
             raise FileExistsError(
-                f"{self.path} is incomplete: continue the run that wrote it with mode='resume',"
-                " or start it again "
-                "with mode='overwrite'"
+                f"{self.path} is incomplete: continue the run that wrote it with mode='resume', or "
+                "start it again with mode='overwrite'"
             )
         if exists and mode == "create":
             raise FileExistsError(
-                f"{self.path} is a dataset already: use mode='append' to add to it,"
-                " mode='overwrite' to replace it, "
-                "or another path"
+                f"{self.path} is a dataset already: use mode='append' to add to it, "
+                "mode='overwrite' to replace it, or another path"
             )
         if not exists and mode == "append":
             raise FileNotFoundError(
@@ -211,14 +202,11 @@ def check_alone(folder: AnyPath) -> None:
     """
     if not folder.is_dir():
         return
-    files = sorted(
-        name for name in (entry.name for entry in folder.iterdir()) if not name.startswith(".")
-    )
+    files = sorted(name for name in names_in(folder) if not name.startswith("."))
     if files:
         raise FileExistsError(
-            f"{folder} has other files ({files[0]}), among which the new dataset would be:"
-            " write to a folder of its "
-            f"own, such as {folder / 'dataset'}"
+            f"{folder} has other files ({files[0]}), among which the new dataset would be: write "
+            f"to a folder of its own, such as {folder / 'dataset'}"
         )
 
 
@@ -249,11 +237,7 @@ def choose_container(target: AnyPath, container: str | None) -> Container:
     if container is not None:
         return get_writable(container)
     if container_by_suffix(target.name) is None and target.exists():
-        if target.is_dir():
-            names = [entry.name for entry in target.iterdir()]
-        else:
-            names = [target.name]
-        for candidate in candidates(names):
+        for candidate in candidates(names_in(target) if target.is_dir() else [target.name]):
             if holds_dataset(candidate, target):
                 return get_writable(candidate.name)
     return container_for(target.name)
@@ -294,11 +278,10 @@ def check_same_fields(
         )
     if lacking := existing.keys() - columns.keys():
         raise StateError(
-            f"{target} has the fields {', '.join(existing)}, but the new samples lack"
-            f" {', '.join(sorted(lacking))}: "
-            "write them to another path, and read both with bushel.concat; or, if samples may"
-            " lack a field, name all "
-            "fields in the spec of a bushel.Writer"
+            f"{target} has the fields {', '.join(existing)}, but the new samples lack "
+            f"{', '.join(sorted(lacking))}: write them to another path, and read both with "
+            "bushel.concat; or, if samples may lack a field, name all fields in the spec of a "
+            "bushel.Writer"
         )
 
 
@@ -339,14 +322,12 @@ def names_to_write(
     checked = check_labels(given or {})
     for name in checked:
         if not can_be_named(fields, name):
-            if name not in fields:
-                kind = "is not in the spec"
-            else:
+            kind = "is not in the spec"
+            if name in fields:
                 kind = f"is {fields[name].type}"
             raise SpecError(
-                f"labels= names the classes of field {name!r}, which {kind}: it must be a number,"
-                " an array, or utf8; "
-                f"the fields are {format_spec(fields)}"
+                f"labels= names the classes of field {name!r}, which {kind}: it must be a number, "
+                f"an array, or utf8; the fields are {format_spec(fields)}"
             )
     try:
         return join_labels(

@@ -68,9 +68,8 @@ class ColumnWriter(DatasetWriter):
         self, columns: Mapping[str, Any], keys: Iterable[str] | None = None
     ) -> tuple[int, int, int]:
         """Add samples as `extend` does. Return the position of the first one, their number, and their stored bytes."""
-        if isinstance(columns, Mapping):
+        if isinstance(columns, Mapping) and KEY in columns:
             columns = dict(columns)
-        if isinstance(columns, dict) and KEY in columns:
             column_of_keys = columns.pop(KEY)
             if keys is None:
                 keys = column_of_keys
@@ -100,8 +99,8 @@ class ColumnWriter(DatasetWriter):
                 if not written:
                     shard.append(None if texts is None else texts[at], batch.sample(at))
                     written = 1
-                if texts is not None:
-                    plan.add_keys(texts[at : at + written])
+                if plan.keys is not None and texts is not None:
+                    plan.keys.add_all(texts[at : at + written])
                 at += written
                 self._samples += written
                 if current.is_full:
@@ -279,12 +278,9 @@ def _say_unclosed(path: str, process: int, current: CurrentShard, *, overwrite: 
     """Log that a writer with samples was never closed. It runs when the writer is collected, or the process ends."""
     if os.getpid() != process or current.shard is None:
         return
+    lost = "its last samples are not in the dataset; mode='resume' continues after its last shard"
     if overwrite:
         lost = "nothing was written"
-    else:
-        lost = (
-            "its last samples are not in the dataset; mode='resume' continues after its last shard"
-        )
     _log.warning(
         "%s: a Writer was not closed, so %s. Use it in a `with` statement, or call close()",
         path,

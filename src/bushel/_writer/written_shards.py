@@ -29,11 +29,10 @@ from bushel.storage import (
     workplace,
 )
 from bushel.storage.lock import Lock
-from bushel.storage.names import try_remove_tree
+from bushel.storage.names import remove_empty, try_remove_tree
 
 from .options import Mode, WriterOptions
-from .overwrite import Overwrite
-from .publishing import FinishedShard, Uploads, upload_again
+from .publishing import FinishedShard, Overwrite, Uploads, upload_again
 from .sample_values import UsualFields
 from .target import Target, check_alone, write_file_of_names
 
@@ -44,7 +43,7 @@ class Marker:
     Attributes:
         written: Whether the manifest exists.
         expected: Number of samples of the complete dataset, if known.
-        before: Number of samples before those that are being appended, if some are.
+        before: Number of samples before those that are being appended, unset if none are.
         part: The note that the dataset is a part of a run, which it stays when samples are
             appended.
     """
@@ -54,17 +53,17 @@ class Marker:
         self._path = marker_path(root, name)
         self.written = False
         self.expected: int | None = None
-        self.before: int | None = None
+        self.before: int | UnsetType = UNSET
         self.part: PartOfRun | UnsetType = UNSET
 
     def load(self) -> bool:
         """Look for the manifest that an earlier writer has left. Return whether it exists."""
         state = find_manifest(self._path)
-        if state is not None:
-            self.part = state.part
-        if state is not None and not state.complete:
-            self.written, self.expected = True, state.expected
-            self.before = None if state.before is UNSET else state.before
+        if state is None:
+            return False
+        self.part = state.part
+        if not state.complete:
+            self.written, self.expected, self.before = True, state.expected, state.before
             # its writer may have been killed before it did that
             if self._sync and isinstance(self._path, Path):
                 sync_folder(self._path.parent)
@@ -75,7 +74,7 @@ class Marker:
         if not self.written:
             self.written = True
             manifest = Manifest(
-                container, {}, {}, [], complete=False, expected=self.expected, before=self._before
+                container, {}, {}, [], complete=False, expected=self.expected, before=self.before
             )
             save_manifest(manifest, self._path, sync=self._sync)
 
@@ -83,12 +82,8 @@ class Marker:
         """Write the manifest with the shards so far."""
         self.written = True
         write_manifest(
-            shards, self._path, expected=self.expected, before=self._before, sync=self._sync
+            shards, self._path, expected=self.expected, before=self.before, sync=self._sync
         )
-
-    @property
-    def _before(self) -> int | UnsetType:
-        return UNSET if self.before is None else self.before
 
     def finish(self, shards: Sequence[OpenShard]) -> None:
         """Replace the manifest by the manifest of the complete dataset.
@@ -106,9 +101,7 @@ class Marker:
             remove(self._path)
         if isinstance(self._root, Path):
             sidecars = self._root / FOLDER
-            for folder in (sidecars / "staging", sidecars):
-                with suppress(OSError):  # it contains other files, or does not exist
-                    folder.rmdir()
+            remove_empty(sidecars / "staging", sidecars)
             if self._sync:  # or else a power cut could bring back this manifest, or staged files
                 sync_folder(sidecars if sidecars.exists() else self._root)
 
@@ -183,9 +176,8 @@ class WrittenShards:
         # an object store has no atomic swap of folders
         if mode == "overwrite" and not target.single:
             raise UnsupportedError(
-                f"mode='overwrite' cannot replace a folder in an object store ({target.path}):"
-                " write to another path, "
-                "or delete the old dataset first"
+                f"mode='overwrite' cannot replace a folder in an object store ({target.path}): "
+                "write to another path, or delete the old dataset first"
             )
         if self.replaced is None:
             target.check_kind()
@@ -199,7 +191,7 @@ class WrittenShards:
         target.check_mode(mode, exists=exists, incomplete=self.was_unfinished)
         if exists and not self.was_unfinished:
             self._marker.before = self.samples
-        if self._marker.before is not None:
+        if self._marker.before is not UNSET:
             self.usual = UsualFields(target.path, self.shards, self._marker.before)
         if not (exists or target.single or mode == "overwrite"):
             check_alone(target.path)
@@ -222,10 +214,9 @@ class WrittenShards:
 
     def expect(self, samples: int) -> None:
         """Note how many samples the complete dataset will have, if that is known; it has `samples` now."""
-        if self._options.total is None:
+        total = self._options.total
+        if total is None:
             total = self._options.expected
-        else:
-            total = self._options.total
         if total is not None and self._marker.expected is None:
             self._marker.expected = total + (samples if self._options.mode == "append" else 0)
 
@@ -304,5 +295,4 @@ class WrittenShards:
             with suppress(OSError):  # it exists already, without the shards
                 self._marker.update(self.shards)
         elif isinstance(self._root, Path):
-            with suppress(OSError):  # it contains other files, or does not exist
-                (self._root / FOLDER).rmdir()
+            remove_empty(self._root / FOLDER)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._dataset.open.completeness import manifest_path
 from bushel._dataset.open.discovery import find
@@ -25,8 +26,7 @@ _LICENCES = ("license", "licence", "licenses", "licences", "rights")
 _SOURCES = ("source", "origin", "url", "source_url", "image_url", "provenance", "dataset")
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(Struct, frozen=True):
     """Facts about a dataset that no file contains."""
 
     title: str
@@ -57,8 +57,7 @@ def usual_column(columns: tuple[str, ...], what: str) -> str | None:
 _NAMED = 30  # licences and sources that are named; the others are counted
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Struct, frozen=True):
     """A dataset that a card describes, or one of several that belong together."""
 
     name: str  # its name; empty if there is only one
@@ -66,8 +65,7 @@ class Split:
     dataset: Dataset
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """The values of a column with the number of samples of each, the most frequent first."""
 
     column: str  # name of the column
@@ -77,8 +75,7 @@ class Counted:
     hosts: bool = False  # whether the values are the names of the servers in URLs
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """The facts of one split."""
 
     name: str  # name of the split; empty if there is only one
@@ -160,10 +157,7 @@ def _counted(dataset: Dataset, column: str, *, hosts: bool) -> Counted:
     named = hosts and bool(texts) and all("://" in text for text in texts)
     if named:
         texts = [urlsplit(text).hostname or text for text in texts]
-    counts: dict[str, int] = {}
-    for text in texts:
-        counts[text] = counts.get(text, 0) + 1
-    order = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    order = sorted(Counter(texts).items(), key=lambda pair: (-pair[1], pair[0]))
     return Counted(
         column,
         tuple(order[:_NAMED]),

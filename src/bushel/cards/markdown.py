@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from bushel._runtime.messages import count, size
@@ -94,10 +95,7 @@ def _fields(facts: Facts) -> str:
         for field in facts.fields
     ]
     header = ["field", "type", "stored as", "samples", "values", "mean size", "largest", "bytes"]
-    if facts.dataset.info.removed:
-        note = ["These numbers include the removed samples.", ""]
-    else:
-        note = []
+    note = ["These numbers include the removed samples.", ""] * bool(facts.dataset.info.removed)
     return _section(f"Fields{_of(facts)}", [*_table(header, rows), *note])
 
 
@@ -109,18 +107,13 @@ def _of(facts: Facts) -> str:
 
 def _classes(splits: Sequence[Facts], field: str) -> str:
     counts_of_splits = [dict(split.classes.get(field, ())) for split in splits]
-    names = list(
-        dict.fromkeys(name for counts_of_split in counts_of_splits for name in counts_of_split)
-    )
+    names = list(dict.fromkeys(chain(*counts_of_splits)))
     rows = []
     for number, name in enumerate(names[:_CLASSES]):
         counts = [counts_of_split.get(name, 0) for counts_of_split in counts_of_splits]
         rows.append([str(number), name, *("" if many is None else f"{many:,}" for many in counts)])
     header = ["number", "class", *(split.name or "samples" for split in splits)]
-    if len(names) > _CLASSES:
-        more = [f"and {len(names) - _CLASSES:,} more classes", ""]
-    else:
-        more = []
+    more = [f"and {len(names) - _CLASSES:,} more classes", ""] * (len(names) > _CLASSES)
     if any(
         many is None for counts_of_split in counts_of_splits for many in counts_of_split.values()
     ):
@@ -165,15 +158,13 @@ def _removed(facts: Facts) -> list[str]:
     ]
     if not rows:
         return []
-    erased = not any(removal.samples for removal in facts.removals)
-    if erased:
-        note = ""
-    else:
-        note = "Samples that are still stored are in the files, where other tools read them."
-    return [
-        *_table(["day", "still stored", "not stored any more", "reason"], rows),
-        *([note, ""] if note else []),
-    ]
+    lines = _table(["day", "still stored", "not stored any more", "reason"], rows)
+    if any(removal.samples for removal in facts.removals):
+        lines += [
+            "Samples that are still stored are in the files, where other tools read them.",
+            "",
+        ]
+    return lines
 
 
 def _views(facts: Facts) -> list[str]:
@@ -187,20 +178,16 @@ def _views(facts: Facts) -> list[str]:
         ]
         for view in facts.views
     ]
-    if rows:
-        return _table(["view", "made by", "samples", "day", "state"], rows)
-    return []
+    return _table(["view", "made by", "samples", "day", "state"], rows) if rows else []
 
 
 def _integrity(facts: Facts) -> list[str]:
-    info = facts.dataset.info
-    if info.checksums:
-        sums = "of every value"
-    else:
+    sums = "of every value"
+    if not facts.dataset.info.checksums:
         sums = "not of every field: `bushel index` records them"
-    lines = [f"- CRC-32 in the index: {sums}", f"- Fingerprint: `{facts.dataset.fingerprint}`"]
     return [
-        *lines,
+        f"- CRC-32 in the index: {sums}",
+        f"- Fingerprint: `{facts.dataset.fingerprint}`",
         "",
         "This card was made from the index. `bushel verify` compares the data with it.",
         "",

@@ -24,7 +24,7 @@ from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, open_file
-from bushel.storage.packed import packed_blocks
+from bushel.storage.restart import packed_blocks
 
 from .base import Container, ReadOptions
 from .json_index import (
@@ -129,7 +129,7 @@ def _items(file: File, items: int, level: str | None) -> tuple[Blocks | None, I6
     if level is None:
         return None, *offset_table(file, items)
     if level == "sample":
-        from bushel.storage.zstd_frames import frames_between
+        from bushel.storage.restart import frames_between
 
         begin, span = offset_table(file, items)
         blocks = frames_between(

@@ -22,7 +22,7 @@ from bushel._runtime.messages import log_warning
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, below, open_file
-from bushel.storage.packed import COMPRESSIONS, packed_blocks
+from bushel.storage.restart import COMPRESSIONS, packed_blocks
 
 from .base import Container, ReadOptions, Report
 from .json_index import (

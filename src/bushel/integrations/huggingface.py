@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 __all__ = ["HuggingFaceSource", "from_hf", "to_hf"]
 
 _VALUES = {
-    **{"utf8": "string", "json": "string", "bytes": "binary"},
-    **{
-        "float": "float64",
-        "f32": "float32",
-        "float-text": "float64",
-        "uint": "uint64",
-        "u64": "uint64",
-    },
+    "utf8": "string",
+    "json": "string",
+    "bytes": "binary",
+    "float": "float64",
+    "f32": "float32",
+    "float-text": "float64",
+    "uint": "uint64",
+    "u64": "uint64",
 }
 _CHUNK = 64  # samples that are read at once
 # largest number of parts of a stream, between which `datasets` distributes ranks and workers
@@ -269,9 +269,8 @@ def _feature(field: Field, example: Any) -> Any:
         example = next(iter(example), None)
     if getattr(example, "dtype", None) is None:
         raise SpecError(
-            f"field {field.name!r} has the type {field.type!r}, which Hugging Face datasets"
-            " cannot hold; leave it out: "
-            f"to_hf(ds.select_fields([...]))"
+            f"field {field.name!r} has the type {field.type!r}, which Hugging Face datasets cannot "
+            "hold; leave it out: to_hf(ds.select_fields([...]))"
         )
     feature = datasets.Value(str(example.dtype))
     for _ in range(example.ndim):

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.matching import Comparison, compare_values
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex
+from bushel._runtime.messages import count
 from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError
 from bushel.storage import File
 
 from .compare import same_arrays
 from .problems import Findings
-
-Damaged: TypeAlias = set[tuple[str, int]]
-"""Fields and samples of values whose damage was reported."""
 
 _ACCEPT = "`bushel index` records them"
 _FORCE = "restore the file, or accept it with `bushel index --force`"
@@ -30,7 +27,6 @@ def check_crcs(
     index: ShardIndex,
     files: list[File],
     tick: Callable[[int], None],
-    damaged: Damaged,
     found: Findings,
 ) -> tuple[int, bool]:
     """Compare every field that has a checksum with it.
@@ -57,7 +53,7 @@ def check_crcs(
     }
     if recorded:
         compared = compare_values(replace(index, fields=recorded), replace(index, fields=now))
-        _report_values(shard, compared, damaged, found)
+        _report_values(shard, compared, found)
     return sum(column.nbytes for column in now.values()), complete
 
 
@@ -73,14 +69,14 @@ def _recompute(
     return dict(with_checksums(bare, files, report=tick).fields)
 
 
-def _report_values(shard: Shard, compared: Comparison, damaged: Damaged, found: Findings) -> None:
+def _report_values(shard: Shard, compared: Comparison, found: Findings) -> None:
     """Add the values whose bytes do not have the recorded checksum."""
-    for each in compared.differences():
-        element = "" if each.element is None else f"element {each.element} "
-        message = f"{element}should have the CRC-32 {each.expected:08x}, found {each.found:08x}"
-        place = shard.locate(compared.now.place(each.file, each.offset))
-        damaged.add((each.field, each.sample))
-        found.add_value(compared.now.keys, each.sample, place, each.field, "checksum", message)
+    for value in compared.differences():
+        element = "" if value.element is None else f"element {value.element} "
+        message = f"{element}should have the CRC-32 {value.expected:08x}, found {value.found:08x}"
+        place = shard.locate(compared.now.place(value.file, value.offset))
+        found.damaged.add((value.field, value.sample))
+        found.add_value(compared.now.keys, value.sample, place, value.field, "checksum", message)
 
 
 def check_changed(
@@ -108,7 +104,8 @@ def check_changed(
     now = built
     if files is None:
         known = replace(
-            known, fields={name: replace(each, crc32=None) for name, each in known.fields.items()}
+            known,
+            fields={name: replace(column, crc32=None) for name, column in known.fields.items()},
         )
     else:
         try:
@@ -155,11 +152,9 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
         what = ", ".join(f"{number} {text}" for number, text in counts if number)
         add("replaced", f"the file was replaced after it was indexed: {what}; {_FORCE}")
     elif compared.added:
-        if compared.added == 1:
-            samples = "1 sample was"
-        else:
-            samples = f"{compared.added} samples were"
-        add("appended", f"{samples} added after the file was indexed: {_ACCEPT}")
+        were = "was" if compared.added == 1 else "were"
+        samples = count(compared.added, "sample")
+        add("appended", f"{samples} {were} added after the file was indexed: {_ACCEPT}")
     elif not differing and not found.problems:
         if not known.has_checksums:
             add(
@@ -174,7 +169,7 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
                 " index` notes it",
             )
     if compared.equal or not differing:
-        _report_values(shard, compared, set(), found)
+        _report_values(shard, compared, found)
 
 
 def within_files(

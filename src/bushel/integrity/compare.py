@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._index.columns import BOOL, FLOAT, INT, TEXT, Column, Kind
 from bushel._index.matching import same_keys
@@ -22,8 +22,7 @@ _ROWS_AT_ONCE = 1 << 16
 _TYPES: dict[Kind, int] = {"bool": BOOL, "int": INT, "uint": INT, "float": FLOAT, "text": TEXT}
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A difference between the stored table and the files."""
 
     what: str  # a description of the two values
@@ -51,14 +50,18 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
     yield from _key_differences(kept, built)
     yield from name_differences(kept, built)
     for name, column in kept.fields.items():
-        if _alike(column, other := built.fields.get(name)) and other is not None:
+        other = built.fields.get(name)
+        if (
+            other is not None
+            and column.file == other.file
+            and column.field.sequence == other.field.sequence
+        ):
             yield from _column_differences(column, other)
     for number, blocks in enumerate(kept.blocks[: len(built.blocks)]):
         yield from _block_differences(kept, len(kept.files) + number, blocks, built.blocks[number])
     if len(kept.blocks) > len(built.blocks):
-        yield Difference(
-            f"the files have {len(built.blocks)} block files, but the index has {len(kept.blocks)}"
-        )
+        have = f"the files have {len(built.blocks)} block files"
+        yield Difference(f"{have}, but the index has {len(kept.blocks)}")
 
 
 def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Difference]:
@@ -69,10 +72,10 @@ def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Differenc
             key=len,
             default=None,
         )
-        if (other := now.columns.get(name)) is None:
-            yield Difference(
-                f"the index has a column {name!r}, which no field can have", field=field
-            )
+        other = now.columns.get(name)
+        if other is None:
+            what = f"the index has a column {name!r}, which no field can have"
+            yield Difference(what, field=field)
             continue
         try:
             rows = column_rows(column, other)
@@ -91,51 +94,34 @@ def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Differenc
             known, found = getattr(extents, attribute), getattr(now.fields[name], attribute)
             if known is None or found is None:
                 continue
+            said = f"the {what} in the index differs from the value in the files"
             for row in array_differences(known, found).tolist():
-                sample = None
-                if row < extents.rows:
-                    sample = int(samples_of(extents)[row])
-                yield Difference(
-                    f"the {what} in the index differs from the value in the files", sample, name
-                )
+                sample = int(samples_of(extents)[row]) if row < extents.rows else None
+                yield Difference(said, sample, name)
 
 
 def _shown(value: object) -> str:
     text = "no value" if value is None else repr(value)
-    if len(text) <= _SHOWN:
-        return text
-    return f"{text[:_SHOWN]}…"
-
-
-def _alike(kept: FieldExtents, built: FieldExtents | None) -> bool:
-    return (
-        built is not None
-        and kept.file == built.file
-        and kept.field.sequence == built.field.sequence
-    )
+    if len(text) > _SHOWN:
+        return f"{text[:_SHOWN]}…"
+    return text
 
 
 def _key_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
     if kept.keys is None and built.keys is None:
         return
-    if kept.keys is not None and built.keys is not None and same_keys(kept.keys, built.keys):
+    # without keys they are the positions, which some containers store
+    stored, now = (index.keys or Keys.of(map(str, range(index.samples))) for index in (kept, built))
+    if same_keys(stored, now):
         return
     for first in range(0, kept.samples, _CHUNK):
-        rows = np.arange(first, min(first + _CHUNK, kept.samples), dtype=np.int64)
-        for sample, one, other in zip(
-            rows.tolist(), _take(kept.keys, rows), _take(built.keys, rows), strict=True
+        rows = np.arange(first, min(first + _CHUNK, kept.samples))
+        for sample, was, is_now in zip(
+            rows.tolist(), stored.take(rows), now.take(rows), strict=True
         ):
-            if one != other:
-                yield Difference(
-                    f"the files have the key {other!r}, but the index has {one!r}", sample=sample
-                )
-
-
-def _take(keys: Keys | None, rows: I64) -> list[str]:
-    """Return keys; without keys they are the positions, which some containers store."""
-    if keys is None:
-        return [str(row) for row in rows.tolist()]
-    return keys.take(rows)
+            if was != is_now:
+                what = f"the files have the key {is_now!r}, but the index has {was!r}"
+                yield Difference(what, sample)
 
 
 def name_differences(
@@ -146,10 +132,8 @@ def name_differences(
     The index may have more classes, as samples that were appended bring new ones along. Files that
     have `changed` since may have other types, more classes, and more fields or fewer.
     """
-    new, gone = (
-        [name for name in a.fields if name not in b.fields]
-        for a, b in ((built, kept), (kept, built))
-    )
+    new = [name for name in built.fields if name not in kept.fields]
+    gone = [name for name in kept.fields if name not in built.fields]
     differ = new and gone if changed else new or gone
     if differ and kept.samples:  # files without samples may not tell their fields
         have = (
@@ -185,14 +169,11 @@ def _class_differences(
 def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Difference]:
     name, file = kept.field.name, kept.file
     if kept.starts is not None and built.starts is not None:
-        changed = np.flatnonzero(np.diff(kept.starts) != np.diff(built.starts))
+        had, has = np.diff(kept.starts), np.diff(built.starts)
+        changed = np.flatnonzero(had != has)
         for sample in changed.tolist():
-            had, has = (
-                int(starts[sample + 1] - starts[sample]) for starts in (kept.starts, built.starts)
-            )
-            yield Difference(
-                f"the files have {has} elements, but the index has {had}", sample, name, file
-            )
+            what = f"the files have {has[sample]} elements, but the index has {had[sample]}"
+            yield Difference(what, sample, name, file)
         if len(changed):
             return
         yield from _empty_differences(kept, built)
@@ -200,21 +181,14 @@ def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Dif
     changed = np.flatnonzero(
         (kept.length != built.length) | ((kept.offset != built.offset) & there)
     )
-    samples = samples_of(kept) if len(changed) else np.zeros(0, np.int64)
+    samples = samples_of(kept)
     known = np.isin(_pairs(built)[changed], np.sort(_pairs(kept))) if len(changed) else changed
     for row, referred in zip(changed.tolist(), known.tolist(), strict=True):
-        one, other = (
-            (int(column.offset[row]), int(column.length[row])) for column in (kept, built)
-        )
-        what = f"the files have it {_extent(*other)}, but the index has it {_extent(*one)}"
-        yield Difference(
-            what,
-            int(samples[row]),
-            name,
-            file,
-            one[0],
-            referred=bool(referred) and other[1] != MISSING,
-        )
+        is_now, was = _extent(built, row), _extent(kept, row)
+        what = f"the files have it {is_now}, but the index has it {was}"
+        referred = referred and built.length[row] != MISSING
+        place = int(samples[row]), name, file, int(kept.offset[row])
+        yield Difference(what, *place, referred=bool(referred))
     if kept.crc32 is not None and built.crc32 is not None:
         for row in np.flatnonzero(
             (kept.crc32 != built.crc32) & there & (kept.length == built.length)
@@ -223,7 +197,7 @@ def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Dif
                 f"the files record the CRC-32 {int(built.crc32[row]):08x}, the index"
                 f" {int(kept.crc32[row]):08x}"
             )
-            yield Difference(what, int(samples_of(kept)[row]), name, file, int(kept.offset[row]))
+            yield Difference(what, int(samples[row]), name, file, int(kept.offset[row]))
 
 
 def _empty_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Difference]:
@@ -239,10 +213,10 @@ def _empty_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Diff
         yield Difference(what, sample, kept.field.name, kept.file)
 
 
-def _extent(offset: int, length: int) -> str:
-    if length == MISSING:
+def _extent(column: FieldExtents, row: int) -> str:
+    if column.length[row] == MISSING:
         return "nowhere"
-    return f"at {offset} with {length} bytes"
+    return f"at {column.offset[row]} with {column.length[row]} bytes"
 
 
 def _pairs(column: FieldExtents) -> npt.NDArray[np.complex128]:
@@ -273,33 +247,29 @@ def _block_differences(
 def _differing_block(known: Blocks, found: Blocks) -> int | None:
     """Return the number of the first block that differs; None if all are equal."""
     count = min(len(known), len(found))
-    names = [np.array(blocks.filters, object)[blocks.filter] for blocks in (known, found)]
     wrong = np.append(np.zeros(count, np.bool_), len(known) != len(found))
     wrong |= known.start[: count + 1] != found.start[: count + 1]
-    for one, other in (
-        (known.file, found.file),
-        (known.offset, found.offset),
-        (known.length, found.length),
-        names,
-    ):
-        wrong[:count] |= one[:count] != other[:count]
+    for recorded, now in zip(_facts_of(known), _facts_of(found), strict=True):
+        wrong[:count] |= recorded[:count] != now[:count]
     if not wrong.any() and known.side is not None and found.side is not None:
         wrong[array_differences(known.side, found.side)] = True
-    wrong[0] |= (known.side is None) != (found.side is None) or (known.held is None) != (
-        found.held is None
-    )
-    if known.held is not None and found.held is not None:
-        wrong[0] |= not np.array_equal(known.held, found.held)
+    wrong[0] |= (known.side is None) != (found.side is None)
+    wrong[0] |= not same_arrays(known, found, ("held",))
     if wrong.any():
         return int(np.argmax(wrong))
     return None
 
 
+def _facts_of(blocks: Blocks) -> tuple[np.ndarray, ...]:
+    names = np.array(blocks.filters, object)
+    return blocks.file, blocks.offset, blocks.length, names[blocks.filter]
+
+
 def samples_of(column: FieldExtents) -> I64:
     """Return int64[rows], the sample of each row."""
     if column.starts is None:
-        return np.arange(column.rows, dtype=np.int64)
-    return np.repeat(np.arange(len(column.starts) - 1, dtype=np.int64), np.diff(column.starts))
+        return np.arange(column.rows)
+    return np.repeat(np.arange(len(column.starts) - 1), np.diff(column.starts))
 
 
 def column_rows(known: Column, found: Column) -> I64:
@@ -361,12 +331,9 @@ def array_differences(known: Any, found: Any) -> I64:
         return np.zeros(1, np.int64)
     wrong = np.diff(begins) != np.diff(other_begins)
     total = int(begins[-1]) if len(begins) else 0
-    names = [
-        name
-        for name in getattr(known, "__struct_fields__", None) or known.__slots__
-        if name != bounds
-    ]
-    for name in names:
+    for name in known.__struct_fields__:
+        if name == bounds:
+            continue
         recorded, now = getattr(known, name), getattr(found, name)
         if np.array_equal(recorded, now):
             continue

@@ -9,7 +9,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import are_same, reader_of, refuse_windows, whole_positions
+from bushel._dataset.views.inside import (
+    are_same,
+    keys_at,
+    reader_of,
+    refuse_windows,
+    whole_positions,
+)
 from bushel._index.identity import field_digests
 from bushel._index.key_lookup import equal_hashes
 from bushel._index.table import Keys, ShardIndex
@@ -115,10 +121,7 @@ class Diff:
             )
             for positions, what in counts:
                 if len(positions):
-                    if len(positions) == 1 or name.endswith("s"):
-                        plural = ""
-                    else:
-                        plural = "s"
+                    plural = "s" * (len(positions) > 1 and not name.endswith("s"))
                     said.append(f"{len(positions):,} {name}{plural} {what}")
         said += [f"field {name} removed" for name in self.removed_fields]
         said += [f"field {name} added" for name in self.added_fields]
@@ -192,8 +195,8 @@ def diff(
         _without(len(right), pairs[1]),
         pairs,
         fields,
-        {name: kind for name, kind in left.spec.items() if name not in right.spec},
-        {name: kind for name, kind in right.spec.items() if name not in left.spec},
+        {name: left.spec[name] for name in left.spec if name not in right.spec},
+        {name: right.spec[name] for name in right.spec if name not in left.spec},
         {
             name: (left.spec[name], right.spec[name])
             for name in shared
@@ -213,28 +216,22 @@ def _other_names(left: Dataset, right: Dataset, shared: Sequence[str]) -> dict[s
 
 
 def _without(total: int, found: I64) -> I64:
-    return np.delete(np.arange(total, dtype=np.int64), found)
+    return np.delete(np.arange(total), found)
 
 
 def _pairs(left: Dataset, right: Dataset) -> tuple[str, tuple[I64, I64]]:
     """Return "key" or "position", by which samples are matched, and the positions of the pairs."""
     if not (left.info.keyed and right.info.keyed):
-        positions = np.arange(min(len(left), len(right)), dtype=np.int64)
+        positions = np.arange(min(len(left), len(right)))
         return "position", (positions, positions)
     first, second = equal_hashes(_hashes(left), _hashes(right))
     same = np.ones(len(first), np.bool_)
     for start in range(0, len(first), _AT_ONCE):  # two keys may have one hash
         part = slice(start, start + _AT_ONCE)
-        left_keys, right_keys = (
-            _keys(dataset, places[part]) for dataset, places in ((left, first), (right, second))
-        )
+        left_keys, right_keys = keys_at(left, first[part]), keys_at(right, second[part])
         if left_keys != right_keys:
             same[part] = [a == b for a, b in zip(left_keys, right_keys, strict=True)]
     return "key", (first[same], second[same])
-
-
-def _keys(dataset: Dataset, positions: I64) -> list[str]:
-    return reader_of(dataset).keys(whole_positions(dataset, positions))
 
 
 def _hashes(dataset: Dataset) -> U64:
@@ -246,7 +243,7 @@ def _hashes(dataset: Dataset) -> U64:
         keys = shard.index.keys or Keys.of(map(str, range(start, stop)))
         # those in a table are not checked
         hashes[start:stop] = hash_keys(keys.text, keys.offsets)
-    return hashes[whole_positions(dataset, np.arange(len(dataset), dtype=np.int64))]
+    return hashes[whole_positions(dataset, np.arange(len(dataset)))]
 
 
 _FACTS = np.dtype(
@@ -271,7 +268,7 @@ def _facts_in(index: ShardIndex, name: str) -> np.ndarray:
     extents = index.fields.get(name)
     if extents is None:
         return facts
-    rows = np.arange(index.samples, dtype=np.int64)
+    rows = np.arange(index.samples)
     facts["contents"], facts["present"] = field_digests(extents, rows)
     facts["lengths"], _ = field_digests(replace(extents, crc32=None), rows)
     facts["checked"] = extents.crc32 is not None

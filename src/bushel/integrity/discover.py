@@ -1,31 +1,43 @@
-"""Finding the shards of a dataset that may be damaged."""
+"""The shards of a dataset that may be damaged, and the tables of each: the recorded one, and that of its files."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from bushel._dataset.open.completeness import find_incomplete, manifest_and_names, with_advice
-from bushel._dataset.open.discovery import find
+from msgspec.structs import replace
+
+from bushel._dataset.open.binding import bind, stamps_of
+from bushel._dataset.open.caller_fields import CallerFields, has_declared
+from bushel._dataset.open.completeness import (
+    find_incomplete,
+    manifest_and_names,
+    recover_shard,
+    with_advice,
+)
+from bushel._dataset.open.discovery import find, names_in
 from bushel._dataset.open.folders import is_half_replaced, shard_of_entry
 from bushel._dataset.open.source_paths import expand_paths
 from bushel._dataset.open.splits import files_named
-from bushel._dataset.open.tables import index_place, indexed_in
-from bushel._index.sidecar import FOLDER, load_manifest
-from bushel._index.table import Shard
+from bushel._dataset.open.tables import index_place, indexed_in, staged_table
+from bushel._index.matching import with_sound_keys
+from bushel._index.sidecar import FOLDER, find_manifest, load_index, load_manifest
+from bushel._index.table import Shard, ShardIndex
 from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container
-from bushel.errors import FormatError
+from bushel.containers.base import ReadOptions
+from bushel.errors import FormatError, SpecError
+from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, below
 from bushel.storage.publish import is_half_made
 
+from .compare import same_arrays
 from .problems import Findings
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A shard to check."""
 
     container: Container
@@ -47,7 +59,9 @@ def discover(
     if index == "auto":
         return places
     shards = indexed_in([place.shard for place in places], index_place(index))
-    return [replace(place, shard=shard) for place, shard in zip(places, shards, strict=True)]
+    return [
+        Place(*pair) for pair in zip((place.container for place in places), shards, strict=True)
+    ]
 
 
 def _discover(source: Any, container: str | None, found: Findings) -> list[Place]:
@@ -69,22 +83,18 @@ def _discover(source: Any, container: str | None, found: Findings) -> list[Place
         raise explained from None
     incomplete = find_incomplete(paths, whole.shards)
     if incomplete is not None and not incomplete.missing_parts:
-        if incomplete.expected is None:
-            expected = ""
-        else:
-            expected = f" {incomplete.expected:,} samples;"
-        message = (
-            f"its writer should have written{expected or ' more samples;'} {incomplete.advice}"
-        )
+        what = "more samples"
+        if incomplete.expected is not None:
+            what = f"{incomplete.expected:,} samples"
+        message = f"its writer should have written {what}; {incomplete.advice}"
         found.add_file(incomplete.path, "incomplete", message)
     for path in paths:
         if path.is_dir():
-            own = [shard for shard in whole.shards if path in (shard.root, shard.root.parent)]
-            _check_manifest(path, own, whole.container, found, growing=incomplete is not None)
+            shards = [shard for shard in whole.shards if path in (shard.root, shard.root.parent)]
+            _check_manifest(path, shards, whole.container, found, growing=incomplete is not None)
+    shards = whole.shards
     if incomplete is not None:
-        shards = _without_half_placed(whole.shards, found)
-    else:
-        shards = whole.shards
+        shards = _without_half_placed(shards, found)
     return [Place(get_container(whole.container), shard) for shard in shards]
 
 
@@ -119,14 +129,10 @@ def _readable_shards(
     paths: Sequence[AnyPath], container: str | None, found: Findings
 ) -> list[Place]:
     """Return the shards that can be read on their own, folder by folder and file by file."""
-    named = None if container is None else get_container(container)
     places: list[Place] = []
     for path in paths:
-        if path.is_dir():
-            names = [entry.name for entry in path.iterdir()]
-        else:
-            names = [path.name]
-        for candidate in candidates(names) if named is None else [named]:
+        names = names_in(path) if path.is_dir() else [path.name]
+        for candidate in [get_container(container)] if container else candidates(names):
             try:
                 shards = candidate.shards(path)
             except FormatError as error:
@@ -141,37 +147,26 @@ def _indexed_shards(paths: Sequence[AnyPath], places: Sequence[Place]) -> list[P
     shards: list[Place] = []
     there = {place.shard.path(0) for place in places}
     for path in paths:
-        try:
-            manifest = None
-            if path.is_dir():
-                manifest = load_manifest(path / FOLDER / "manifest.json")
-        except (FormatError, PermissionError):  # reported with the shards that are found
+        manifest = find_manifest(path / FOLDER / "manifest.json")
+        if manifest is None:  # damage is reported with the shards that are found
             continue
-        for entry in () if manifest is None else manifest.shards:
+        for entry in manifest.shards:
             shard = shard_of_entry(path, entry.name, entry)
-            if (
-                manifest is not None
-                and shard.files
-                and shard.path(0) not in there
-                and shard.sidecar.exists()
-            ):
+            if shard.files and shard.path(0) not in there and shard.sidecar.exists():
                 shards.append(Place(get_container(manifest.container), shard))
     return shards
 
 
 def _children(container: Container, path: AnyPath, found: Findings) -> list[Shard]:
     shards: list[Shard] = []
-    if path.is_dir():
-        children = sorted(path.iterdir(), key=lambda child: str(child.name))
-        # a dataset is a folder, and its files are not shards
-        folders = bool(container.file_names)
-        for child in children:
-            if child.name == FOLDER or (folders and not child.is_dir()):
-                continue
-            try:
-                shards += [_as_child(path, child, shard) for shard in container.shards(child) or ()]
-            except FormatError as error:
-                found.add_error(error)
+    for child in sorted(path.iterdir(), key=attrgetter("name")) if path.is_dir() else ():
+        # where a dataset is a folder, its files are not shards
+        if child.name == FOLDER or (container.file_names and not child.is_dir()):
+            continue
+        try:
+            shards += [_as_child(path, child, shard) for shard in container.shards(child) or ()]
+        except FormatError as error:
+            found.add_error(error)
     return shards
 
 
@@ -203,9 +198,8 @@ def _check_manifest(
             found.add_file(f"{path}/{name}", "missing", message)
         for name in () if growing else sorted(there - listed):
             message = (
-                f"{place.name} does not list this shard: add it with `bushel index` if it belongs"
-                " to the dataset, else "
-                "move it away"
+                f"{place.name} does not list this shard: add it with `bushel index` if it belongs "
+                "to the dataset, else move it away"
             )
             found.add_file(f"{path}/{name}", "stray", message)
     for folder in unfinished_shards(path):
@@ -214,3 +208,111 @@ def _check_manifest(
             " mode='resume'"
         )
         found.add_file(folder, "unfinished", message)
+
+
+def recorded_table(shard: Shard, found: Findings) -> tuple[ShardIndex | None, bool]:
+    """Return the table of the sidecar, and whether it describes the files as they are now.
+
+    Its files have their times of now if it does. Its keys are to be checked (`with_checked_keys`).
+    `found` gets the damage of the sidecar.
+    """
+    try:
+        index = load_index(shard.sidecar, check=True).check(str(shard.sidecar))
+    except FileNotFoundError:
+        return None, False
+    except FormatError as error:
+        found.add_error(error, "index")
+        return None, False
+    try:
+        files = bind(index.files, stamps_of(shard), shard)
+    except FormatError:  # a file is missing
+        return index, False
+    if files is not None:
+        return replace(index, files=files), True
+    staged = staged_table(shard)
+    if staged is None:
+        return index, False
+    return staged.index, True
+
+
+def with_checked_keys(
+    recorded: ShardIndex | None, built: ShardIndex | None, shard: Shard, found: Findings
+) -> ShardIndex | None:
+    """Return a recorded table with a sound table of keys; None if its keys are damaged.
+
+    The table `built` of the files gives its own if the keys are the same. `found` gets the damage.
+    """
+    if recorded is None or recorded.keys is None:
+        return recorded
+    try:
+        keys_of_files = None if built is None else built.keys
+        index = with_sound_keys(recorded, str(shard.sidecar), keys_of_files)
+    except FormatError as error:
+        found.add_error(error, "index")
+        return None
+    if not same_arrays(recorded.keys, index.keys, ("hashes", "order")):
+        message = "the table for key lookup is damaged; delete this file and run `bushel index`"
+        found.add_file(shard.sidecar, "index", message)
+    return index
+
+
+def table_of_files(
+    container: Container, shard: Shard, recorded: ShardIndex | None, pickle: bool
+) -> tuple[ShardIndex | None, list[FormatError]]:
+    """Return the table that `bushel index` would make of the files, and the faults of these.
+
+    It has the recorded names and types if these fit, which a user may have declared.
+    """
+    built, error = None, None
+    # a file that names no fields is read once, with the recorded ones
+    lacks_fields = recorded is not None and container.lacks_fields
+    if not lacks_fields:
+        built, error = _own_table(container, shard, pickle)
+    if recorded is not None and (built is None or _types_of(built) != _types_of(recorded)):
+        try:
+            spec = spec_of(recorded)
+            declared = built
+            if (
+                declared is None
+                or declared.fields.keys() != spec.keys()
+                or not has_declared(declared, spec)
+            ):
+                options = ReadOptions(spec=spec, pickle=pickle, recorded=spec)
+                declared = container.index(shard, options)
+            declared = CallerFields(spec, pickle).table(declared)
+        except FormatError as refused:
+            if built is None:
+                error = refused
+        except SpecError:
+            if lacks_fields:
+                built, error = _own_table(container, shard, pickle)
+        else:
+            names = declared.labels or (built or declared).labels
+            built = replace(declared, labels=names)
+    if built is not None:
+        return built, container.faults(shard)
+    if not isinstance(error, FormatError):
+        return None, [FormatError(str(error), shard.path(0))]
+    faults: list[FormatError] = []
+    if container.stores_text:  # every damaged line is named
+        recover_shard(container.name, shard, None, faults.append)
+    return None, faults or [error]
+
+
+def _own_table(
+    container: Container, shard: Shard, pickle: bool
+) -> tuple[ShardIndex | None, FormatError | SpecError | None]:
+    """Return the table of a shard with the fields that its files name; or None, and the reason."""
+    try:
+        return container.index(shard, ReadOptions(pickle=pickle)), None
+    except (FormatError, SpecError) as refused:
+        return None, refused
+
+
+def _types_of(index: ShardIndex) -> dict[str, tuple[Field, str]]:
+    return {name: (column.field, column.codec) for name, column in index.fields.items()}
+
+
+def spec_of(index: ShardIndex) -> Spec:
+    """Return the fields of a table by their names."""
+    return {name: column.field for name, column in index.fields.items()}

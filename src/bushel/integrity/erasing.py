@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
+from bushel._dataset.open.caller_fields import POLICIES
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.open.discovery import find
 from bushel._dataset.open.folders import overwrite_folder
@@ -22,14 +25,14 @@ from bushel._dataset.open.shards import open_shards
 from bushel._dataset.open.source_paths import expand_paths
 from bushel._dataset.open.tables import index_place, indexed_in
 from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.remaining import digests_of, remaining_in
+from bushel._dataset.read.remaining import digests_of, removed_in
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.contents import Contents
 from bushel._index.removal_list import EMPTY, stored_sizes
 from bushel._index.saving import save_index, save_manifest
 from bushel._index.sidecar import Manifest, ManifestShard, find_manifest
 from bushel._index.table import FOLDER, Shard
-from bushel._runtime.arrays import I64, batches_of
+from bushel._runtime.arrays import I64, batches_of, offsets_of
 from bushel._runtime.public import command, public
 from bushel._writer.publishing import sidecar_name
 from bushel._writer.shard_writer import ShardInProgress, ShardPlan
@@ -44,7 +47,6 @@ from bushel.storage.lock import Lock
 from bushel.storage.names import inside
 from bushel.storage.publish import Publication, recover
 
-_OWN = ("auto", "memory", "require")
 _BATCH = 16 << 20  # stored bytes of samples that are read together
 # in the `.bushel` of a folder that is replaced
 _NOT_COPIED = ("writers", "staging", "overwrite", "keys.safetensors")
@@ -105,23 +107,23 @@ def erase(source: AnySource, *, call: str | None = None, index: AnyLocation = "a
         11
     """
     paths = expand_paths(source)
-    locked = paths if index in _OWN else [*paths, index_place(index)]
+    locked = paths if index in POLICIES else [*paths, index_place(index)]
     with locked_sources(locked):
         complete_rewrites(find(paths).shards)
         opened = _opened(paths, index)
-        lists = _chosen(lists_beside([one.shard for one in opened]), call)
-        remaining = remaining_in(opened, lists)
-        gone = np.zeros(0, np.int64) if remaining is None else remaining.removed
-        starts = np.cumsum([0, *(one.samples for one in opened)])
+        gone = removed_in(opened, _chosen(lists_beside([one.shard for one in opened]), call))
+        starts = offsets_of(one.samples for one in opened)
         numbers = np.searchsorted(starts, gone, side="right") - 1
         rewrites, manifests = [], list(_manifests(opened))
         for number in np.unique(numbers).tolist():
             _check(opened[number], str(paths[0]))
-            rows = np.arange(opened[number].samples, dtype=np.int64)
+            rows = np.arange(opened[number].samples)
             stay = np.delete(rows, gone[numbers == number] - starts[number])
-            rewrites.append(ShardRewrite(opened[number], stay, manifests))
+            target = target_of(opened[number].shard)
+            rewrites.append(ShardRewrite(opened[number], stay, manifests, target))
         _check_space(rewrites, opened[0].shard.root)
-        left = [name for rewrite in rewrites for name in rewrite.linked]
+        files = [path for rewrite in rewrites for path in rewrite.opened.shard.paths]
+        left = [str(path) for path in files if path.stat().st_nlink > 1]
         before = sum(rewrite.size for rewrite in rewrites)
         for rewrite in rewrites:
             rewrite.run()
@@ -129,16 +131,15 @@ def erase(source: AnySource, *, call: str | None = None, index: AnyLocation = "a
             manifest = find_manifest(path)
             if manifest is not None and (now := _with_tables(manifest, shards)) != manifest:
                 save_manifest(now, path)
-        after = sum(rewrite.size_now for rewrite in rewrites)
+        after = sum(path.stat().st_size for path in files)
     return Erasure(len(gone), len(rewrites), before - after, tuple(left))
 
 
 def _opened(paths: Sequence[Any], index: Any) -> list[OpenShard]:
     found = find(paths)
-    if index in _OWN:
-        shards = found.shards
-    else:
-        shards = indexed_in(found.shards, index_place(index))
+    shards = found.shards
+    if index not in POLICIES:
+        shards = indexed_in(shards, index_place(index))
     return open_shards(found.container, shards, ReadOptions(checksums=True))
 
 
@@ -178,17 +179,9 @@ def _check(opened: OpenShard, source: str) -> None:
 def _check_space(rewrites: Sequence[ShardRewrite], root: Any) -> None:
     """Raise OSError if the largest new shard does not fit on the disk beside the old one."""
     needed = max((rewrite.size for rewrite in rewrites), default=0)
-    if needed:
-        stat = os.statvfs(root)
-        if stat.f_bavail * stat.f_frsize < needed:
-            raise OSError(
-                28,
-                (
-                    f"erasing writes a new shard of up to {needed:,} bytes, which does not fit on"
-                    " the disk"
-                ),
-                root,
-            )
+    if needed and shutil.disk_usage(root).free < needed:
+        what = f"erasing writes a new shard of up to {needed:,} bytes"
+        raise OSError(errno.ENOSPC, f"{what}, which does not fit on the disk", root)
 
 
 def _manifests(opened: Sequence[OpenShard]) -> Iterator[tuple[AnyPath, dict[str, OpenShard]]]:
@@ -211,38 +204,19 @@ def _with_tables(manifest: Manifest, tables: Mapping[str, OpenShard]) -> Manifes
     return replace(manifest, shards=entries)
 
 
-class ShardRewrite:
-    """Writes a shard of a local dataset again. The caller has the lock of the dataset.
+class ShardRewrite(Struct, frozen=True):
+    """Writes a shard of a local dataset again. The caller has the lock of the dataset."""
 
-    Args:
-        opened: The shard.
-        stay: int64[n], the rows of the samples that it keeps, ascending.
-        manifests: The manifests that may list it, with the shards by their names there.
-    """
-
-    def __init__(
-        self,
-        opened: OpenShard,
-        stay: I64,
-        manifests: Sequence[tuple[AnyPath, Mapping[str, OpenShard]]],
-    ) -> None:
-        self._opened, self._stay, self._manifests = opened, stay, manifests
-        self._target = target_of(opened.shard)
+    opened: OpenShard
+    stay: I64  # int64[n], the rows of the samples that it keeps, ascending
+    # the manifests that may list it, with the shards by their names there
+    manifests: Sequence[tuple[AnyPath, Mapping[str, OpenShard]]]
+    target: Path  # the path that is replaced
 
     @property
     def size(self) -> int:
         """The bytes of its files, which the new shard does not exceed."""
-        return sum(stamp.size for stamp in self._opened.stamps[: len(self._opened.shard.files)])
-
-    @property
-    def size_now(self) -> int:
-        """The bytes that its files have now."""
-        return sum(path.stat().st_size for path in self._opened.shard.paths)
-
-    @property
-    def linked(self) -> list[str]:
-        """The files that have other names, too, which keep the bytes."""
-        return [str(path) for path in self._opened.shard.paths if path.stat().st_nlink > 1]
+        return sum(stamp.size for stamp in self.opened.stamps[: len(self.opened.shard.files)])
 
     def run(self) -> None:
         """Write the new shard, compare it with the old one, and swap both.
@@ -252,79 +226,69 @@ class ShardRewrite:
             UnsupportedError: The container cannot write the samples that stay.
             OSError: A file cannot be read or written.
         """
-        target = self._target
+        target, shard = self.target, self.opened.shard
         publication = Publication(target.parent, overwrite_folder(target))
         with ExitStack() as stack:
             stack.callback(publication.discard)
             replaces_folder = target.is_dir()
             root = publication.folder
-            if replaces_folder and not self._opened.shard.own_folder:
+            if replaces_folder and not shard.own_folder:
                 root = root / target.name
                 root.mkdir()
-            shard = replace(self._opened.shard, root=root, index=None)
-            written = self._write(shard)
+            written = self._write(replace(shard, root=root, index=None))
             self._compare(written)
             if replaces_folder:
                 staged = publication.folder / target.name
                 _copy_others(target, staged, self._own_files())
-                if (
-                    not self._opened.shard.own_folder
-                ):  # who finds the new folder must find a lock, too
+                if not shard.own_folder:  # who finds the new folder must find a lock, too
                     stack.enter_context(Lock([], target)).follow(lock_of(staged), lock_of(target))
                 publication.commit([target.name, *self._stage_manifests(publication, written)])
             else:
-                sidecar = sidecar_name(shard)
-                files = [
-                    target.name,
-                    *(name for name in written.shard.files if name != target.name),
-                ]
+                beside = [name for name in written.shard.files if name != target.name]
+                manifests = self._stage_manifests(publication, written)
+                moves = [target.name, *beside, sidecar_name(written.shard), *manifests]
                 # the old `.idx` or `.gmeta` must not be read with the new data
-                publication.commit(
-                    [*files, sidecar, *self._stage_manifests(publication, written)], clear=files[1:]
-                )
-        if self._opened.shard.index is not None:  # whose folder has the table
-            save_index(written.index, self._opened.shard.sidecar)
-            remove(replace(self._opened.shard, index=None).sidecar)
+                publication.commit(moves, clear=beside)
+        if shard.index is not None:  # whose folder has the table
+            save_index(written.index, shard.sidecar)
+            remove(replace(shard, index=None).sidecar)
 
     def _stage_manifests(self, publication: Publication, written: OpenShard) -> list[str]:
         """Stage the manifests that list the shard, and return the names of those that are not in its folder."""
         names = []
-        for path, shards in self._manifests:
+        for path, shards in self.manifests:
             real = Path(os.path.realpath(str(path)))
-            manifest = None
-            if real.is_relative_to(publication.root):
-                manifest = find_manifest(real)
-            if manifest is None:  # or it is above the parts of a run, and is written afterwards
+            # one that is above the parts of a run is written afterwards
+            manifest = find_manifest(real) if real.is_relative_to(publication.root) else None
+            if manifest is None:
                 continue
             relative = real.relative_to(publication.root).as_posix()
-            make_folder(publication.path_of(relative).parent)
-            now = _with_tables(
-                manifest, {name: written for name, one in shards.items() if one is self._opened}
-            )
-            save_manifest(now, publication.path_of(relative))
-            if not relative.startswith(f"{self._target.name}/"):
+            staged = publication.path_of(relative)
+            make_folder(staged.parent)
+            tables = {name: written for name, shard in shards.items() if shard is self.opened}
+            save_manifest(_with_tables(manifest, tables), staged)
+            if not relative.startswith(f"{self.target.name}/"):
                 names.append(relative)
         return names
 
     def _own_files(self) -> set[str]:
         """Return the paths of the files of the old shard, relative to its folder."""
-        shard = replace(self._opened.shard, index=None)
+        shard = replace(self.opened.shard, index=None)
         names = [*shard.files, sidecar_name(shard)]
         return {name.removeprefix(f"{shard.own_folder}/") for name in names}
 
     def _write(self, shard: Shard) -> OpenShard:
-        opened, container = self._opened, get_writable(self._opened.container)
+        opened, container = self.opened, get_writable(self.opened.container)
         fields = {field.name: field for field in opened.fields}
         generation = container.generation(opened.shard)
         folders = None
         if container.keeps_folders and opened.keyed and len(fields) == 1:
             folders = tuple(container.empty_folders(opened.shard))
-        single = not shard.name or shard.name == self._target.name
-        options = WriteOptions(
-            opened.keyed or container.needs_keys, generation, single, len(self._stay), folders
-        )
+        single = not shard.name or shard.name == self.target.name
+        keyed = opened.keyed or container.needs_keys
+        options = WriteOptions(keyed, generation, single, len(self.stay), folders)
         layout = container.layout(fields, options)
-        check_same_fields(self._target, [opened], format_spec(fields), layout)
+        check_same_fields(self.target, [opened], format_spec(fields), layout)
         plan = ShardPlan(shard, container, layout, opened.labels, Contents.of(opened.index))
         progress = ShardInProgress.create(plan, sync=True)
         try:
@@ -337,35 +301,29 @@ class ShardRewrite:
 
     def _samples(self) -> Iterator[tuple[str | None, dict[str, bytes | list[bytes]]]]:
         """Yield the samples that stay: the key and the stored values."""
-        sizes = stored_sizes(self._opened.index)[self._stay]
-        with closing(Reader([self._opened], verify=True)) as reader:
+        sizes = stored_sizes(self.opened.index)[self.stay]
+        with closing(Reader([self.opened], verify=True)) as reader:
             for batch in batches_of(sizes, _BATCH):
-                rows = self._stay[batch]
-                keys = reader.keys(rows) if self._opened.keyed else [None] * len(rows)
-                values = reader.read(rows, dict.fromkeys(self._opened.index.fields), decode=False)
+                rows = self.stay[batch]
+                keys = reader.keys(rows) if self.opened.keyed else [None] * len(rows)
+                values = reader.read(rows, dict.fromkeys(self.opened.index.fields), decode=False)
                 for key, sample in zip(keys, values, strict=True):
-                    yield (
-                        key,
-                        {
-                            name: value
-                            for name, value in sample.items()
-                            if name != KEY and value is not None
-                        },
-                    )
+                    del sample[KEY]
+                    yield key, sample
 
     def _compare(self, written: OpenShard) -> None:
         """Raise FormatError unless the new shard has the samples that stay, byte for byte."""
-        every = np.arange(written.samples, dtype=np.int64)
+        every = np.arange(written.samples)
         same = (
-            len(every) == len(self._stay)
-            and (digests_of(written, every) == digests_of(self._opened, self._stay)).all()
+            len(every) == len(self.stay)
+            and (digests_of(written, every) == digests_of(self.opened, self.stay)).all()
         )
-        if same and written.index.keys is not None and self._opened.index.keys is not None:
-            same = written.index.keys.take(every) == self._opened.index.keys.take(self._stay)
+        if same and written.index.keys is not None and self.opened.index.keys is not None:
+            same = written.index.keys.take(every) == self.opened.index.keys.take(self.stay)
         if not same:
             raise FormatError(
                 "written again, its samples would be stored in another way",
-                file=str(self._opened.path(0)),
+                self.opened.path(0),
                 hint="`bushel convert` writes the dataset without the removed samples",
             )
 

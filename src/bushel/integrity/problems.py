@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
+
+from msgspec import Struct
 
 from bushel._index.table import Keys
 from bushel._runtime.public import public
@@ -167,42 +169,37 @@ class VerifyResult:
         facts.append(
             ("bytes compared with checksums", f"{self.bytes_checked:,} of {self.bytes_total:,}")
         )
-        listed = self.problems[:_SHOWN]
-        if listed:
-            rows = [("problem", "file", "offset", "sample", "field", "message")]
-        else:
-            rows = []
-        for problem in listed:
-            place = (
+        rows = [
+            (
+                "warning: " * problem.warning + problem.kind,
                 problem.file or "",
                 "" if problem.offset is None else f"{problem.offset:,}",
                 problem.key or "",
                 problem.field or "",
+                problem.message,
             )
-            rows.append(
-                (f"{'warning: ' if problem.warning else ''}{problem.kind}", *place, problem.message)
-            )
-        more = len(self.problems) - len(listed) + self.more
-        return facts_html(
-            f"Verified: {self.verdict}",
-            facts,
-            rows,
-            f"<div>{more:,} more are not shown</div>" if more else "",
-        )
+            for problem in self.problems[:_SHOWN]
+        ]
+        more = len(self.problems) - len(rows) + self.more
+        if rows:
+            rows.insert(0, ("problem", "file", "offset", "sample", "field", "message"))
+        note = f"<div>{more:,} more are not shown</div>" * (more > 0)
+        return facts_html(f"Verified: {self.verdict}", facts, rows, note)
 
 
 _SHOWN = 50  # number of problems that a notebook shows
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """A collection of problems: the first `room` are kept, the others are counted."""
 
     room: int  # number of problems to keep
     # problems, each with the number of its sample in the shard if the sample has no key: such a
     # sample is named by its position in the dataset, which depends on the other shards
-    problems: list[tuple[Problem, int | None]] = field(default_factory=list)
+    problems: list[tuple[Problem, int | None]] = []
     more: int = 0  # number of problems that were not kept
+    # fields and samples of values of the shard whose damage was found
+    damaged: set[tuple[str, int]] = set()
 
     @property
     def only_warnings(self) -> bool:
@@ -236,17 +233,14 @@ class Findings:
 
     def add_error(self, error: FormatError, kind: Kind = "format") -> None:
         """Add the problem that an error reports, without its advice to run `bushel verify`."""
-        if error.hint is None or "bushel verify" in error.hint:
-            hint = None
-        else:
-            hint = error.hint
-        message = error.message if hint is None else f"{error.message} ({hint})"
+        message, key, field = error.message, None, None
+        if error.hint is not None and "bushel verify" not in error.hint:
+            message += f" ({error.hint})"
         if isinstance(error.__cause__, FileNotFoundError):
             kind = "missing"
         if isinstance(error, CorruptError):
-            self.add(Problem(error.file, error.offset, error.key, error.field, "checksum", message))
-        else:
-            self.add(Problem(error.file, error.offset, None, None, kind, message))
+            kind, key, field = "checksum", error.key, error.field
+        self.add(Problem(error.file, error.offset, key, field, kind, message))
 
     def add_os_error(self, error: OSError, file: str) -> None:
         """Add that the operating system could not read a file."""

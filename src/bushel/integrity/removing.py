@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bushel._dataset.open.caller_fields import POLICIES
 from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.removal_lists import PlacedList, list_to_write
@@ -26,7 +26,7 @@ from bushel._dataset.read.remaining import (
     matches_in,
     names_of,
     recorded_digests,
-    remaining_in,
+    removed_in,
 )
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
@@ -50,9 +50,8 @@ from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyLocation, AnyPath, AnySource
+from bushel.storage.names import remove_empty
 from bushel.storage.publish import update
-
-_OWN = ("auto", "memory", "require")
 
 
 @public("bushel.integrity")
@@ -140,9 +139,7 @@ def remove(
         if keys is not None:
             chosen, missing = positions_of_keys(reader, list(keys))
             if missing and not ignore_missing:
-                more = ""
-                if len(missing) > 1:
-                    more = f" and {len(missing) - 1:,} others"
+                more = f" and {len(missing) - 1:,} others" * (len(missing) > 1)
                 raise KeyError(
                     f"no sample has the key {missing[0]!r}{more}; to leave them out,"
                     " ignore_missing=True"
@@ -152,7 +149,7 @@ def remove(
                 view = dataset.where(where)
             else:
                 view = dataset[_numbers(positions)]
-            chosen = whole_positions(view, np.arange(len(view), dtype=np.int64))
+            chosen = whole_positions(view, np.arange(len(view)))
         call = RemovalCall(f"{secrets.randbelow(10**8):08}", reason, time.time_ns())
         if not len(chosen):
             return Removal(call.id, reason, call.time / 1e9, 0)
@@ -164,22 +161,17 @@ def remove(
             call = known[0]
         lists = [PlacedList(place, EMPTY.with_call(call, names), None) for place, names in named]
         among = shards_with(reader, Names.join([names for _, names in named]), chosen)
-        after = remaining_in(reader.shards, lists, among)
-        matched = np.zeros(0, np.int64) if after is None else after.removed
+        matched = removed_in(reader.shards, lists, among)
         clean = _clean_digests(reader, matched)
         for place, names in named:
-            if place.parent.name != LISTS_OF_FILES.rpartition("/")[2]:
-                searched = clean
-            else:
-                searched = NO_DIGESTS
+            of_file = place.parent.name == LISTS_OF_FILES.rpartition("/")[2]
+            searched = NO_DIGESTS if of_file else clean
             _update(place, partial(RemovalList.with_call, call=call, names=names, clean=searched))
         alike = np.setdiff1d(matched, chosen)
         if len(alike):
             log_warning(
-                (
-                    "%s: %s other samples are removed with them: they have the same values, and the"
-                    " same key or none"
-                ),
+                "%s: %s other samples are removed with them: they have the same values, and the"
+                " same key or none",
                 source,
                 f"{len(alike):,}",
             )
@@ -255,8 +247,7 @@ def restore(source: AnySource, call: str | None = None, *, index: AnyLocation = 
         before = len(dataset)
         for placed in lists:
             _update(placed.path, lambda removed: removed.without_call(call))
-        after = remaining_in(reader.shards)
-        back = int(reader.starts[-1]) - (0 if after is None else len(after.removed)) - before
+        back = int(reader.starts[-1]) - len(removed_in(reader.shards)) - before
     return Removal(call, known.reason, known.time / 1e9, back, missing)
 
 
@@ -282,10 +273,7 @@ def removed_positions(path: AnyPath, *, container: str) -> I64:
     shards = get_container(container).shards(path) or []
     if not may_lack_samples(shards):
         return np.zeros(0, np.int64)
-    remaining = remaining_in(open_shards(container, shards, ReadOptions(damaged=True)))
-    if remaining is None:
-        return np.zeros(0, np.int64)
-    return remaining.removed
+    return removed_in(open_shards(container, shards, ReadOptions(damaged=True)))
 
 
 def _numbers(positions: Any) -> Any:
@@ -295,7 +283,7 @@ def _numbers(positions: Any) -> Any:
 
 
 def _claimed(source: Any, index: Any) -> Sequence[AnyPath]:
-    if index in _OWN:
+    if index in POLICIES:
         return expand_paths(source)
     return [index_place(index)]
 
@@ -338,18 +326,11 @@ def _same_call(removed: RemovalList, names: Names, reason: str) -> RemovalCall |
 
 def _update(place: AnyPath, change: Callable[[RemovalList], RemovalList]) -> None:
     """Change a list. A list in a local folder is removed if no call is left in it."""
-    changed = EMPTY
-
-    def replaced(data: bytes | None) -> bytes:
-        nonlocal changed
-        changed = change(parse_removal_list(data, place))
-        return encode_removal_list(changed)
-
-    update(place, replaced)
-    if not changed.calls and isinstance(place, Path):  # the lock of the dataset is held
+    update(place, lambda data: encode_removal_list(change(parse_removal_list(data, place))))
+    left = load_removal_list(place) or EMPTY
+    if not left.calls and isinstance(place, Path):  # the lock of the dataset is held
         place.unlink()
-        with suppress(OSError):  # it has the lists of other files
-            place.parent.rmdir()
+        remove_empty(place.parent)
 
 
 def _clean_digests(reader: Reader, removed: I64) -> Digests:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -36,7 +36,7 @@ from bushel.storage import AnyLocation, AnySource, as_path
 
 from .discover import Place, discover
 from .problems import Findings, Problem
-from .whole_samples import Inspected, InspectPlace
+from .whole_samples import Inspected, inspect_shard
 
 
 @public("bushel.integrity")
@@ -147,18 +147,26 @@ def repair(
     findings = Findings(max_problems)
     places = discover(source, container, findings, index)
     kind = _container_to_write(places, source, target, to)
-    if mode == "create" and parts is None and engine is None:
-        _refuse_a_dataset(target, kind)
-    intact = _intact_samples(
-        _inspect(places, InspectPlace(decode, max_problems), threads, engine), findings
-    )
-    shards, positions = intact.shards, intact.positions
+    path = as_path(target)
+    is_new = mode == "create" and parts is None and engine is None
+    if is_new and kind is not None and path.exists() and holds_dataset(kind, path):
+        raise FileExistsError(
+            f"{target} already holds a dataset, but a repair writes a new one: use another path"
+            " (mode='resume' continues an interrupted repair)"
+        )
+    inspect = partial(inspect_shard, decode=decode, room=max_problems)
+    if engine is not None:
+        inspected: Iterable[Inspected] = map_on_engine(inspect, places, connect(engine))
+    else:
+        inspected = parallel_map(inspect, places, threads=threads or cpu_count())
+    intact = _joined(inspected, findings)
+    shards, positions = list(intact.shards), intact.whole
     if kind is None or not len(positions):
         problems = "; ".join(str(problem) for problem, _ in findings.problems[:3])
         reason = f"no sample is intact: {problems}"
         if not problems:
             reason = "it has no samples, and no damage: there is nothing to repair"
-        raise FormatError(reason, file=str(source))
+        raise FormatError(reason, source)
     if shard_samples is None and shard_bytes is None:
         shard_samples = _usual_shard_samples(target, shards)
     keyed = any(opened.keyed for opened in shards)
@@ -190,25 +198,6 @@ def repair(
     )
 
 
-def _refuse_a_dataset(target: str | os.PathLike[str], kind: Container | None) -> None:
-    path = as_path(target)
-    if kind is not None and path.exists() and holds_dataset(kind, path):
-        raise FileExistsError(
-            f"{target} already holds a dataset, but a repair writes a new one: use another path"
-            " (mode='resume' "
-            "continues an interrupted repair)"
-        )
-
-
-def _inspect(
-    places: Sequence[Place], inspect: InspectPlace, threads: int | None, engine: AnyEngine | None
-) -> Iterable[Inspected]:
-    """Inspect shards in threads of this process, or on an engine."""
-    if engine is not None:
-        return map_on_engine(inspect, places, connect(engine))
-    return parallel_map(inspect, places, threads=threads or cpu_count())
-
-
 def _usual_shard_samples(target: str | os.PathLike[str], shards: Sequence[OpenShard]) -> int | None:
     """Return the number of samples of the largest shard for a folder of several shards, else None."""
     single = container_by_suffix(as_path(target).name) is not None
@@ -233,7 +222,7 @@ def _container_to_write(
             f"found shards of {' and '.join(sorted(kinds))}: repair one container at a"
             " time, with container="
         )
-        raise FormatError(message, file=str(source))
+        raise FormatError(message, source)
     named = container_by_suffix(as_path(target).name)
     for place in places[:1] if to is None else ():
         to = place.container.name
@@ -253,32 +242,19 @@ def _container_to_write(
     return get_writable(to)
 
 
-@dataclass(frozen=True, slots=True)
-class _Intact:
-    """The intact samples of a damaged dataset."""
-
-    shards: list[OpenShard]  # the shards that have any
-    positions: I64  # int64[n], ascending positions of the intact samples in these shards
-    known: int  # number of samples that are known to have existed
-    checked: bool  # whether all bytes of the intact samples have been compared with checksums
-
-
-def _intact_samples(inspected: Iterable[Inspected], found: Findings) -> _Intact:
-    """Join the findings of each shard. `found` gets the problems."""
+def _joined(inspected: Iterable[Inspected], found: Findings) -> Inspected:
+    """Return the samples of all shards. `found` gets the problems."""
     shards: list[OpenShard] = []
-    positions: list[I64] = [np.zeros(0, np.int64)]
-    samples_known = samples = 0
-    checked = True
-    for shard_inspected in inspected:
-        found.add_shard(shard_inspected.findings, samples)
-        shards += shard_inspected.shards
-        positions.append(shard_inspected.whole + samples)
-        samples_known, samples, checked = (
-            samples_known + shard_inspected.known,
-            samples + shard_inspected.samples,
-            checked and shard_inspected.checked,
-        )
-    return _Intact(shards, np.concatenate(positions), samples_known, checked)
+    positions = [np.zeros(0, np.int64)]
+    known, samples, checked = 0, 0, True
+    for of_shard in inspected:
+        found.add_shard(of_shard.findings, samples)
+        shards += of_shard.shards
+        positions.append(of_shard.whole + samples)
+        known += of_shard.known
+        samples += of_shard.samples
+        checked &= of_shard.checked
+    return Inspected(tuple(shards), np.concatenate(positions), known, checked, found)
 
 
 def _with_unique_keys(
@@ -296,54 +272,48 @@ def _with_unique_keys(
     changed: list[OpenShard] = []
     first = 0
     for opened in shards:
-        samples_to_write = whole[
-            np.searchsorted(whole, first) : np.searchsorted(whole, first + opened.samples)
-        ]
+        begin, end = np.searchsorted(whole, [first, first + opened.samples])
         old = opened.index.keys
-        rows = np.arange(opened.samples, dtype=np.int64)
         if old is None:
-            before = [str(row + first) for row in rows.tolist()]
+            before = [str(row + first) for row in range(opened.samples)]
         else:
-            before = old.take(rows)
+            before = old.take(np.arange(opened.samples))
         after = list(before)
-        for row in (samples_to_write - first).tolist():
+        for row in (whole[begin:end] - first).tolist():
             after[row] = name(before[row])
         if old is None or after != before:
             index = replace(opened.index, keys=Keys.of(after))
-            renamed = OpenShard.of(
+            labels = opened.labels
+            opened = OpenShard.of(
                 opened.container, opened.shard, index, stored=False, damage=opened.damage
             )
-            renamed.labels = opened.labels
-            changed.append(renamed)
-        else:
-            changed.append(opened)
+            opened.labels = labels
+        changed.append(opened)
         first += opened.samples
     return changed
 
 
 def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
     """Return a function that renames repeated and invalid keys. It is called with the key of each sample, in order."""
-    seen: Counter[str] = Counter()
-    target_container = get_container(container)
+    seen: dict[str, int] = {}
+    mended_key = get_container(container).mended_key
 
     def name(key: str) -> str:
-        valid = target_container.mended_key(key)
+        valid = mended_key(key)
         if valid != key:
             found.add_file(
                 None, "key", f"the key {key!r} is invalid; it is now {valid!r}", key=valid
             )
             key = valid
-        seen[key] += 1
-        while seen[key] > 1:
-            other = f"{key}~{seen[key]}"
-            if other not in seen:
-                seen[other] += 1
-                found.add_file(
-                    None, "key", f"another sample has this key; this one is now {other!r}", key=key
-                )
-                return other
+        unique = key
+        while unique in seen:
             seen[key] += 1
-        return key
+            unique = f"{key}~{seen[key]}"
+        seen[unique] = 1
+        if unique != key:
+            message = f"another sample has this key; this one is now {unique!r}"
+            found.add_file(None, "key", message, key=key)
+        return unique
 
     return name
 

@@ -34,7 +34,7 @@ from bushel.spec import Field, parse_spec
 from bushel.storage import AnyLocation, AnySource, below
 
 from .check_shard import Checked, Checks, check_shard
-from .discover import Place, discover
+from .discover import Place, discover, spec_of
 from .problems import Findings, VerifyResult
 
 
@@ -99,12 +99,12 @@ def verify(
         )
     findings = Findings(max_problems)
     places = discover(source, container, findings, index)
-    stop, checked = threading.Event(), _Checked(places, findings, callback_of(progress))
+    stop, meter = threading.Event(), _Meter(places, findings, callback_of(progress))
 
     def tick(size: int) -> None:
         if stop.is_set():
             raise _Stopped
-        checked.add(size)
+        meter.add(size)
 
     results: list[Checked] = []
     samples = 0
@@ -113,16 +113,16 @@ def verify(
     checks: Iterable[Checked] = map(check, places)
     if engine is not None:
         checks = map_on_engine(
-            check, places, connect(engine), finished=lambda place, _: checked.finish(place)
+            check, places, connect(engine), finished=lambda place, _: meter.add(0, place)
         )
     elif min(threads, len(places)) > 1:
         checks = parallel_map(check, places, threads=threads, stop=stop)
-    for result in checks:
+    for place, result in zip(places, checks, strict=True):
         findings.add_shard(result.findings, samples)
         samples += 0 if result.index is None else result.index.samples
         results.append(result)
         if engine is None:
-            checked.finish(places[len(results) - 1])
+            meter.add(0, place)
     tables = [result.index for result in results if result.index is not None]
     if decode and not pickle:
         warn_withheld(
@@ -132,10 +132,9 @@ def verify(
     _check_labels(places, results, findings)
     _check_beside(places, findings)
     if places:
-        described = [result.index if result.described else None for result in results]
-        check_manifest(places, described, findings)
-        if described[0] is not None:
-            check_names_file(places[0], described[0].labels, findings)
+        check_manifest(places, [result.table for result in results], findings)
+        if results[0].table is not None:
+            check_names_file(places[0], results[0].table.labels, findings)
     return VerifyResult(
         tuple(problem for problem, _ in findings.problems),
         samples,
@@ -152,38 +151,28 @@ def _ignore(size: int) -> None:
     """Do nothing with the bytes that a worker has checked: the driver counts shards."""
 
 
-class _Checked:
+class _Meter:
     """Counts checked bytes. A finished shard counts with all its bytes, even those without checksums."""
 
     def __init__(
         self, places: Sequence[Place], found: Findings, progress: OnProgress | None
     ) -> None:
         self._progress, self._found, self._lock = progress, found, threading.Lock()
+        self._total = self._checked = self._finished = 0
         if progress is not None:
-            self._sizes = {id(place): _size(place) for place in places}
-        else:
-            self._sizes = {}
-        self._total, self._done, self._ticked = sum(self._sizes.values()), 0, 0
+            self._total = sum(map(_size, places))
 
-    def add(self, size: int) -> None:
-        """Count bytes that were just checked."""
+    def add(self, size: int, finished: Place | None = None) -> None:
+        """Count bytes that were just checked, or a finished shard."""
+        if self._progress is None:
+            return
         with self._lock:
-            self._ticked += size
-            self._tell()
-
-    def finish(self, place: Place) -> None:
-        """Count a finished shard."""
-        with self._lock:
-            self._done += self._sizes.get(id(place), 0)
-            self._tell()
-
-    def _tell(self) -> None:
-        if self._progress is not None:
-            bytes_done = min(max(self._done, self._ticked), self._total)
+            self._checked += size
+            if finished is not None:
+                self._finished += _size(finished)
+            done = min(max(self._finished, self._checked), self._total)
             errors = len(self._found.problems) + self._found.more
-            self._progress(
-                Progress(bytes_done, self._total, "bytes", bytes=bytes_done, errors=errors)
-            )
+            self._progress(Progress(done, self._total, "bytes", bytes=done, errors=errors))
 
 
 def _size(place: Place) -> int:
@@ -221,7 +210,7 @@ def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Fi
     for place, result in zip(places, results, strict=True):
         if result.index is not None and result.index.labels:
             named.append((str(place.shard.path(0)), result.index.labels))
-            fields.update({name: column.field for name, column in result.index.fields.items()})
+            fields |= spec_of(result.index)
     try:
         join_labels(named, fields)
     except SpecError as error:
@@ -231,9 +220,9 @@ def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Fi
     from bushel._dataset.open.archives import wrong_labels
 
     shards = [
-        OpenShard.of(place.container.name, place.shard, result.index, stored=True)
+        OpenShard.of(place.container.name, place.shard, result.table, stored=True)
         for place, result in zip(places, results, strict=True)
-        if result.index is not None and result.described
+        if result.table is not None
     ]
     path = wrong_labels(shards) if len(shards) == len(places) else None
     if path is not None:
@@ -267,13 +256,14 @@ def check_manifest(
             are left out.
         found: Gets the problems.
     """
-    path = manifest_path([place.shard for place in places])
+    shards = [place.shard for place in places]
+    path, manifest = manifest_path(shards), None
     try:
-        manifest = None if path is None else load_manifest(path)
+        if path is not None:
+            manifest = load_manifest(path)
     except FormatError as error:
         found.add_error(error, "index")
-        return
-    if manifest is None or path is None:
+    if manifest is None:
         return
     container = places[0].container.name
     if manifest.container != container:
@@ -284,10 +274,8 @@ def check_manifest(
             )
             found.add_file(path, "index", message)
         return
-    names = listed_names([place.shard for place in places])
-    described = {
-        name: table for name, table in zip(names, tables, strict=True) if table is not None
-    }
+    named = zip(listed_names(shards), tables, strict=True)
+    described = {name: table for name, table in named if table is not None}
     now = manifest_of_tables(container, list(described), list(described.values()))
     listed = {entry.name: entry for entry in manifest.shards}
     for entry in now.shards:

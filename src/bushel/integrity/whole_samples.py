@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.binding import stamps_of
 from bushel._dataset.open.completeness import manifest_of, recover_shard
-from bushel._dataset.read.remaining import remaining_in
+from bushel._dataset.read.remaining import removed_in
 from bushel._dataset.read.shard_fields import labels_beside
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
@@ -29,15 +29,19 @@ from bushel.spec import KEY, parse_spec
 from bushel.storage import open_file
 
 from .compare import differences
-from .discover import Place
+from .discover import (
+    Place,
+    recorded_table,
+    spec_of,
+    table_of_files,
+    with_checked_keys,
+)
 from .problems import Findings, Problem
-from .shard_tables import recorded_table, spec_of, table_of_files, with_checked_keys
 
 _CHUNK = 64  # number of samples that are checked in one read
 
 
-@dataclass(frozen=True, slots=True)
-class Inspected:
+class Inspected(Struct, frozen=True):
     """The samples of a shard that may be intact."""
 
     # the shard with its best available table; a second table has samples that are elsewhere in its
@@ -54,33 +58,29 @@ class Inspected:
         return sum(opened.samples for opened in self.shards)
 
 
-@dataclass(frozen=True, slots=True)
-class InspectPlace:
-    """Reads a shard and finds its intact samples. It can be pickled."""
+def inspect_shard(place: Place, *, decode: bool, room: int) -> Inspected:
+    """Read a shard and find its intact samples.
 
-    decode: bool  # whether a sample with a value that cannot be decoded is damaged, too
-    room: int  # number of problems to list; further ones are counted
-
-    def __call__(self, place: Place) -> Inspected:
-        """Inspect a shard."""
-        found = Findings(self.room)
-        parts, missing, checked = _open(place, found)
-        labels = _labels(place)
-        for opened, _ in parts:
-            opened.labels = labels_of_fields(labels, [each.name for each in opened.fields])
-        shards = tuple(opened for opened, _ in parts)
-        located = np.flatnonzero(
-            np.concatenate([np.zeros(0, np.bool_), *(mask for _, mask in parts)])
-        )
-        known = missing + (parts[0][0].samples if parts else 0)
-        if may_lack_samples([place.shard]) and (remaining := remaining_in(shards)) is not None:
-            located = np.setdiff1d(located, remaining.removed, assume_unique=True)
-            known -= len(remaining.removed)
-        with Dataset(list(shards), verify=True) as dataset:
-            whole = np.fromiter(
-                _whole_samples(dataset, located.tolist(), self.decode, found), np.int64
-            )
-        return Inspected(shards, whole, known, checked, found)
+    Args:
+        place: The shard.
+        decode: Whether a sample with a value that cannot be decoded is damaged, too.
+        room: Number of problems to list; further ones are counted.
+    """
+    found = Findings(room)
+    parts, missing, checked = _open(place, found)
+    labels = _labels(place)
+    for opened, _ in parts:
+        opened.labels = labels_of_fields(labels, [field.name for field in opened.fields])
+    shards = tuple(opened for opened, _ in parts)
+    located = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *(mask for _, mask in parts)]))
+    known = missing + (parts[0][0].samples if parts else 0)
+    if may_lack_samples([place.shard]):
+        removed = removed_in(shards)
+        located = np.setdiff1d(located, removed, assume_unique=True)
+        known -= len(removed)
+    with Dataset(list(shards), verify=True) as dataset:
+        whole = np.fromiter(_whole_samples(dataset, located.tolist(), decode, found), np.int64)
+    return Inspected(shards, whole, known, checked, found)
 
 
 def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]], int, bool]:
@@ -105,27 +105,20 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
     if proven and kept is not None:
         # a table that fits its sidecar need not travel to other processes, which map it themselves
         opened = OpenShard.of(name, shard, kept, stored=fresh)
-        everything = np.ones(kept.samples, np.bool_)
-        if built is not None or kept.keys is None:
-            return [(opened, everything)], 0, True
-        return _with_moved_samples(place, opened, kept, kept.keys), 0, True
+        if built is None and kept.keys is not None:
+            return _with_moved_samples(place, opened, kept, kept.keys), 0, True
+        return [(opened, np.ones(kept.samples, np.bool_))], 0, True
     repeated = built is not None and built.keys is not None and bool(built.keys.duplicates())
     if built is not None and not faults and not repeated:
-        built, checked = _with_known_checksums(place, kept, built, found)
-        return (
-            [(OpenShard.of(name, shard, built, stored=False), np.ones(built.samples, np.bool_))],
-            0,
-            checked,
-        )
-    recovered = recover_shard(name, shard, None if kept is None else spec_of(kept), found.add_error)
-    if recovered is None:
-        return [], 0, True
-    index, checked = _with_known_checksums(place, kept, recovered.index, found)
-    return (
-        [(OpenShard.of(name, shard, index, stored=False), recovered.whole)],
-        recovered.lost,
-        checked,
-    )
+        index, located, lost = built, np.ones(built.samples, np.bool_), 0
+    else:
+        spec = None if kept is None else spec_of(kept)
+        recovered = recover_shard(name, shard, spec, found.add_error)
+        if recovered is None:
+            return [], 0, True
+        index, located, lost = recovered.index, recovered.whole, recovered.lost
+    index, checked = _with_known_checksums(place, kept, index, found)
+    return [(OpenShard.of(name, shard, index, stored=False), located)], lost, checked
 
 
 def _with_known_checksums(
@@ -136,18 +129,18 @@ def _with_known_checksums(
     If no value has its own any more, the recorded checksums are of another file, and not used.
     Recorded samples that the shard does not have are noted: they may be there under a damaged key.
     """
-    own = all(column.crc32 is not None for column in index.fields.values())
+    has_checksums = all(column.crc32 is not None for column in index.fields.values())
     if known is None:
-        return index, own
+        return index, has_checksums
     shard = place.shard.with_files_of(index)
     try:
         files = list(map(open_file, shard.paths))
         now = with_checksums(index, files)
         compared = compare_values(known, now)
     except (FormatError, OSError):  # the values that cannot be read are found when they are read
-        return index, own
+        return index, has_checksums
     if not compared.equal:
-        return index, own
+        return index, has_checksums
     if compared.empties:
         message = (
             f"{compared.empties} sequences are recorded as empty and are missing now, or the"
@@ -174,30 +167,26 @@ def _with_moved_samples(
 ) -> list[tuple[OpenShard, Bools]]:
     """Return the table of the index, and one for samples that moved in the file and still match their checksums."""
     name, shard = place.container.name, place.shard
-    everything = np.ones(kept.samples, np.bool_)
-    own = list(
-        _whole_samples(
-            Dataset([opened], verify=True), list(range(kept.samples)), False, Findings(0)
-        )
-    )
-    if len(own) == kept.samples:
-        return [(opened, everything)]
-    recovered = recover_shard(name, shard, spec_of(kept), lambda _: None)
+    located = np.ones(kept.samples, np.bool_)
+    dataset, rows = Dataset([opened], verify=True), np.arange(kept.samples)
+    missing = np.setdiff1d(rows, list(_whole_samples(dataset, rows.tolist(), False, Findings(0))))
+    recovered = None
+    if len(missing):
+        recovered = recover_shard(name, shard, spec_of(kept), lambda _: None)
     if recovered is None or recovered.index.keys is None:
-        return [(opened, everything)]
+        return [(opened, located)]
     files = list(map(open_file, shard.paths))
     index = with_checksums(recovered.index, files)
-    missing = np.setdiff1d(np.arange(kept.samples), own)
     lost = dict(zip(keys.take(missing), sample_digests(kept, missing).tolist(), strict=True))
-    rows = np.arange(index.samples, dtype=np.int64)
+    rows = np.arange(index.samples)
     names, digests = recovered.index.keys.take(rows), sample_digests(index, rows).tolist()
     is_lost = (lost.get(key) == digest for key, digest in zip(names, digests, strict=True))
     moved = recovered.whole & np.fromiter(is_lost, np.bool_, len(names))
     if not moved.any():
-        return [(opened, everything)]
+        return [(opened, located)]
     again = {names[row] for row in np.flatnonzero(moved).tolist()}
-    everything[[sample for sample in missing.tolist() if keys[sample] in again]] = False
-    return [(opened, everything), (OpenShard.of(name, shard, index, stored=False), moved)]
+    located[[sample for sample in missing.tolist() if keys[sample] in again]] = False
+    return [(opened, located), (OpenShard.of(name, shard, index, stored=False), moved)]
 
 
 def _labels(place: Place) -> Labels:

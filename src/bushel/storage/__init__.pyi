@@ -11,6 +11,7 @@ from bushel.storage.blocks import IN_TABLE as IN_TABLE
 from bushel.storage.blocks import Blocks as Blocks
 from bushel.storage.blocks import Side as Side
 from bushel.storage.blocks import plan_blocks as plan_blocks
+from bushel.storage.fileobject import Seekable as Seekable
 from bushel.storage.files import FilePool as FilePool
 from bushel.storage.files import absolute as absolute
 from bushel.storage.files import as_path as as_path
@@ -31,9 +32,11 @@ from bushel.storage.notation import parse_bytes as parse_bytes
 from bushel.storage.reading import checksums_of as checksums_of
 from bushel.storage.reading import gather as gather
 from bushel.storage.reading import read_many as read_many
-from bushel.storage.seekable import Seekable as Seekable
 from bushel.storage.sink import Sink as Sink
 from bushel.storage.staging import Staging as Staging
+from bushel.storage.staging import leave_workplace as leave_workplace
+from bushel.storage.staging import make_workplace as make_workplace
+from bushel.storage.staging import workplace as workplace
 from bushel.storage.whole import copy_to_append as copy_to_append
 from bushel.storage.whole import create_whole as create_whole
 from bushel.storage.whole import list_names as list_names
@@ -48,8 +51,5 @@ from bushel.storage.whole import sync_folder as sync_folder
 from bushel.storage.whole import sync_whole as sync_whole
 from bushel.storage.whole import walk_names as walk_names
 from bushel.storage.whole import write_whole as write_whole
-from bushel.storage.workplaces import leave_workplace as leave_workplace
-from bushel.storage.workplaces import make_workplace as make_workplace
-from bushel.storage.workplaces import workplace as workplace
 
 __all__: list[str]

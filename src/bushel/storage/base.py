@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Iterator, Sequence
+from typing import (
+    IO,
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeGuard,
+    runtime_checkable,
+)
 
 from msgspec import Struct
 
 from bushel._runtime.arrays import I32, I64, U32
-from bushel.kernels import ExtentError
+from bushel.kernels import ExtentError, MappedFile
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
 
 
 __all__ = [
@@ -25,6 +33,8 @@ __all__ = [
     "File",
     "StorePath",
     "StoredObject",
+    "are_mapped",
+    "check_extent",
     "extent_error",
     "filter_error",
 ]
@@ -146,6 +156,17 @@ class Extents(Struct, frozen=True):
         if isinstance(self.file, int):
             return self.file
         return int(self.file[row])
+
+
+def are_mapped(files: Sequence[File]) -> TypeGuard[list[MappedFile]]:
+    """Return whether all files are mapped, so that a kernel reads them."""
+    return all(isinstance(file, MappedFile) for file in files)
+
+
+def check_extent(file: File, offset: int, length: int) -> None:
+    """Raise ExtentError if an extent is not within a file."""
+    if offset < 0 or length < 0 or offset + length > file.size:
+        raise extent_error(0, "beyond", offset + length, file.size, file.path)
 
 
 def extent_error(

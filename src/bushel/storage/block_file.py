@@ -1,25 +1,24 @@
-"""Open block files."""
+"""Open block files, and the pieces of real files that a batch of extents in any files consists of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from msgspec import Struct, field
 
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I32, I64, U8
 from bushel.filters import FilterError
 from bushel.filters import expand as expand_block
 
-from .base import ExtentError, File, extent_error, filter_error
-from .blocks import EXPANDED, IN_TABLE, Blocks, plan_blocks
+from .base import ExtentError, Extents, File, check_extent, extent_error, filter_error
+from .blocks import EXPANDED, IN_TABLE, STORED, Blocks, plan_blocks
 from .expansion_cache import expansion_cache
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
-
-_TOKENS = count()
 
 
 class Closed(Protocol):
@@ -34,34 +33,29 @@ class Closed(Protocol):
         ...
 
 
-class BlockFile:
+class BlockFile(Struct, frozen=True, eq=False):
     """An open block file. Its bytes are in blocks, which are in other files of the shard.
 
-    Args:
+    Attributes:
         path: Its name in messages.
         blocks: Its blocks, which were checked.
         file: Returns the open real file of a number in `blocks.file`.
         mtime_ns: Modification time, 0 if unknown.
         closed: The real files, if they are very many that are not kept open.
-
-    Attributes:
-        path, blocks, file, mtime_ns, closed: As given.
-        size: Size in bytes.
+        number: A number of its own.
     """
 
-    __slots__ = ("_token", "blocks", "closed", "file", "mtime_ns", "path", "size")
+    path: str
+    blocks: Blocks
+    file: Callable[[int], File]
+    mtime_ns: int = 0
+    closed: Closed | None = None
+    number: int = field(default_factory=count().__next__)
 
-    def __init__(
-        self,
-        path: str,
-        blocks: Blocks,
-        file: Callable[[int], File],
-        mtime_ns: int = 0,
-        closed: Closed | None = None,
-    ) -> None:
-        self.path, self.blocks, self.file, self.mtime_ns = path, blocks, file, mtime_ns
-        self.size, self.closed = blocks.size, closed
-        self._token = f"open {next(_TOKENS)}"
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return self.blocks.size
 
     @classmethod
     def over(cls, file: File, blocks: Blocks) -> BlockFile:
@@ -75,21 +69,18 @@ class BlockFile:
             ExtentError: The extent is not within the file, or a block of it cannot be
                 expanded.
         """
-        if offset < 0 or length < 0 or offset > self.size - length:
-            raise extent_error(0, "beyond", offset + length, self.size, self.path)
+        check_extent(self, offset, length)
         blocks = self.blocks
         block = int(blocks.start.searchsorted(offset, "right")) - 1
         whole = length > 0 and offset + length <= blocks.start[block + 1]
         if (
             whole
             and blocks.file[block] != IN_TABLE
-            and blocks.filters[blocks.filter[block]] == "stored"
+            and blocks.filters[blocks.filter[block]] == STORED
         ):
             # the usual case: a piece of a file, as it is
-            inside = offset - int(blocks.start[block])
-            return self.file(int(blocks.file[block])).read(
-                int(blocks.offset[block]) + inside, length
-            )
+            start = int(blocks.offset[block]) + offset - int(blocks.start[block])
+            return self.file(int(blocks.file[block])).read(start, length)
         plan = plan_blocks(blocks, np.array([offset], np.int64), np.array([length], np.int64))
         parts: list[Buffer] = []
         for file, start, size, place in zip(
@@ -146,15 +137,9 @@ class BlockFile:
         number = int(blocks.file[block])
         home = self if number == IN_TABLE else self.file(number)
         # without a time, the file is known to be the same while it is open only
-        stamp = home.mtime_ns or self._token
-        return (
-            home.path,
-            home.size,
-            stamp,
-            int(blocks.start[block]),
-            int(blocks.offset[block]),
-            int(blocks.length[block]),
-        )
+        stamp = home.mtime_ns or f"open {self.number}"
+        place = (int(column[block]) for column in (blocks.start, blocks.offset, blocks.length))
+        return home.path, home.size, stamp, *place
 
     def expand(self, block: int, stored: Buffer) -> U8:
         """Expand a block, given its stored bytes.
@@ -205,3 +190,146 @@ class BlockFile:
             return expansion_cache().obtain(self.name_of(block), expand)
         except FilterError as error:
             raise self.failure(row, block, error) from error
+
+
+class PackedBlock(Struct, frozen=True):
+    """A block that has to be expanded."""
+
+    file: BlockFile
+    block: int  # its number in that
+    row: int  # number of the first extent that needs it
+    # number of the real file of its stored bytes in `Pieces.files`; `IN_TABLE` if they are in the
+    # table
+    home: int
+    offset: int  # bytes from the start of that
+    length: int  # number of stored bytes
+
+    @property
+    def size(self) -> int:
+        """Size of the block when it is expanded."""
+        start = self.file.blocks.start
+        return int(start[self.block + 1] - start[self.block])
+
+
+class Pieces(Struct, frozen=True):
+    """The pieces of a batch of extents, in any order."""
+
+    files: list[File]  # the real files
+    tables: list[U8]  # stored bytes that are in the tables of block files
+    packed: list[PackedBlock]  # the blocks to expand, each once
+    # int32[pieces], where each piece is: number of a file; then, on from the number of files, of
+    # one of `tables`, and then of one of `packed`
+    source: I32
+    offset: I64  # int64[pieces], bytes from the start of that
+    size: I64  # int64[pieces], more than 0
+    row: I64  # int64[pieces], number of the extent
+    at: I64  # int64[pieces], where the piece begins in the value, in bytes
+
+
+def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
+    """Return the pieces of a batch of extents.
+
+    Raises:
+        ExtentError: An extent is not in its file.
+        OSError: A file of a block file cannot be opened.
+    """
+    if isinstance(extents.file, int):
+        numbers = np.full(len(extents), extents.file, np.int32)
+    else:
+        numbers = extents.file
+    real: list[File] = []
+    place_of: dict[int, int] = {}
+    tables: list[U8] = []
+    packed: list[PackedBlock] = []
+    columns: list[tuple[I32, I64, I64, I64, I64]] = []
+    _check_numbers(numbers, extents, len(files))
+
+    def place(file: File) -> int:
+        if (position := place_of.get(id(file))) is None:
+            position = place_of[id(file)] = len(real)
+            real.append(file)
+        return position
+
+    for number, file in enumerate(files):
+        rows = np.flatnonzero(numbers == number)
+        check_inside(file, extents, rows)
+        rows = rows[extents.length[rows] > 0]
+        offset, length = extents.offset[rows], extents.length[rows]
+        if not isinstance(file, BlockFile):
+            if len(rows):
+                source = np.full(len(rows), place(file), np.int32)
+                columns.append((source, offset, length, rows, np.zeros(len(rows), np.int64)))
+            continue
+        plan = plan_blocks(file.blocks, offset, length)
+        source = np.empty(len(plan.row), np.int32)
+        homes = sorted(set(plan.file.tolist()))
+        real_homes = [home for home in homes if home >= 0]
+        chosen = slice(None) if len(real_homes) == len(homes) else np.flatnonzero(plan.file >= 0)
+        if real_homes:
+            if file.closed is None:
+                places = np.fromiter(
+                    (place(file.file(home)) for home in real_homes), np.int32, len(real_homes)
+                )
+            else:  # objects that are new
+                places = np.arange(len(real), len(real) + len(real_homes), dtype=np.int32)
+                real += file.closed.files(real_homes)
+            if len(real_homes) == 1:
+                source[chosen] = places[0]
+            else:
+                source[chosen] = places[np.searchsorted(real_homes, plan.file[chosen])]
+        for home in homes[: len(homes) - len(real_homes)]:
+            chosen = slice(None) if len(homes) == 1 else plan.file == home
+            if home == EXPANDED:
+                source[chosen] = _PACKED + len(packed) + plan.block[chosen]
+                first = np.empty(len(plan.expand), np.int64)
+                # of several, the last that is written stays
+                first[plan.block[chosen][::-1]] = rows[plan.row[chosen]][::-1]
+                packed += _packed(file, plan.expand, first, place)
+            else:
+                source[chosen] = _TABLES + len(tables)
+                tables.append(file.held)
+        columns.append((source, plan.offset, plan.size, rows[plan.row], plan.at))
+    if not columns:
+        nothing = np.empty(0, np.int64)
+        columns.append((np.empty(0, np.int32), nothing, nothing, nothing, nothing))
+    source, *rest = map(np.concatenate, zip(*columns, strict=True))
+    source[source >= _PACKED] += np.int32(len(real) + len(tables) - _PACKED)
+    source[source >= _TABLES] += np.int32(len(real) - _TABLES)
+    return Pieces(real, tables, packed, source, *rest)
+
+
+def _packed(
+    file: BlockFile, expand: I64, row: I64, place: Callable[[File], int]
+) -> Iterator[PackedBlock]:
+    blocks = file.blocks
+    columns = (expand, row, blocks.file[expand], blocks.offset[expand], blocks.length[expand])
+    for block, first, home, offset, length in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        number = IN_TABLE if home == IN_TABLE else place(file.file(home))
+        yield PackedBlock(file, block, first, number, offset, length)
+
+
+# numbers above the numbers of all files, until the count of files is known
+_TABLES, _PACKED = 1 << 29, 1 << 30
+
+
+def _check_numbers(numbers: I32, extents: Extents, files: int) -> None:
+    """Check that each extent that is not missing is in one of the files."""
+    unknown = ((numbers < 0) | (numbers >= files)) & (extents.length != -1)
+    if unknown.any():
+        row = int(unknown.argmax())
+        raise ValueError(f"file[{row}] is {numbers[row]}, but there are {files} files")
+
+
+def check_inside(file: File, extents: Extents, rows: I64) -> None:
+    """Check that extents are in their file. Raise ExtentError if one does not."""
+    offset, length = extents.offset[rows], extents.length[rows]
+    bad = (length != -1) & (
+        (offset < 0) | (length < 0) | (length > file.size) | (offset > file.size - length)
+    )
+    if bad.any():
+        row = int(rows[int(bad.argmax())])
+        raise extent_error(
+            row, "beyond", int(extents.offset[row]) + int(extents.length[row]), file.size, file.path
+        )

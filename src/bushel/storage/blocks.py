@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
-from bushel._runtime.arrays import I32, I64, U8, U64, Bools, offsets_of, ranges
+from bushel._runtime.arrays import I32, I64, U8, U64, Bools, joined, offsets_of, ranges
 from bushel.errors import FormatError, SpecError
 from bushel.filters import MAX_BLOCK, get_filter
 
@@ -158,7 +158,7 @@ class Blocks(Struct, frozen=True):
                 stored bytes can be, or of an unknown filter.
         """
         if (problem := _problem(self, file_sizes)) is not None:
-            raise FormatError(f"the table of blocks is damaged: {problem}", file=path, hint=_HINT)
+            raise FormatError(f"the table of blocks is damaged: {problem}", path, hint=_HINT)
         return self
 
 
@@ -291,3 +291,40 @@ def plan_blocks(blocks: Blocks, offset: I64, length: I64) -> BlockPlan:
         place_among_expanded,
         expand,
     )
+
+
+class BlockList(Struct):
+    """The blocks of a block file that is being made."""
+
+    starts: list[int] = field(default_factory=lambda: [0])
+    offsets: list[int] = []
+    lengths: list[int] = []
+    filters: list[str] = []
+    sides: list[bytes] = []
+
+    def add(self, offset: int, length: int, size: int, name: str, side: bytes = b"") -> int:
+        """Add a block, and return its position in the block file."""
+        start = self.starts[-1]
+        self.starts.append(start + size)
+        self.offsets.append(offset)
+        self.lengths.append(length)
+        self.filters.append(name)
+        self.sides.append(side)
+        return start
+
+    def blocks(self) -> Blocks:
+        """Return the block file."""
+        names = tuple(dict.fromkeys(self.filters))
+        side = None
+        if any(self.sides):
+            data, ends = joined(self.sides)
+            side = Side(ends, data)
+        return Blocks(
+            np.array(self.starts, np.int64),
+            np.zeros(len(self.offsets), np.int32),
+            np.array(self.offsets, np.int64),
+            np.array(self.lengths, np.int64),
+            np.array([names.index(name) for name in self.filters], np.uint8),
+            names,
+            side,
+        )

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Iterable
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from bushel._runtime.arrays import U8
 from bushel._runtime.threads import Result
@@ -32,9 +32,9 @@ class Claim(Struct, frozen=True):
             was given up.
     """
 
-    found: dict[Hashable, U8] = field(default_factory=dict)
-    own: list[Hashable] = field(default_factory=list)
-    awaited: dict[Hashable, Result[U8 | None]] = field(default_factory=dict)
+    found: dict[Hashable, U8] = {}
+    own: list[Hashable] = []
+    awaited: dict[Hashable, Result[U8 | None]] = {}
 
 
 class ExpansionCache:

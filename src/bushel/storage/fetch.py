@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
+from msgspec import Struct
 
 from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U8, Bools
@@ -18,11 +18,10 @@ from bushel.filters import FilterError
 from bushel.kernels import MappedFile
 
 from .base import ExtentError, Extents, File, StoredObject
+from .block_file import PackedBlock, Pieces, pieces_of
 from .blocks import IN_TABLE
-from .coalesce import coalesce
 from .expansion_cache import Claim, expansion_cache
-from .pieces import PackedBlock, Pieces, pieces_of
-from .small_file import SmallFile
+from .fileobject import SmallFile
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -41,8 +40,7 @@ class Held(Protocol):
         """Wait for the extents that it has, and return them: bytes or None for each of the n extents."""
 
 
-@dataclass(frozen=True, slots=True)
-class NeededRanges:
+class NeededRanges(Struct, frozen=True):
     """The ranges of real files that a batch needs apart from the pieces that are copied from mapped files."""
 
     # the extents: of pieces in other files, and then of the stored bytes of blocks
@@ -65,12 +63,9 @@ def needed_ranges(pieces: Pieces) -> NeededRanges:
     if not (pieces.packed or len(far)):
         return _NOTHING
     blocks = [number for number, block in enumerate(pieces.packed) if block.home != IN_TABLE]
-    stored = [
-        (block.home, block.offset, block.length, block.row)
-        for block in pieces.packed
-        if block.home != IN_TABLE
-    ]
-    file, offset, length, row = np.array(stored, np.int64).reshape(-1, 4).T
+    stored = [pieces.packed[number] for number in blocks]
+    facts = [(block.home, block.offset, block.length, block.row) for block in stored]
+    file, offset, length, row = np.array(facts, np.int64).reshape(-1, 4).T
     extents = Extents(
         np.concatenate([pieces.source[far], file]).astype(np.int32),
         np.concatenate([pieces.offset[far], offset]),
@@ -169,153 +164,145 @@ def _read(
 ) -> list[Buffer | None]:
     """Read the needed extents: of mapped files by a kernel, of objects by many requests, of others one by one."""
     keep_freed_memory()
-    extents = ranges.extents
-    out: list[Buffer | None] = [None] * len(extents)
-    covered = None if held is None else held.covers(files, extents)
+    reading = _Reading(files, ranges.extents, [None] * len(ranges.extents))
+    covered = None if held is None else held.covers(files, ranges.extents)
     try:
         if held is None or covered is None:
-            _read_rows(files, extents, np.flatnonzero(needed), out)
-            return out
-        _read_rows(files, extents, np.flatnonzero(needed & ~covered), out)
-        taken, late = held.take(files, extents), []
+            reading.read(np.flatnonzero(needed))
+            return reading.out
+        reading.read(np.flatnonzero(needed & ~covered))
+        taken, late = held.take(files, ranges.extents), []
         for row in np.flatnonzero(needed & covered).tolist():
-            out[row] = taken[row]
-            if out[row] is None:
+            reading.out[row] = taken[row]
+            if taken[row] is None:
                 late.append(row)
-        _read_rows(files, extents, np.array(late, np.int64), out)
+        reading.read(np.array(late, np.int64))
     except ExtentError as error:
         error.row = int(ranges.row[error.row])
         raise
-    return out
+    return reading.out
 
 
-def _read_rows(
-    files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]
-) -> None:
-    """Read some extents."""
-    if not len(rows):
-        return
-    kind_of = {type(file): _kind_of(file) for file in {type(file): file for file in files}.values()}
-    kinds = np.array([kind_of[type(file)] for file in files])
-    kind = kinds[cast("I32", extents.file)[rows]]
-    _read_mapped(files, extents, rows[kind == 0], out)
-    _read_objects(files, extents, rows[kind == 1], out)
-    _read_others(files, extents, rows[kind == 2], out)
-    _read_small(files, extents, rows[kind == 3], out)
+class _Reading(Struct, frozen=True):
+    """Reads extents of real files of any kind."""
 
+    files: Sequence[File]
+    extents: Extents
+    out: list[Buffer | None]  # gets the bytes of each extent
 
-def _kind_of(file: File) -> int:
-    if isinstance(file, MappedFile):
-        return 0
-    if isinstance(file, StoredObject):
-        return 1
-    if isinstance(file, SmallFile):
-        return 3
-    return 2
+    def read(self, rows: I64) -> None:
+        """Read some extents."""
+        if not len(rows):
+            return
+        types = {type(file): file for file in self.files}
+        kind_of = {kind: _reader_of(file) for kind, file in types.items()}
+        readers = np.array([kind_of[type(file)] for file in self.files])[self._numbers(rows)]
+        for reader in set(readers.tolist()):
+            getattr(self, reader)(rows[readers == reader])
 
+    def _numbers(self, rows: I64) -> I32:
+        return cast("I32", self.extents.file)[rows]
 
-def _read_small(
-    files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]
-) -> None:
-    """Read files that are opened for each read."""
-    if not len(rows):
-        return
-    some = cast("Sequence[SmallFile]", files)
-    chosen = [some[number] for number in cast("I32", extents.file)[rows].tolist()]
-    paths = [file.path for file in chosen]
-    size = np.array([file.size for file in chosen], np.int64)
-    mtime = np.array([file.mtime_ns for file in chosen], np.int64)
-    read = kernels.read_small_files(paths, size, mtime, extents.offset[rows], extents.length[rows])
-    for row, file, data in zip(rows.tolist(), chosen, read, strict=True):
-        if data is not None:
-            out[row] = data
-            continue
+    def _small(self, rows: I64) -> None:
+        """Read files that are opened for each read."""
+        files = cast("Sequence[SmallFile]", self.files)
+        chosen = [files[number] for number in self._numbers(rows).tolist()]
+        paths = [file.path for file in chosen]
+        size = np.array([file.size for file in chosen], np.int64)
+        mtime = np.array([file.mtime_ns for file in chosen], np.int64)
+        offset, length = self.extents.offset[rows], self.extents.length[rows]
+        read = kernels.read_small_files(paths, size, mtime, offset, length)
+        for number, (row, data) in enumerate(zip(rows.tolist(), read, strict=True)):
+            if data is None:
+                try:
+                    data = chosen[number].read(int(offset[number]), int(length[number]))
+                except ExtentError as error:
+                    error.row = row
+                    raise
+            self.out[row] = data
+
+    def _mapped(self, rows: I64) -> None:
+        """Read stored bytes of blocks, which are not needed after the expansion: into memory that is used again."""
+        maps, numbers = cast("list[MappedFile]", self.files), self._numbers(rows)
+        offset, length = self.extents.offset[rows], self.extents.length[rows]
+        size = int(np.maximum(length, 0).sum())
         try:
-            out[row] = file.read(int(extents.offset[row]), int(extents.length[row]))
+            if size < _WORTH_THREADS:
+                values: Sequence[Buffer | None] = kernels.read_many(maps, numbers, offset, length)
+            else:
+                whole = room_for(size)
+                ends = kernels.gather_into(maps, numbers, offset, length, None, whole).tolist()
+                values = [whole[start:end].data for start, end in pairwise(ends)]
         except ExtentError as error:
-            error.row = row
+            error.row = int(rows[error.row])
             raise
+        for row, value in zip(rows.tolist(), values, strict=True):
+            self.out[row] = value
 
+    def _objects(self, rows: I64) -> None:
+        from bushel.storage.objects.ranges import RangeFile, read_rows
 
-def _read_mapped(
-    files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]
-) -> None:
-    """Read stored bytes of blocks, which are not needed after the expansion: into memory that is used again."""
-    if not len(rows):
-        return
-    maps, numbers = cast("list[MappedFile]", files), cast("I32", extents.file)[rows]
-    offset, length = extents.offset[rows], extents.length[rows]
-    size = int(np.maximum(length, 0).sum())
-    try:
-        if size < _WORTH_THREADS:
-            values: Sequence[Buffer | None] = kernels.read_many(maps, numbers, offset, length)
-        else:
-            whole = room_for(size)
-            ends = kernels.gather_into(maps, numbers, offset, length, None, whole).tolist()
-            values = [whole[start:end].data for start, end in pairwise(ends)]
-    except ExtentError as error:
-        error.row = int(rows[error.row])
-        raise
-    for row, value in zip(rows.tolist(), values, strict=True):
-        out[row] = value
+        numbers, length = self._numbers(rows), self.extents.length[rows]
+        present = sorted(set(numbers.tolist()))
+        place = np.zeros(len(self.files), np.int32)
+        place[present] = np.arange(len(present))
+        row_of, length_of = rows.tolist(), length.tolist()
+        long: dict[int, bytearray] = {}
 
-
-def _read_objects(
-    files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]
-) -> None:
-    if not len(rows):
-        return
-    from bushel.storage.objects.ranges import RangeFile, read_rows
-
-    numbers = cast("I32", extents.file)[rows]
-    present = sorted(set(numbers.tolist()))
-    place = np.zeros(len(files), np.int32)
-    place[present] = np.arange(len(present))
-    length = extents.length[rows]
-    row_of, length_of = rows.tolist(), length.tolist()
-    long: dict[int, bytearray] = {}
-
-    def put(number: int, at: int, data: memoryview) -> None:
-        row, size = row_of[number], length_of[number]
-        if len(data) == size:
-            answer = data.obj
-            if type(answer) is bytes and len(answer) == size:
-                out[row] = answer
+        def put(number: int, at: int, data: memoryview) -> None:
+            row, size = row_of[number], length_of[number]
+            if len(data) < size:
+                whole = long.get(row)
+                if whole is None:  # several threads may come here
+                    whole = long.setdefault(row, bytearray(size))
+                whole[at : at + len(data)] = data
+            elif type(data.obj) is bytes and len(data.obj) == size:
+                self.out[row] = data.obj
             else:
-                out[row] = bytes(data)
-        else:
-            if row in long:
-                whole = long[row]
-            else:
-                whole = long.setdefault(row, bytearray(size))
-            whole[at : at + len(data)] = data
+                self.out[row] = bytes(data)
 
-    objects = [cast("RangeFile", files[number]) for number in present]
-    read_rows(objects, place[numbers], extents.offset[rows], length, put)
-    for row, data in long.items():
-        out[row] = bytes(data)
-    for row in rows[length == 0].tolist():
-        out[row] = b""
+        objects = [cast("RangeFile", self.files[number]) for number in present]
+        read_rows(objects, place[numbers], self.extents.offset[rows], length, put)
+        for row, data in long.items():
+            self.out[row] = bytes(data)
+        self._put_empty(rows)
+
+    def _others(self, rows: I64) -> None:
+        from bushel.storage.objects.ranges import coalesce
+
+        numbers = self._numbers(rows)
+        for number in sorted(set(numbers.tolist())):
+            chosen = rows[numbers == number]
+            offset, length = self.extents.offset[chosen], self.extents.length[chosen]
+            for span in coalesce(offset, length):
+                try:
+                    data = self.files[number].read(span.start, span.stop - span.start)
+                except ExtentError as error:
+                    error.row = int(chosen[span.rows[0]])
+                    raise
+                for at in span.rows:
+                    first = int(offset[at]) - span.start
+                    self.out[int(chosen[at])] = data[first : first + int(length[at])]
+        self._put_empty(rows)
+
+    def _put_empty(self, rows: I64) -> None:
+        for row in rows[self.extents.length[rows] == 0].tolist():
+            self.out[row] = b""
 
 
-def _read_others(
-    files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]
-) -> None:
-    numbers = cast("I32", extents.file)[rows]
-    for number in sorted(set(numbers.tolist())):
-        chosen = rows[numbers == number]
-        for span in coalesce(extents.offset[chosen], extents.length[chosen]):
-            try:
-                view = memoryview(files[number].read(span.start, span.stop - span.start))
-            except ExtentError as error:
-                error.row = int(chosen[span.rows[0]])
-                raise
-            for at in span.rows:
-                row = int(chosen[at])
-                first = int(extents.offset[row]) - span.start
-                out[row] = bytes(view[first : first + int(extents.length[row])])
-        for row in chosen[extents.length[chosen] == 0].tolist():
-            out[row] = b""
+def _reader_of(file: File) -> str:
+    """Return the method of `_Reading` that reads a file."""
+    for kind, reader in _READERS.items():
+        if isinstance(file, kind):
+            return reader
+    return "_others"
+
+
+_READERS: Mapping[type, str] = {
+    MappedFile: "_mapped",
+    StoredObject: "_objects",
+    SmallFile: "_small",
+}
 
 
 def _expand(
@@ -353,10 +340,7 @@ def _expand(
     for number, (packed_block, name) in enumerate(zip(packed, names, strict=True)):
         block: U8 | FilterError | None = results.get(number)
         if block is None:
-            if name in claim.found:
-                block = claim.found[name]
-            else:
-                block = _await(claim, name)
+            block = claim.found[name] if name in claim.found else _await(claim, name)
         if block is None:  # another reader has failed for another reason
             block = packed_block.file.expanded(packed_block.block, packed_block.row)
         if isinstance(block, FilterError):

@@ -15,7 +15,7 @@ from bushel import kernels
 from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import MappedFile
 
-from .base import AnyPath, Extents, File, StorePath
+from .base import AnyPath, Extents, File, StorePath, are_mapped
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -137,7 +137,7 @@ def open_file(path: AnyPath) -> File:
             if error.errno != errno.ESPIPE:
                 raise
             message = "not a file whose bytes can be read by position, but a pipe or device"
-            raise FormatError(message, file=str(path), hint="copy its bytes into a file") from error
+            raise FormatError(message, path, hint="copy its bytes into a file") from error
     if is_object(path):
         from bushel.storage.objects.remotefile import RemoteFile
 
@@ -200,17 +200,12 @@ def prefetch(files: Sequence[File], extents: Extents) -> None:
     Raises:
         ExtentError: An extent is not in its file.
     """
-    if all(isinstance(file, MappedFile) for file in files):
-        kernels.prefetch(
-            cast("list[MappedFile]", list(files)), extents.file, extents.offset, extents.length
-        )
-        return
-    from .fetch import mapped_extents
+    if not are_mapped(files):
+        from .fetch import mapped_extents
 
-    near = mapped_extents(files, extents)
-    kernels.prefetch(
-        cast("list[MappedFile]", near[0]), near[1].file, near[1].offset, near[1].length
-    )
+        files, extents = mapped_extents(files, extents)
+    local = cast("list[MappedFile]", list(files))
+    kernels.prefetch(local, extents.file, extents.offset, extents.length)
 
 
 class FilePool:
@@ -233,10 +228,7 @@ class FilePool:
 
     def __init__(self, limit: int | None = None, *, direct: bool = False) -> None:
         self.direct = direct
-        if limit is not None:
-            self.limit = limit
-        else:
-            self.limit = max(16, os.sysconf("SC_OPEN_MAX") // 2)
+        self.limit = limit or max(16, os.sysconf("SC_OPEN_MAX") // 2)
         self.files: dict[Hashable, File] = {}
 
     def __reduce__(self) -> tuple[type[FilePool], tuple[int], dict[str, bool]]:

@@ -9,13 +9,18 @@ import os
 import signal
 import subprocess
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Protocol, cast
+from typing import IO, Any, Protocol, cast
 
 from bushel.errors import FormatError, UnsupportedError
 
 _GZIP, _BZ2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+_DECOMPRESSORS: Sequence[tuple[bytes, str, Callable[[Any], Readable]]] = (
+    (_GZIP, "gzip", gzip.open),
+    (_BZ2, "bzip2", bz2.open),
+    (_XZ, "xz", lzma.open),
+)
 _PATIENCE = 5.0  # seconds that a command has to end after SIGTERM
 
 
@@ -30,8 +35,6 @@ class Readable(Protocol):
 class _Rejoined:
     """A handle whose first bytes were read already."""
 
-    __slots__ = ("_handle", "_head")
-
     def __init__(self, head: bytes, handle: Readable) -> None:
         self._head, self._handle = head, handle
 
@@ -45,8 +48,6 @@ class _Rejoined:
 class _Guarded:
     """A decompressor that raises `FormatError` for damaged data."""
 
-    __slots__ = ("_handle", "_kind", "_name")
-
     def __init__(self, handle: Readable, kind: str, name: str) -> None:
         self._handle, self._kind, self._name = handle, kind, name
 
@@ -54,17 +55,12 @@ class _Guarded:
         try:
             return self._handle.read(size)
         except EOFError as error:
-            raise FormatError(f"the {self._kind} data are truncated", file=self._name) from error
-        except (zlib.error, lzma.LZMAError) as error:
-            raise FormatError(
-                f"the {self._kind} data are damaged: {error}", file=self._name
-            ) from error
-        except OSError as error:
-            if error.errno is not None:  # of the system, not of the decompressor
+            raise FormatError(f"the {self._kind} data are truncated", self._name) from error
+        except (zlib.error, lzma.LZMAError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # not of the decompressor
                 raise
-            raise FormatError(
-                f"the {self._kind} data are damaged: {error}", file=self._name
-            ) from error
+            message = f"the {self._kind} data are damaged: {error}"
+            raise FormatError(message, self._name) from error
 
 
 def is_compressed(head: bytes) -> bool:
@@ -84,17 +80,13 @@ def decompressed(handle: Readable, name: str) -> Readable:
     while len(head) < len(_XZ) and (part := handle.read(len(_XZ) - len(head))):
         head += part
     whole = _Rejoined(head, handle)
-    if head.startswith(_GZIP):
-        return _Guarded(gzip.GzipFile(fileobj=cast("IO[bytes]", whole), mode="rb"), "gzip", name)
-    if head.startswith(_BZ2):
-        return _Guarded(bz2.BZ2File(cast("IO[bytes]", whole)), "bzip2", name)
-    if head.startswith(_XZ):
-        return _Guarded(lzma.LZMAFile(cast("IO[bytes]", whole)), "xz", name)
+    for magic, kind, decompress in _DECOMPRESSORS:
+        if head.startswith(magic):
+            return _Guarded(decompress(whole), kind, name)
     if head.startswith(_ZSTD):
         raise UnsupportedError(
-            f"{name} is compressed with zstd, which Python cannot decompress: run `unzstd` on it,"
-            " or open"
-            f" 'pipe:zstd -dc {name}' with allow_commands=True"
+            f"{name} is compressed with zstd, which Python cannot decompress: run `unzstd` on it, "
+            f"or open 'pipe:zstd -dc {name}' with allow_commands=True"
         )
     return whole
 
@@ -111,10 +103,7 @@ def output_of(command: str | Sequence[str]) -> Iterator[Readable]:
         FormatError: The command failed; this is raised after its output was read.
         OSError: The shell or the program does not exist.
     """
-    if isinstance(command, str):
-        words = ["/bin/sh", "-c", command]
-    else:
-        words = list(command)
+    words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     process = subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
     )
@@ -154,9 +143,8 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _failed(command: str | Sequence[str], status: int) -> FormatError:
+    how = f"failed with exit status {status}"
     if status < 0:
         how = f"was killed by signal {-status}"
-    else:
-        how = f"failed with exit status {status}"
     line = command if isinstance(command, str) else " ".join(command)
-    return FormatError(f"the command {how}", file=f"pipe:{line}")
+    return FormatError(f"the command {how}", f"pipe:{line}")

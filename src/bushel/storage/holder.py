@@ -73,23 +73,23 @@ def this_process(run: str = "") -> Holder:
     user = ""
     with suppress(OSError, KeyError):  # a container without an entry for its user
         user = getpass.getuser()
-    machine, boot, namespace = _machine()
+    host, machine, boot, namespace = _machine()
     command = shlex.join([os.path.basename(sys.executable or "python"), *sys.argv])
     if sys.argv and os.path.basename(sys.argv[0]) == "bushel":
         command = shlex.join(["bushel", *sys.argv[1:]])
+    if len(command) > _LONGEST_COMMAND:
+        command = command[: _LONGEST_COMMAND - 1] + "…"
     return Holder(
         token=os.urandom(8).hex(),
         run=run,
-        host=socket.gethostname(),
+        host=host,
         machine=machine,
         boot=boot,
         namespace=namespace,
         pid=os.getpid(),
         started=_start_of(os.getpid()) or 0,
         user=user,
-        command=command
-        if len(command) <= _LONGEST_COMMAND
-        else command[: _LONGEST_COMMAND - 1] + "…",
+        command=command,
         line=_line_of_user(sys._getframe(1)),
         since=time.time(),
     )
@@ -104,8 +104,8 @@ def is_gone(holder: Holder, *, locked: bool | None, silent: float) -> bool:
             until it ends; None if the storage has no locks.
         silent: Seconds since the holder last renewed the lock, by the clock of the storage.
     """
-    machine, boot, namespace = _machine()
-    same_host = holder.host == socket.gethostname() and holder.machine == machine
+    host, machine, boot, namespace = _machine()
+    same_host = (holder.host, holder.machine) == (host, machine)
     if holder.boot == boot if boot else same_host:
         if locked:
             return True
@@ -147,37 +147,30 @@ def describe(holder: Holder | None, target: object) -> str:
             " another path"
         )
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(holder.since))
-    machine, boot, namespace = _machine()
-    same_machine = (
-        holder.boot == boot and holder.host == socket.gethostname() and holder.machine == machine
-    )
-    if same_machine and holder.namespace == namespace and holder.pid == os.getpid():
+    holder_machine = holder.host, holder.machine, holder.boot
+    if (*holder_machine, holder.namespace, holder.pid) == (*_machine(), os.getpid()):
         where = f" at {holder.line}" if holder.line else ""
         return (
-            f"{target} is in use by this process: a writer of it was opened{where}, {since}, and"
-            " is not closed. Call "
-            "its close(), or open it in a `with` statement. If no variable refers to it any more,"
-            " gc.collect() ends it"
+            f"{target} is in use by this process: a writer of it was opened{where}, {since}, and "
+            "is not closed. Call its close(), or open it in a `with` statement. If no variable "
+            "refers to it any more, gc.collect() ends it"
         )
-    who = f"process {holder.pid} on {holder.host}" + (
-        f" of user {holder.user}" if holder.user else ""
-    )
+    who = f"process {holder.pid} on {holder.host}" + f" of user {holder.user}" * bool(holder.user)
     lost = ""
-    if not same_machine:
+    if holder_machine != _machine()[:3]:
         lost = (
             f". If that machine is gone, try again {LEASE_SECONDS:.0f} seconds after it has"
             " stopped, not earlier"
         )
     return (
-        f"{target} is in use: {who} writes to it since {since} (`{holder.command}`). Wait until"
-        " that has ended, or "
-        f"write to another path{lost}"
+        f"{target} is in use: {who} writes to it since {since} (`{holder.command}`). Wait until "
+        f"that has ended, or write to another path{lost}"
     )
 
 
 @cache
-def _machine() -> tuple[str, str, str]:
-    """Return the identity of this machine, of its last start, and of the namespace of process numbers."""
+def _machine() -> tuple[str, str, str, str]:
+    """Return the name and identity of this machine, that of its last start, and of the namespace of process numbers."""
     identity, boot, namespace = "", "", ""
     with suppress(OSError):
         identity = Path("/etc/machine-id").read_text("ascii", "replace").strip()
@@ -185,7 +178,7 @@ def _machine() -> tuple[str, str, str]:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii", "replace").strip()
     with suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")
-    return identity, boot, namespace
+    return socket.gethostname(), identity, boot, namespace
 
 
 def _start_of(pid: int) -> int | None:

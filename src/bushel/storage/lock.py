@@ -86,15 +86,12 @@ class FileLock:
             return False
         try:
             with naming(self.path):
-                taken = self._take(handle, is_new=is_new, may_wait=may_wait)
-        except BaseException:
-            os.close(handle)
-            raise
-        if taken:
-            self._handle = handle
-        else:
-            os.close(handle)
-        return taken
+                if self._take(handle, is_new=is_new, may_wait=may_wait):
+                    self._handle = handle
+        finally:
+            if self._handle < 0:
+                os.close(handle)
+        return self._handle >= 0
 
     def _make_folders(self) -> None:
         above = self.path.parent.parent
@@ -233,8 +230,7 @@ class Lock:
             for number, (path, shared) in enumerate(places, 1):
                 is_last = number == len(places)
                 holder = this_process((run * is_last or "files") * shared)
-                options = (shared, sync, give_up)
-                self._held.append(_take(path, holder, target, *options))
+                self._held.append(_take(path, holder, target, shared, sync, give_up))
         except BaseException:
             self.release()
             raise
@@ -351,15 +347,13 @@ def _release(
                 folder.rmdir()
                 if folder.parent.name == ".bushel":
                     folder.parent.rmdir()
-                for empty in reversed(missing):
+                for empty in missing:
                     with suppress(FileNotFoundError):
                         empty.rmdir()
 
 
 def _missing(folder: Path) -> Iterator[Path]:
-    """Yield the folders that do not exist above a folder, from the outermost on."""
-    missing = []
+    """Yield a folder and those above it that do not exist, to the outermost."""
     while not folder.exists():
-        missing.append(folder)
+        yield folder
         folder = folder.parent
-    yield from reversed(missing)

@@ -52,17 +52,14 @@ def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
         'train/000000/image.bag'
     """
     if not isinstance(name, str) or leads_out(name):
-        if len(repr(name)) <= _SHOWN:
-            shown = repr(name)
-        else:
-            shown = f"{repr(name)[:_SHOWN]}…"
-        raise FormatError(
-            f"{shown} is not the name of a file in this folder", file=str(folder), hint=_HINT
-        )
+        shown = repr(name)
+        if len(shown) > _SHOWN:
+            shown = f"{shown[:_SHOWN]}…"
+        raise FormatError(f"{shown} is not the name of a file in this folder", folder, hint=_HINT)
     if not any_text and (min(name) < " " or "\x7f" in name):
         raise FormatError(
             f"{name!r} has a control character, which no file of a dataset has",
-            file=str(folder),
+            folder,
             hint=_HINT,
         )
     return folder / name  # type: ignore[return-value]
@@ -85,7 +82,7 @@ def inside(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
         if above != real and not above.startswith(real.rstrip(os.sep) + os.sep):
             raise FormatError(
                 f"{name!r} leads through a symbolic link to {above}, out of its folder",
-                file=str(folder),
+                folder,
                 hint=_HINT,
             )
     return path
@@ -128,6 +125,13 @@ def try_remove_tree(folder: Path) -> None:
     # `ignore_errors` does not cover fstat, which may fail with ESTALE on a network
     with suppress(OSError):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_empty(*folders: Path) -> None:
+    """Remove the empty ones of some folders, in this order: others hold sidecars, or unfinished files."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def leads_to_folder(entry: os.DirEntry[str]) -> bool:

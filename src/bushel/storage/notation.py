@@ -114,9 +114,8 @@ def _numbers(low: str, high: str, step: str | None) -> list[str]:
 
 def _range(low: int, high: int, step: str | None) -> range:
     stride = abs(int(step)) or 1 if step else 1
-    if low <= high:
-        numbers = range(low, high + 1, stride)
-    else:
+    numbers = range(low, high + 1, stride)
+    if low > high:
         numbers = range(low, high - 1, -stride)
     if len(numbers) > _LARGEST:
         raise ValueError(f"a range expands to {len(numbers)} names; at most {_LARGEST} are allowed")

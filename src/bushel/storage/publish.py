@@ -28,8 +28,8 @@ from .files import is_object
 from .names import COMMIT_LIST, inside, refuse_link, remove_tree, try_remove_tree
 from .whole import (
     make_folder,
-    open_alone,
     read_whole,
+    replacing,
     sync_folder,
     write_all,
     write_whole,
@@ -58,31 +58,10 @@ def update(path: AnyPath, change: Callable[[bytes | None], bytes], *, sync: bool
 
         update_object(path, change)
     elif isinstance(path, Path):
-        make_folder(path.parent, sync=sync)
-        _update_local(path, change, sync=sync)
+        with replacing(path, sync=sync) as file:  # for which others wait
+            write_all(file, change(_read(path)))
     else:
         write_whole(path, change(_read(path)))
-
-
-def _update_local(path: Path, change: Callable[[bytes | None], bytes], *, sync: bool) -> None:
-    partial = path.with_name(f"{path.name}.partial")
-    with naming(path), open_alone(partial) as file:  # for which others wait
-        try:
-            before = _read(path)
-            data = change(before)
-            if data == before:
-                partial.unlink()
-            else:
-                file.truncate(0)
-                write_all(file, data)
-                if sync:
-                    os.fsync(file.fileno())
-                os.replace(partial, path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
-    if sync:  # also of a file that is as it was: its writer may have been killed before this
-        sync_folder(path.parent)
 
 
 def _read(path: AnyPath) -> bytes | None:
@@ -113,9 +92,7 @@ class _Move(msgspec.Struct, frozen=True):
         except FileNotFoundError:
             return None
         if S_ISLNK(stat.st_mode):
-            raise FormatError(
-                "no writer leaves a symbolic link here", file=str(path), hint="delete it"
-            )
+            raise FormatError("no writer leaves a symbolic link here", path, hint="delete it")
         if (stat.st_dev, stat.st_ino) == (self.device, self.inode):
             return path
         return None
@@ -246,7 +223,7 @@ def _load_moves(folder: Path) -> _Moves | None:
     except (ValueError, RecursionError) as error:
         hint = f"delete the folder {folder}"
         file = str(folder / COMMIT_LIST)
-        raise FormatError(f"not a list of moves: {error}", file=file, hint=hint) from error
+        raise FormatError(f"not a list of moves: {error}", file, hint=hint) from error
 
 
 def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:

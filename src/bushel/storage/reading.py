@@ -10,13 +10,12 @@ from msgspec import Struct
 
 from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U8, U32
-from bushel.kernels import MappedFile
 
-from .base import ExtentError, Extents, File, extent_error
+from .base import ExtentError, Extents, File, are_mapped, extent_error
 
 if TYPE_CHECKING:
+    from .block_file import Pieces
     from .fetch import Held
-    from .pieces import Pieces
 
 T = TypeVar("T")
 
@@ -38,17 +37,14 @@ def read_many(
         ExtentError: An extent is not in its file, is in a block that cannot be expanded, or
             does not match its CRC; `row` is its number.
     """
-    if all(isinstance(file, MappedFile) for file in files):
-        local = cast("list[MappedFile]", list(files))
+    if are_mapped(files):
         return kernels.read_many(
-            local, _numbers(extents), extents.offset, extents.length, extents.crc32
+            list(files), _numbers(extents), extents.offset, extents.length, extents.crc32
         )
-    if (
-        len(files) == 1
-        and extents.crc32 is None
-        and (closed := _read_closed(files[0], extents)) is not None
-    ):
-        return closed
+    if len(files) == 1 and extents.crc32 is None:
+        closed = _read_closed(files[0], extents)
+        if closed is not None:
+            return closed
     batch = _Batch.of(files, extents, held)
     whole, length = batch.whole(), extents.length
     if whole:
@@ -59,12 +55,11 @@ def read_many(
     )
     for row, value in whole.items():
         values[row] = value
-        if extents.crc32 is not None and (computed := kernels.crc32(value)) != (
-            expected := int(extents.crc32[row])
-        ):
-            raise extent_error(
-                row, "checksum", expected, computed, files[extents.file_of(row)].path
-            )
+        if extents.crc32 is not None:
+            computed, expected = kernels.crc32(value), int(extents.crc32[row])
+            if computed != expected:
+                path = files[extents.file_of(row)].path
+                raise extent_error(row, "checksum", expected, computed, path)
     return values
 
 
@@ -88,9 +83,10 @@ def gather(files: Sequence[File], extents: Extents, held: Held | None = None) ->
     Raises:
         ExtentError: As `read_many`.
     """
-    if all(isinstance(file, MappedFile) for file in files):
-        local = cast("list[MappedFile]", list(files))
-        return kernels.gather(local, extents.file, extents.offset, extents.length, extents.crc32)
+    if are_mapped(files):
+        return kernels.gather(
+            list(files), extents.file, extents.offset, extents.length, extents.crc32
+        )
     return _gathered(files, extents, _Batch.of(files, extents, held))
 
 
@@ -111,17 +107,13 @@ def checksums_of(files: Sequence[File], extents: Extents) -> U32:
     Raises:
         ExtentError: As `read_many`.
     """
-    if all(isinstance(file, MappedFile) for file in files):
-        local = cast("list[MappedFile]", list(files))
-        return kernels.crc32_many(local, extents.file, extents.offset, extents.length)
+    if are_mapped(files):
+        return kernels.crc32_many(list(files), extents.file, extents.offset, extents.length)
     batch = _Batch.of(files, extents, None)
     pieces = batch.pieces
-    if not (pieces.tables or pieces.packed) and all(
-        isinstance(file, MappedFile) for file in pieces.files
-    ):
-        real = cast("list[MappedFile]", pieces.files)
+    if not (pieces.tables or pieces.packed) and are_mapped(pieces.files):
         try:
-            sums = kernels.crc32_many(real, pieces.source, pieces.offset, pieces.size)
+            sums = kernels.crc32_many(pieces.files, pieces.source, pieces.offset, pieces.size)
         except ExtentError as error:
             row = int(pieces.row[error.row])
             path = files[extents.file_of(row)].path
@@ -160,8 +152,8 @@ class _Batch(Struct, frozen=True):
     @classmethod
     def of(cls, files: Sequence[File], extents: Extents, held: Held | None) -> _Batch:
         """Plan a batch, and fetch the pieces that are not in mapped files."""
+        from .block_file import pieces_of
         from .fetch import fetch
-        from .pieces import pieces_of
 
         pieces = pieces_of(files, extents)
         return cls(pieces, extents, *fetch(pieces, held))

@@ -1,21 +1,25 @@
-"""The blocks of a whole compressed file: gzip between restart points, zstd by its frames.
+"""The blocks of a whole compressed file: gzip between restart points, zstd by its frames, Snappy in parts.
 
-With a table of them, any part of the file can be read without the bytes before it.
+With a table of them, any part of the file can be read without the bytes before it. A file that is
+compressed by brotli or bzip2 is one block, if an index has its compression and its expanded size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from zlib import adler32
 
+import numpy as np
+
+from bushel._runtime.arrays import I64
 from bushel.errors import FormatError, UnsupportedError
+from bushel.filters import MAX_BLOCK
 from bushel.filters.deflate import deflate_side
-from bushel.kernels import Inflater, crc32
+from bushel.kernels import Inflater, MappedFile, crc32, scan_snappy
 
 from .base import File
-from .block_list import BlockList
-from .blocks import Blocks
-from .zstd_frames import is_zstd, zstd_blocks
+from .blocks import BlockList, Blocks
 
 SPACING = 1 << 20
 """Expanded bytes between restart points: reading one value then expands 1 MiB at most, in a millisecond or two."""
@@ -26,7 +30,7 @@ _CHUNK = 1 << 20
 _WINDOW = 1 << 15
 _MOST_HEADER = 1 << 20
 _HINT = "test it with `gzip -t`, and fetch or write it again"
-_ZLIB_HINT = "fetch or write it again"
+_FETCH_AGAIN = "fetch or write it again"
 
 
 def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
@@ -44,7 +48,7 @@ def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
     if not file.size:
         raise FormatError(
             "a compressed file, but it has 0 bytes",
-            file=file.path,
+            file.path,
             hint="write or download it again",
         )
     head = file.read(0, min(file.size, 6))
@@ -57,9 +61,8 @@ def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
         "something else than gzip or zstd",
     )
     raise UnsupportedError(
-        f"{file.path} is compressed with {kind}, which cannot be read in part: recompress it"
-        " with"
-        " gzip"
+        f"{file.path} is compressed with {kind}, which cannot be read in part: recompress it with "
+        "gzip"
     )
 
 
@@ -72,9 +75,7 @@ def zlib_blocks(file: File) -> Blocks:
     table, source = BlockList(), _Source(file)
     head = bytes(source.peek(2)[0][:2])
     if len(head) < 2 or head[0] & 0xF != 8 or head[1] & 0x20 or int.from_bytes(head, "big") % 31:
-        raise FormatError(
-            "expected the header of a stream of zlib", file=file.path, offset=0, hint=_ZLIB_HINT
-        )
+        raise FormatError("expected the header of a stream of zlib", file.path, 0, _FETCH_AGAIN)
     source.skip(2)
     _, checksum = _add_stream(table, source, file.path, SPACING, adler32, 1)
     if bytes(source.peek(5)[0]) != checksum.to_bytes(4, "big"):
@@ -82,7 +83,7 @@ def zlib_blocks(file: File) -> Blocks:
             "the stream of zlib is truncated, followed by other bytes, or has another"
             " checksum than its bytes"
         )
-        raise FormatError(message, file=file.path, offset=source.position, hint=_ZLIB_HINT)
+        raise FormatError(message, file.path, source.position, _FETCH_AGAIN)
     return table.blocks().check(file.path, [file.size])
 
 
@@ -130,9 +131,7 @@ def _header(data: memoryview, last: bool, path: str, offset: int) -> int:
     """Return the length of the header of a member."""
     head = bytes(data[:_MOST_HEADER])
     if len(head) < 10 or head[:3] != b"\x1f\x8b\x08" or head[3] & 0xE0:
-        raise FormatError(
-            "expected the header of a member of gzip", file=path, offset=offset, hint=_HINT
-        )
+        raise FormatError("expected the header of a member of gzip", path, offset, _HINT)
     flags, at = head[3], 10
     if flags & 4:
         at += 2 + int.from_bytes(head[10:12], "little")
@@ -142,9 +141,7 @@ def _header(data: memoryview, last: bool, path: str, offset: int) -> int:
     if flags & 2:
         at += 2
     if at > len(head):
-        raise FormatError(
-            "the header of a member of gzip has no end", file=path, offset=offset, hint=_HINT
-        )
+        raise FormatError("the header of a member of gzip has no end", path, offset, _HINT)
     return at
 
 
@@ -153,11 +150,10 @@ def _add_member(table: BlockList, source: _Source, path: str, spacing: int) -> N
     size, checksum = _add_stream(table, source, path, spacing, crc32, 0)
     trailer = bytes(source.peek(8)[0][:8])
     if trailer != (checksum | (size & 0xFFFFFFFF) << 32).to_bytes(8, "little"):
+        what = "has another checksum or length than its bytes"
         if len(trailer) < 8:
             what = "is truncated"
-        else:
-            what = "has another checksum or length than its bytes"
-        raise FormatError(f"a member of gzip {what}", file=path, offset=source.position, hint=_HINT)
+        raise FormatError(f"a member of gzip {what}", path, source.position, _HINT)
     source.skip(8)
 
 
@@ -189,9 +185,9 @@ def _add_stream(
         except ValueError as error:
             raise FormatError(
                 f"the compressed data are damaged: {error}",
-                file=path,
-                offset=source.position,
-                hint=_HINT,
+                path,
+                source.position,
+                _HINT,
             ) from error
         source.skip(used)
         recent = tail + expanded
@@ -206,3 +202,193 @@ def _add_stream(
     if size > at:
         table.add(begin + bit // 8, source.position - begin - bit // 8, size - at, "deflate", side)
     return size, checksum
+
+
+COMPRESSIONS = ("gz", "zstd", "br", "bz2", "snappy")
+_ONE_BLOCK = {"br": "brotli", "bz2": "bzip2"}
+_SNAPPY_PART = 1 << 16
+
+
+def packed_blocks(file: File, kind: str, size: int | None) -> Blocks:
+    """Return the blocks of a compressed file.
+
+    gzip has restart points, Snappy parts of 64 KiB where its copies allow it, zstd a block for each
+    frame. A file compressed by brotli or bzip2 is one block, which is expanded for every value that
+    is read. `kind` is one of `COMPRESSIONS`, and the kinds of one block need the size that the file
+    expands to.
+
+    Raises:
+        FormatError: The file is damaged, or expands to another size.
+        UnsupportedError: A block expands to more than 1 GiB.
+    """
+    if kind in ("gz", "zstd"):
+        head = file.read(0, min(file.size, 4))
+        if not (is_zstd(head) if kind == "zstd" else head[:2] == b"\x1f\x8b"):
+            raise FormatError(
+                f"expected data compressed by {kind}, found {head!r}",
+                file.path,
+                hint=_FETCH_AGAIN,
+            )
+        blocks = compressed_blocks(file)
+    elif kind == "snappy":
+        blocks = _snappy_blocks(file)
+    else:
+        sizes, stored = np.array([size or 0], np.int64), np.array([file.size], np.int64)
+        blocks = Blocks.of(np.zeros(1, np.int64), stored, sizes, _ONE_BLOCK[kind])
+    if size is not None and blocks.size != size:
+        message = f"it expands to {blocks.size} bytes, where its index says {size}"
+        raise FormatError(message, file.path, hint=_FETCH_AGAIN)
+    return blocks.check(file.path, [file.size])
+
+
+def _snappy_blocks(file: File) -> Blocks:
+    try:
+        start, offset, length, literal = scan_snappy(file.read(0, file.size), _SNAPPY_PART)
+    except ValueError as error:
+        raise FormatError(
+            f"the Snappy data are damaged: {error}", file.path, 0, _FETCH_AGAIN
+        ) from error
+    files, filters = np.zeros(len(offset), np.int32), (literal == 0).astype(np.uint8)
+    return Blocks(start, files, offset, length, filters, ("stored", "snappy-tags"))
+
+
+# Zstandard (RFC 8878)
+
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE = b"\x2a\x4d\x18"  # after a byte of 0x50 to 0x5f
+_MOST_BLOCK = 1 << 17
+_REQUEST = 1 << 23
+_ZSTD_HINT = "test it with `zstd -t`, and fetch or write it again"
+
+
+def is_zstd(head: bytes) -> bool:
+    """Return whether a file begins with a frame, given its first four bytes."""
+    return head[:4] == _ZSTD or (
+        head[:1] != b"" and head[0] & 0xF0 == 0x50 and head[1:4] == _SKIPPABLE
+    )
+
+
+def zstd_blocks(file: File) -> Blocks:
+    """Return a block for each frame of a file.
+
+    The headers of all frames and of their blocks are read. A frame whose size its header does not
+    have is expanded to learn it.
+
+    Raises:
+        FormatError: The file is damaged or truncated.
+        UnsupportedError: A frame expands to more than 1 GiB.
+    """
+    frames, headers, at = [], _Headers(file), 0
+    while at < file.size:
+        end, size = _frame(headers, at)
+        if size:
+            frames.append((at, end - at, size))
+        at = end
+    for offset, _, size in frames:
+        if size > MAX_BLOCK:
+            raise UnsupportedError(
+                f"{file.path}: the frame of zstd at byte {offset} expands to {size} bytes, and "
+                "cannot be read in part: recompress the file with gzip, or with zstd in frames of "
+                "a few megabytes (pzstd, t2sz)"
+            )
+    offsets, lengths, sizes = np.array(frames, np.int64).reshape(-1, 3).T
+    return Blocks.of(offsets.copy(), lengths.copy(), sizes, "zstd").check(file.path, [file.size])
+
+
+def frames_between(file: File, ends: I64) -> Blocks:
+    """Return a block for each of some frames that follow each other in a file.
+
+    `ends` is int64[frames + 1], where each begins, and where the last one ends; inside the file, in
+    order.
+
+    Raises:
+        FormatError: The file is damaged, or a frame ends elsewhere.
+    """
+    headers, sizes = _Headers(file), []
+    for begin, end in pairwise(ends.tolist()):
+        end_of_frame, size = _frame(headers, begin)
+        if end_of_frame != end:
+            raise _damaged(headers, begin, f"a frame ends at byte {end_of_frame}, expected {end}")
+        sizes.append(size)
+    blocks = Blocks.of(ends[:-1].copy(), np.diff(ends), np.array(sizes, np.int64), "zstd")
+    return blocks.check(file.path, [file.size])
+
+
+class _Headers:
+    """Reads headers of a file in ascending order; from files that are not mapped, by long requests."""
+
+    def __init__(self, file: File) -> None:
+        self.path, self.size = file.path, file.size
+        self._file, self._data, self._start = file, b"", 0
+        self._ahead = 0 if isinstance(file, MappedFile) else _REQUEST
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return some bytes."""
+        if not self._start <= at <= at + size <= self._start + len(self._data):
+            self._data = self._file.read(at, min(max(size, self._ahead), self.size - at))
+            self._start = at
+        first = at - self._start
+        return self._data[first : first + size]
+
+
+def _frame(file: _Headers, at: int) -> tuple[int, int]:
+    """Return the end of a frame and the size that it expands to, 0 if it is skipped."""
+    head = file.read(at, min(18, file.size - at))
+    if len(head) >= 8 and head[:4] != _ZSTD and is_zstd(head):
+        end = at + 8 + int.from_bytes(head[4:8], "little")
+        if end > file.size:
+            raise _damaged(file, at, "a skippable frame is truncated")
+        return end, 0
+    if head[:4] != _ZSTD or len(head) < 6:
+        raise _damaged(file, at, "expected the header of a frame of zstd")
+    flags = head[4]
+    single, dictionary = flags >> 5 & 1, (0, 1, 2, 4)[flags & 3]
+    width = (single, 2, 4, 8)[flags >> 6]
+    if flags & 8 or len(head) < 5 + (not single) + dictionary + width:
+        raise _damaged(file, at, "a frame has a header that no version of zstd writes")
+    if dictionary and any(head[6 - single :][:dictionary]):
+        raise UnsupportedError(
+            f"{file.path}: the frame of zstd at byte {at} needs a dictionary: recompress it without"
+        )
+    after = 5 + (not single) + dictionary
+    size = int.from_bytes(head[after : after + width], "little") + (256 if width == 2 else 0)
+    end, most = _end_of_blocks(file, at + after + width)
+    if flags & 4:
+        end += 4
+    if end > file.size:
+        raise _damaged(file, at, "a frame is truncated")
+    return end, size if width else _measured(file, at, end, most)
+
+
+def _end_of_blocks(file: _Headers, at: int) -> tuple[int, int]:
+    """Return the end of the last block of a frame, and the size that the blocks expand to at most."""
+    most, last = 0, 0
+    while not last:
+        if at + 3 > file.size:
+            raise _damaged(file, at, "a frame is truncated")
+        header = int.from_bytes(file.read(at, 3), "little")
+        last, kind, size = header & 1, header >> 1 & 3, header >> 3
+        if kind == 3 or (kind == 2 and size > _MOST_BLOCK):
+            raise _damaged(file, at, "a frame has a block of no known kind")
+        most += size if kind < 2 else _MOST_BLOCK
+        at += 3 + (1 if kind == 1 else size)
+    return at, most
+
+
+def _measured(file: _Headers, at: int, end: int, most: int) -> int:
+    """Return the size that a frame without one in its header expands to."""
+    from cramjam import DecompressionError, zstd
+
+    if end - at > MAX_BLOCK:
+        return end - at  # at least, and too large in each case
+    room = np.empty(min(most, MAX_BLOCK), np.uint8)
+    try:
+        return int(zstd.decompress_into(file.read(at, end - at), room.data))
+    except DecompressionError as error:
+        if most > MAX_BLOCK and "whole buffer" in str(error):
+            return most
+        raise _damaged(file, at, f"a frame cannot be expanded: {error}") from error
+
+
+def _damaged(file: _Headers, at: int, what: str) -> FormatError:
+    return FormatError(f"the zstd data are damaged: {what}", file.path, at, _ZSTD_HINT)

@@ -29,8 +29,6 @@ class Sink:
     it was: the same bytes, and others after them, can be written again.
     """
 
-    __slots__ = ("_handle", "_pieces", "_waiting", "_written", "path", "position")
-
     def __init__(self, path: Path, position: int = 0) -> None:
         """Open the file, keeping its first `position` bytes (0: a new file).
 

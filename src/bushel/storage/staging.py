@@ -1,4 +1,7 @@
-"""Staged files: they appear under their final names only when they are complete and on disk."""
+"""Staged files: they appear under their final names only when they are complete and on disk.
+
+Until then they are in a workplace, a local folder.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,90 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from bushel.errors import noted_in
+from bushel.errors import UnsupportedError, noted_in
 
 from .base import AnyPath
+from .files import is_object
 from .lock import Lock
-from .names import COMMIT_LIST, below, inside, try_remove_tree
+from .names import (
+    COMMIT_LIST,
+    below,
+    inside,
+    refuse_link,
+    remove_empty,
+    try_remove_tree,
+)
 from .publish import Publication
 from .sink import Sink
 from .whole import place_file, remove
-from .workplaces import make_staging_folder, make_workplace, remove_empty, workplace
+
+
+def workplace(root: AnyPath) -> Path | None:
+    """Return the local folder that holds the unfinished files of a dataset.
+
+    For a local dataset this is its own folder. For one in an object store it is a folder in
+    `TMPDIR`, always the same for the same URL and user.
+
+    Returns:
+        The folder, which may not exist; None for another kind of storage, such as an HTTP server.
+    """
+    if isinstance(root, Path):
+        return root
+    if not is_object(root) or not root.writable:
+        return None
+    import hashlib  # which local datasets do not need
+    import tempfile
+
+    digest = hashlib.sha256(str(root).rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[
+        :32
+    ]
+    return Path(tempfile.gettempdir()) / f"bushel-{os.getuid()}" / digest
+
+
+def make_workplace(root: AnyPath) -> Path:
+    """Return the workplace, created if necessary in a folder where no other user can write.
+
+    Raises:
+        UnsupportedError: The storage is of another kind.
+        PermissionError: Another user owns the folder.
+    """
+    folder = workplace(root)
+    if folder is None:
+        raise UnsupportedError(
+            f"{root} is neither local nor in an object store that Bushel writes to"
+        )
+    if folder == root:
+        return folder
+    above = folder.parent
+    above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if above.is_symlink() or above.lstat().st_uid != os.getuid():
+        raise PermissionError(
+            f"{above} belongs to another user: set TMPDIR to a folder of your own"
+        )
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def leave_workplace(root: AnyPath) -> None:
+    """Remove the workplace of a remote dataset, if it is empty."""
+    if not isinstance(root, Path) and (folder := workplace(root)) is not None:
+        # their removal was interrupted by a kill
+        for removed in (folder / ".bushel").glob("done-*"):
+            try_remove_tree(removed)
+        remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
+
+
+def make_staging_folder(folder: Path) -> None:
+    """Create a staging folder and its parents, which another writer may remove in the meantime if they are empty."""
+    refuse_link(folder)
+    for _ in range(100):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileNotFoundError, FileExistsError):
+            # another writer created or removed it in the meantime
+            continue
+        return
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 class Staging:
@@ -62,10 +140,11 @@ class Staging:
         # files that are uploaded later need not survive a power cut
         self.sync = sync and self.local
         self._positions: dict[str, int] = {}
-        if workplace(root) is not None:
-            self._temporary = None
-        else:
-            self._temporary = _temporary_folder()
+        self._temporary: Path | None = None
+        if workplace(root) is None:
+            import tempfile  # which a local dataset does not need
+
+            self._temporary = Path(tempfile.mkdtemp(prefix="bushel-"))
         base = self._temporary or make_workplace(root)
         self.place = inside(
             base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset", any_text=True
@@ -195,9 +274,8 @@ class Staging:
             stat, size = path.stat(), self.path_of(name).stat().st_size
             if stat.st_size != size:
                 raise FileExistsError(
-                    f"{path} was uploaded with {size} bytes and now has {stat.st_size}: another"
-                    " writer has replaced "
-                    "it; write to another path"
+                    f"{path} was uploaded with {size} bytes and now has {stat.st_size}: another "
+                    "writer has replaced it; write to another path"
                 )
             stamps.append((size, int(getattr(stat, "st_mtime_ns", 0) or 0)))
         return stamps
@@ -237,9 +315,3 @@ class Staging:
             remove_empty(self.place.parent, self.place.parent.parent)
         if self._lock is not None:
             self._lock.release()
-
-
-def _temporary_folder() -> Path:
-    import tempfile  # which a local dataset does not need
-
-    return Path(tempfile.mkdtemp(prefix="bushel-"))

@@ -9,6 +9,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from bushel._runtime.messages import log_info, log_warning
 from bushel._runtime.system import clone_file
 from bushel.errors import UnsupportedError, naming
 
@@ -167,9 +168,8 @@ def create_whole(path: AnyPath, data: bytes) -> bool:
         return True
     if not isinstance(path, Path):
         raise UnsupportedError(
-            f"{path} is neither a local path nor in an object store: nothing can be created"
-            " there"
-            " on a condition"
+            f"{path} is neither a local path nor in an object store: nothing can be created there "
+            "on a condition"
         )
     make_folder(path.parent)
     partial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
@@ -297,21 +297,17 @@ def copy_to_append(source: AnyPath, target: Path) -> None:
         with naming(source):
             if not clone_file(source, target):
                 shutil.copyfile(source, target)  # in the kernel
-                _say_copied(source, target.stat().st_size)
+                size = target.stat().st_size
+                log = log_warning if size >= _LARGE_COPY else log_info
+                log(
+                    "%s: all %d bytes are copied to add samples, as this file system cannot clone"
+                    " a file; samples are added to a folder of shards without copying",
+                    source,
+                    size,
+                )
     else:
         with source.open("rb") as data, naming(target), open(target, "wb") as copy:
             shutil.copyfileobj(data, copy, _PIECE)
-
-
-def _say_copied(source: Path, size: int) -> None:
-    import logging  # which takes time to import
-
-    level = logging.WARNING if size >= _LARGE_COPY else logging.INFO
-    advice = "samples are added to a folder of shards without copying"
-    message = (
-        "%s: all %d bytes are copied to add samples, as this file system cannot clone a file; %s"
-    )
-    logging.getLogger("bushel").log(level, message, source, size, advice)
 
 
 def remove(path: AnyPath, *, give_up: threading.Event | None = None) -> None:

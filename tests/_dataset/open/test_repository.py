@@ -14,7 +14,7 @@ from tests.storage.objects.hub_server import COMMIT, Hub, hub_for
 
 import bushel
 from bushel.errors import FormatError, SpecError
-from bushel.storage.objects import hub_api
+from bushel.storage.objects import hub as hub_files
 
 URL = "hf://datasets/org/photos"
 PARQUET = FOREIGN / "hf-parquet/data/train-00000-of-00001.parquet"
@@ -79,7 +79,7 @@ def test_configurations_of_the_readme(hub: Hub) -> None:
     ]
     assert copy.fingerprint != test.fingerprint  # the commit is pinned
     _card(hub, "configs: [")
-    hub_api._listings.clear()
+    hub_files._listings.clear()
     with pytest.raises(FormatError, match="front matter is not YAML"):
         bushel.open(hub.folder, split="train")
 

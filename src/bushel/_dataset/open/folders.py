@@ -3,7 +3,7 @@
 The datasets `part-00000`, `part-00001`, … in a folder are read as one. In the manifest of that
 folder, the name of a shard begins with the name of its part: `part-00007/000000.tar`.
 
-A dataset that replaces another one is written to a folder of its own, which `_writer.overwrite`
+A dataset that replaces another one is written to a folder of its own, which `_writer.publishing`
 describes. A reader needs its name because a writer may be killed while it puts the files of the new
 dataset in their places.
 """

@@ -74,6 +74,16 @@ def remaining_in(
     return Remaining.of(int(starts[-1]), removed, by, tuple(call for call, _ in ordered))
 
 
+def removed_in(
+    shards: Sequence[OpenShard],
+    lists: Sequence[PlacedList] | None = None,
+    among: Container[int] | None = None,
+) -> I64:
+    """Return int64[n], the positions of the removed samples, ascending. The arguments: see `remaining_in`."""
+    remaining = remaining_in(shards, lists, among)
+    return np.zeros(0, np.int64) if remaining is None else remaining.removed
+
+
 def recorded_digests(shards: Sequence[OpenShard]) -> Digests:
     """Return the recorded digest of the table of each shard, in bytes; an empty one where none is recorded."""
     if isinstance(shards, Listing):

@@ -171,7 +171,7 @@ class OpenShard(Struct):
             and stamp.size <= _SMALL
             and self._has_many_files
         ):
-            from bushel.storage.small_file import SmallFile
+            from bushel.storage.fileobject import SmallFile
 
             [path_text] = self.shard.path_texts([number])
             return SmallFile(path_text, stamp.size, stamp.mtime_ns, forget)
@@ -182,7 +182,7 @@ class OpenShard(Struct):
 
             changed = stamp_of(file) != stamp.crc32
         if file.size != stamp.size or changed:
-            from bushel.storage.small_file import changed_since
+            from bushel.storage.fileobject import changed_since
 
             raise changed_since(str(path), file.size, stamp.size, forget)
         return file

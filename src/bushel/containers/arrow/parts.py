@@ -13,7 +13,7 @@ from bushel._runtime.arrays import I64, Bools
 from bushel.containers.features import Tensor
 from bushel.filters import expand
 from bushel.storage import File
-from bushel.storage.block_list import BlockList
+from bushel.storage.blocks import BlockList
 
 from .messages import Batch, Column, Type
 

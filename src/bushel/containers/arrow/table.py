@@ -15,7 +15,7 @@ from bushel.containers.growing import GrowingArrays
 from bushel.containers.row_table import RowTable
 from bushel.spec import Field, Spec
 from bushel.storage import BlockFile, File, Seekable
-from bushel.storage.block_list import BlockList
+from bushel.storage.blocks import BlockList
 
 from .messages import MAGIC, Batch, Column, Schema, Type
 from .parts import (

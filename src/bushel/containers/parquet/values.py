@@ -37,7 +37,7 @@ from bushel.filters.parquet_pages import (
 )
 from bushel.kernels import MappedFile, present_elements, read_hybrid, scan_byte_arrays, scan_snappy
 from bushel.storage import Blocks, File
-from bushel.storage.block_list import BlockList
+from bushel.storage.blocks import BlockList
 
 from .footer import BOOLEAN, FIXED, Chunk, Footer, Node, dtype_of
 

@@ -16,7 +16,6 @@ import os
 import struct
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -34,13 +33,6 @@ _MINUTE = 60.0
 _FORGOTTEN = 3600.0  # seconds after which a partial file is considered abandoned
 
 
-@dataclass(slots=True)
-class _Growth:
-    """Bytes that this process has written since it last measured the folder."""
-
-    bytes: int
-
-
 class BlockCache:
     """A folder of cached blocks.
 
@@ -52,7 +44,7 @@ class BlockCache:
 
     def __init__(self, folder: Path, limit: int) -> None:
         self.folder, self.limit = folder, limit
-        self._growth = _Growth(limit)
+        self._grown = limit  # bytes that were written since the folder was last measured
         self._broken = False
 
     @staticmethod
@@ -96,13 +88,9 @@ class BlockCache:
         # containers have the same process ids
         partial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
         try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
-                file = open(partial, "xb", buffering=0)  # noqa: SIM115 - closed below
-            except FileNotFoundError:
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                file = open(partial, "xb", buffering=0)  # noqa: SIM115
-            try:
-                with file:
+                with open(partial, "xb", buffering=0) as file:
                     whole = _HEAD.pack(_MAGIC, crc32(data), len(data)) + data
                     if file.write(whole) != len(whole):
                         raise OSError(f"{partial}: the disk is full")  # noqa: TRY301 - one of several failures that are treated alike
@@ -115,9 +103,9 @@ class BlockCache:
         except OSError as error:
             self._give_up(error)
             return
-        self._growth.bytes += len(data)
-        if self._growth.bytes > self.limit // 32:
-            self._growth.bytes = 0
+        self._grown += len(data)
+        if self._grown > self.limit // 32:
+            self._grown = 0
             self.trim()
 
     def drop(self, identity: str, block: int) -> None:

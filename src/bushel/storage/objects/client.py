@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -167,15 +168,16 @@ def _make(
     if scheme == "gs":
         return store.GCSStore(place, client_options=options, retry_config=retry)
     if scheme == "az":
-        endpoint = environment.get("AZURE_STORAGE_ENDPOINT", environment.get("AZURE_ENDPOINT", ""))
-        if _is_plain(endpoint) or environment.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in (
+        azure = environment.get("AZURE_STORAGE_ENDPOINT", environment.get("AZURE_ENDPOINT", ""))
+        if _is_plain(azure) or environment.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in (
             "1",
             "true",
         ):
             options["allow_http"] = True
         return store.AzureStore(place, client_options=options, retry_config=retry)
     if scheme == "hf":
-        url = files_url(root)
+        repo, commit = parts_of(root)
+        url = f"{endpoint()}/datasets/{repo}/resolve/{commit}"
         options["allow_http"] = _is_plain(url)
         options["default_headers"] = authorization()
         return store.HTTPStore(url, client_options=options, retry_config=retry)
@@ -226,10 +228,9 @@ def _seconds(name: str, usual: float) -> float:
     text = os.environ.get(name)
     if text is None:
         return usual
-    try:
+    value = -1.0
+    with suppress(ValueError):
         value = float(text)
-    except ValueError:
-        value = -1.0
     if not 0 < value < 1e6:
         raise ValueError(f"{name} is {text!r}, not a number of seconds above 0")
     return value
@@ -246,11 +247,7 @@ def s3_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     """
     settings: dict[str, Any] = {}
     profile = _profile(environment)
-    if (
-        "AWS_REGION" not in environment
-        and "AWS_DEFAULT_REGION" not in environment
-        and "region" in profile
-    ):
+    if not {"AWS_REGION", "AWS_DEFAULT_REGION"} & environment.keys() and "region" in profile:
         settings["region"] = profile["region"]
     if "AWS_ENDPOINT_URL_S3" in environment:
         settings["endpoint"] = environment["AWS_ENDPOINT_URL_S3"]
@@ -258,14 +255,10 @@ def s3_settings(environment: Mapping[str, str]) -> dict[str, Any]:
         not {"AWS_ENDPOINT_URL", "AWS_ENDPOINT"} & environment.keys() and "endpoint_url" in profile
     ):
         settings["endpoint"] = profile["endpoint_url"]
-    if _is_true(environment.get("AWS_SKIP_SIGNATURE")):
+    if environment.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true", "yes"):
         return settings
-    if (
-        any(name in environment for name in _OBSTORE_FINDS_THEM)
-        and "AWS_PROFILE" not in environment
-    ):
-        return settings
-    if "AWS_ACCESS_KEY_ID" in environment:
+    found = environment.keys() & _OBSTORE_FINDS_THEM
+    if "AWS_ACCESS_KEY_ID" in found or (found and "AWS_PROFILE" not in environment):
         return settings
     if "aws_access_key_id" in profile and "aws_secret_access_key" in profile:
         settings["access_key_id"] = profile["aws_access_key_id"]
@@ -275,10 +268,6 @@ def s3_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     elif any(name in profile for name in _BEYOND):
         settings["credential_provider"] = _boto3(environment.get("AWS_PROFILE", "default"))
     return settings
-
-
-def _is_true(text: str | None) -> bool:
-    return text is not None and text.lower() in ("1", "true", "yes")
 
 
 def _profile(environment: Mapping[str, str]) -> dict[str, str]:
@@ -306,12 +295,10 @@ def _profile(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _unreadable(path: object, error: Exception) -> str:
     """Describe the error in a credentials file, without quoting it."""
-    lines = [number for number, _ in getattr(error, "errors", ())] or [
-        getattr(error, "lineno", None)
-    ]
-    line = ""
-    if lines[0] is not None:
-        line = f" (line {', '.join(map(str, lines))})"
+    lines = [str(number) for number, _ in getattr(error, "errors", ())]
+    if hasattr(error, "lineno"):
+        lines.append(str(error.lineno))
+    line = f" (line {', '.join(lines)})" * bool(lines)
     return (
         f"{path} cannot be read{line}: expected [sections] of lines `name = value`; correct or"
         " remove the file"
@@ -348,15 +335,9 @@ def authorization() -> dict[str, str]:
             token = path.read_text("utf-8").strip()
         except (FileNotFoundError, PermissionError, NotADirectoryError):
             return {}
-    if token:
-        return {"authorization": f"Bearer {token}"}
-    return {}
-
-
-def files_url(root: str) -> str:
-    """Return the URL below which the files of a commit are."""
-    repo, commit = parts_of(root)
-    return f"{endpoint()}/datasets/{repo}/resolve/{commit}"
+    if not token:
+        return {}
+    return {"authorization": f"Bearer {token}"}
 
 
 def parts_of(root: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing_extensions import Buffer
 
 from bushel._runtime.parallel import map_all
 from bushel.kernels import RangeValues
-from bushel.storage.base import extent_error
+from bushel.storage.base import check_extent
 from bushel.storage.expansion_cache import expansion_cache
 
 from .ranges import read_span
@@ -66,8 +66,7 @@ class HeldFile(RemoteFile):
 
     def read(self, offset: int, length: int, /) -> bytes:
         """Return the bytes of one extent: see `RemoteFile.read`."""
-        if offset < 0 or length < 0 or offset + length > self.size:
-            raise extent_error(0, "beyond", offset + length, self.size, self.path)
+        check_extent(self, offset, length)
         content = self._kept(offset, offset + length)
         if content is None:
             return super().read(offset, length)
@@ -93,10 +92,7 @@ class HeldFile(RemoteFile):
         containing = next(
             (limits for limits in self.ranges if limits[0] <= start <= stop <= limits[1]), None
         )
-        if containing is None:
-            content = None
-        else:
-            content = expansion_cache().get(self._name(containing))
+        content = containing and expansion_cache().get(self._name(containing))
         if content is None or containing is None:
             return None
         return content.data[start - containing[0] : stop - containing[0]]

@@ -72,9 +72,8 @@ class ObjectPath(StorePath):
             if "?" in key or "#" in key:
                 url = re.split("[?#]", url)[0]  # the query of a signed one is a secret
                 raise UnsupportedError(
-                    f"{url}: a URL with a query, such as a signed one, has no folder for an"
-                    " index: read the object "
-                    "with the credentials of its store, or download it"
+                    f"{url}: a URL with a query, such as a signed one, has no folder for an index: "
+                    "read the object with the credentials of its store, or download it"
                 )
             key = unquote(key)
         return cls(f"{scheme}://{place}", "/".join(part for part in key.split("/") if part))
@@ -84,9 +83,7 @@ class ObjectPath(StorePath):
         if self.root.startswith("http"):
             for sign in "%?#":
                 key = key.replace(sign, f"%{ord(sign):02X}")
-        if key:
-            return f"{self.root}/{key}"
-        return self.root
+        return "/".join(filter(None, [self.root, key]))
 
     def __truediv__(self, name: str) -> Self:
         parts = [*self.key.split("/"), *name.split("/")]
@@ -102,7 +99,7 @@ class ObjectPath(StorePath):
         return store_of(self.root)
 
     @property
-    def _once(self) -> ObjectStore:
+    def once(self) -> ObjectStore:
         """The connection to the bucket, without retries of its own."""
         return store_of(self.root, retries=False)
 
@@ -154,7 +151,7 @@ class ObjectPath(StorePath):
         """
         if not self.key:
             raise FileNotFoundError(errno.ENOENT, "this is a bucket, not an object", str(self))
-        return stat_of(persistently(str(self), lambda: library().head(self._once, self.key)))
+        return stat_of(persistently(self, lambda: library().head(self.once, self.key)))
 
     def is_file(self) -> bool:
         """Return whether the object exists and may be read.
@@ -174,9 +171,9 @@ class ObjectPath(StorePath):
             return False
 
         def first() -> Sequence[ObjectMeta]:
-            return next(iter(library().list(self._once, self.key or None, chunk_size=1)), ())
+            return next(iter(library().list(self.once, self.key or None, chunk_size=1)), ())
 
-        return len(persistently(str(self), first)) > 0
+        return len(persistently(self, first)) > 0
 
     def exists(self) -> bool:
         """Return whether the object or the folder exists.
@@ -188,9 +185,9 @@ class ObjectPath(StorePath):
         try:
             return self.is_dir() or self.is_file()
         except PermissionError:  # some buckets allow everyone to read and nobody to list
-            if self.is_file():
-                return True
-            raise
+            if not self.is_file():
+                raise
+            return True
 
     def iterdir(self) -> Iterator[Self]:
         """Yield the objects and folders in this folder.
@@ -208,7 +205,7 @@ class ObjectPath(StorePath):
             UnsupportedError: It is on an HTTP server, which has no listings.
             OSError: The store refuses, or cannot be reached.
         """
-        self._need_listing()
+        self.need_listing()
         listed = self._entries()
         keys = [*listed["common_prefixes"], *(meta["path"] for meta in listed["objects"])]
         # some tools make an empty object for a folder
@@ -217,7 +214,7 @@ class ObjectPath(StorePath):
 
     def _entries(self) -> ListResult[Sequence[ObjectMeta]]:
         listed: ListResult[Sequence[ObjectMeta]] = persistently(
-            str(self), lambda: library().list_with_delimiter(self._once, self.key or None)
+            self, lambda: library().list_with_delimiter(self.once, self.key or None)
         )
         return listed
 
@@ -249,7 +246,8 @@ class ObjectPath(StorePath):
         """Return the names of all objects below it, relative to it, in order; None if a listing must be made."""
         return None
 
-    def _need_listing(self) -> None:
+    def need_listing(self) -> None:
+        """Raise UnsupportedError if it is on an HTTP server, which has no listings."""
         if not self.listable:
             raise UnsupportedError(
                 f"{self}: an HTTP server cannot list its files; name them, as in "
@@ -266,9 +264,8 @@ class ObjectPath(StorePath):
         """
         if mode != "rb":
             raise UnsupportedError(
-                f"{self}: cannot open an object in mode {mode!r}, only 'rb'; objects are"
-                " written"
-                " whole"
+                f"{self}: cannot open an object in mode {mode!r}, only 'rb'; objects are written "
+                "whole"
             )
         return open_handle(RemoteFile.open(self))
 
@@ -287,7 +284,7 @@ class ObjectPath(StorePath):
     def _read_once(self, give_up: threading.Event | None = None) -> bytes:
         """Return the whole object, from one request, which is retried if it fails."""
         return persistently(
-            str(self), lambda: bytes(library().get(self._once, self.key).bytes()), give_up
+            self, lambda: bytes(library().get(self.once, self.key).bytes()), give_up
         )
 
 
@@ -315,9 +312,10 @@ def list_objects(root: ObjectPath) -> list[str]:
         UnsupportedError: The root is on a plain HTTP server, which has no listings.
         OSError: The store refuses, or cannot be reached.
     """
-    root._need_listing()
-    if (listed_names := root.known_names()) is not None:
-        return listed_names
+    root.need_listing()
+    known = root.known_names()
+    if known is not None:
+        return known
     above, prefix = root, ""
     while True:  # into a folder that contains nothing but a folder
         listed = above._entries()
@@ -348,15 +346,13 @@ def walk_objects(root: ObjectPath) -> Iterator[str]:
         UnsupportedError: The root is on a plain HTTP server, which has no listings.
         OSError: The store refuses, or cannot be reached.
     """
-    if not root.listable:
-        raise UnsupportedError(
-            f"{root}: an HTTP server cannot list its files: give a list or table of URLs"
-        )
-    if (names := root.known_names()) is not None:
+    root.need_listing()
+    names = root.known_names()
+    if names is not None:
         yield from names
         return
     prefix = f"{root.key}/" if root.key else ""
-    with translated(str(root)):
+    with translated(root):
         for page in library().list(root.store, prefix or None, chunk_size=_PAGE):
             for meta in page:
                 name = meta["path"].removeprefix(prefix)

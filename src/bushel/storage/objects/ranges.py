@@ -7,23 +7,68 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct
 from typing_extensions import Buffer
 
 from bushel._runtime.arrays import I32, I64
 from bushel._runtime.parallel import for_each
 from bushel._runtime.threads import SpareThreads
 from bushel.kernels import RangeValues
-from bushel.storage.coalesce import coalesce
 
 from .blockcache import BLOCK, BlockCache, cache_of_environment
 
-I32 = I32
-I64 = I64
+
+class Span(Struct, frozen=True):
+    """One request: a range of a file that covers some extents."""
+
+    start: int  # first byte
+    stop: int  # end of the range
+    rows: tuple[int, ...]  # numbers of the extents within it
+
+
+def coalesce(
+    offset: I64,
+    length: I64,
+    *,
+    gap: int = 1 << 16,
+    limit: int = 1 << 26,
+) -> list[Span]:
+    """Join extents of one file into few requests.
+
+    Extents that overlap, touch, or are at most `gap` bytes apart share a request of at most `limit`
+    bytes. Extents of length 0 or less need no request and are in no span.
+
+    Args:
+        offset: int64[n].
+        length: int64[n].
+        gap: Maximum number of unneeded bytes that are read to save a request.
+        limit: Maximum number of bytes of a request, unless a single extent is longer.
+
+    Returns:
+        The spans in ascending order of `start`.
+    """
+    spans: list[Span] = []
+    rows: list[int] = []
+    start = stop = 0
+    order = np.argsort(offset, kind="stable")
+    for row in order[length[order] > 0].tolist():
+        first, last = int(offset[row]), int(offset[row] + length[row])
+        if rows and first - stop <= gap and max(stop, last) - start <= limit:
+            stop = max(stop, last)
+        else:
+            if rows:
+                spans.append(Span(start, stop, tuple(rows)))
+            rows, start, stop = [], first, last
+        rows.append(row)
+    if rows:
+        spans.append(Span(start, stop, tuple(rows)))
+    return spans
+
+
 Put = Callable[[int, int, memoryview], None]
 
 _AT_ONCE = 32
@@ -77,21 +122,13 @@ class ReceivedFile(RangeFile, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One range of one object.
+class Request(Struct, frozen=True):
+    """One range of one object."""
 
-    Attributes:
-        file: Number of the object.
-        start: First byte.
-        stop: End of the range.
-        rows: Numbers of the extents, or of the blocks, that have bytes in it.
-    """
-
-    file: int
-    start: int
-    stop: int
-    rows: tuple[int, ...]
+    file: int  # number of the object
+    start: int  # first byte
+    stop: int  # end of the range
+    rows: tuple[int, ...]  # numbers of the extents, or of the blocks, that have bytes in it
 
 
 def plan_requests(file: I32, offset: I64, length: I64) -> list[Request]:
@@ -227,19 +264,18 @@ def _read_cached(
     missing: list[Request] = []
     for number in sorted(set(file.tolist())):
         rows_of_file = np.flatnonzero(file == number)
-        run: list[int] = []
+        absent: list[int] = []
         for block, rows in plan_blocks(offset[rows_of_file], length[rows_of_file]).items():
             rows_of[number, block] = rows_of_file[rows].tolist()
             data = cache.get(names[number], block)
             if data is not None and len(data) == min(BLOCK, files[number].size - block * BLOCK):
                 put_block(number, block, data)
-                continue
-            if run and (block != run[-1] + 1 or len(run) == _MOST_BLOCKS):
-                missing.append(_block_request(number, run, files[number]))
-                run = []
-            run.append(block)
-        if run:
-            missing.append(_block_request(number, run, files[number]))
+            else:
+                absent.append(block)
+        begin, size = np.array(absent, np.int64) * BLOCK, np.full(len(absent), BLOCK)
+        for span in coalesce(begin, size, gap=0, limit=_MOST_BLOCKS * BLOCK):
+            stop, blocks = min(span.stop, files[number].size), [absent[at] for at in span.rows]
+            missing.append(Request(number, span.start, stop, tuple(blocks)))
 
     def share(request: Request, data: Buffer) -> None:
         view = memoryview(data)
@@ -249,12 +285,6 @@ def _read_cached(
             put_block(request.file, block, part)
 
     _fetch(files, missing, share)
-
-
-def _block_request(number: int, blocks: Sequence[int], file: RangeFile) -> Request:
-    return Request(
-        number, blocks[0] * BLOCK, min((blocks[-1] + 1) * BLOCK, file.size), tuple(blocks)
-    )
 
 
 def _fetch(

@@ -7,15 +7,15 @@ import io
 import os
 import threading
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct
 from typing_extensions import Buffer
 
 from bushel.errors import FormatError, UnsupportedError
-from bushel.storage.base import FROM_TAG, StoredObject, extent_error
-from bushel.storage.seekable import Seekable
+from bushel.storage.base import FROM_TAG, StoredObject, check_extent
+from bushel.storage.fileobject import Seekable
 
 from .client import library, store_of
 from .ranges import read_span
@@ -41,8 +41,7 @@ _SHORT = 1 << 19
 """Bytes of a range that comes as `bytes`, at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectStat:
+class ObjectStat(Struct, frozen=True):
     """The metadata of an object.
 
     Attributes:
@@ -63,9 +62,7 @@ class ObjectStat:
 def stat_of(meta: ObjectMeta) -> ObjectStat:
     """Return the part of an object's metadata that Bushel uses."""
     tag, modified = meta["e_tag"], int(meta["last_modified"].timestamp())
-    stamp = modified * 10**9
-    if tag:
-        stamp = stamp_of_tag(tag)
+    stamp = stamp_of_tag(tag) if tag else modified * 10**9
     return ObjectStat(meta["size"], stamp, modified, tag or None)
 
 
@@ -171,11 +168,10 @@ class RemoteFile(StoredObject):
             FormatError: The object was replaced.
             OSError: The store refuses, or cannot be reached.
         """
-        if offset < 0 or length < 0 or offset + length > self.size:
-            raise extent_error(0, "beyond", offset + length, self.size, self.path)
-        if length:
-            return bytes(read_span(self, offset, offset + length))
-        return b""
+        check_extent(self, offset, length)
+        if not length:
+            return b""
+        return bytes(read_span(self, offset, offset + length))
 
     def fetch(self, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
         """Return the bytes from `start` to `stop`, from one request, which is retried if it fails.
@@ -268,7 +264,7 @@ class RemoteFile(StoredObject):
     def _replaced(self, how: str) -> FormatError:
         return FormatError(
             f"the object has changed since the dataset was opened: {how}",
-            file=self.path,
+            self.path,
             hint="open the dataset again; if it has an index, run `bushel index` first",
         )
 
@@ -288,9 +284,9 @@ def _end_of(location: Location, length: int) -> tuple[ObjectStat, bytes] | None:
         ):
             return None  # Azure has no such requests, and an empty object has no range
         raise
-    if len(data) == min(length, stat.st_size):
-        return (stat, data)
-    return None
+    if len(data) != min(length, stat.st_size):
+        return None
+    return stat, data
 
 
 class _Handle(Seekable):
@@ -312,9 +308,8 @@ class _Handle(Seekable):
                 self._forward = _ForwardBytes(self._object)
         if self._forward.position != at:
             raise UnsupportedError(
-                f"{self.name}: the server does not support range requests, so the file can only"
-                " be read from front to "
-                "back; copy it to a disk or object store"
+                f"{self.name}: the server does not support range requests, so the file can only be "
+                "read from front to back; copy it to a disk or object store"
             )
         return self._forward.read(size)
 

@@ -44,15 +44,13 @@ _FINAL = (_NO_FOLDER, _LONG_NAME, _NO_RANGES, _NO_ACCOUNT)
 """Errors of obstore for requests that fail in the same way each time, which their class does not show."""
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _KEYS = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, a role of this machine; or"
-    " AWS_SKIP_SIGNATURE=true"
-    " for public data",
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, a role of this machine; or "
+    "AWS_SKIP_SIGNATURE=true for public data",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS, a role of this machine; or GOOGLE_SKIP_SIGNATURE=true"
     " for public data",
     "hf": "HF_TOKEN or `hf auth login`; the dataset may be private, gated or misspelt",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN,"
-    " a role of this"
-    " machine; or AZURE_SKIP_SIGNATURE=true for public data",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN, a "
+    "role of this machine; or AZURE_SKIP_SIGNATURE=true for public data",
 }
 
 
@@ -184,24 +182,20 @@ def translated(path: object) -> Iterator[None]:
             ) from error
         if kind == "NotSupportedError" or _NO_RANGES in str(error):
             raise UnsupportedError(
-                f"{url}: the server does not support this: {summary(error)}; copy the files to a"
-                " disk or object "
-                "store, or read archives from front to back with bushel.open_stream"
+                f"{url}: the server does not support this: {summary(error)}; copy the files to a "
+                "disk or object store, or read archives from front to back with bushel.open_stream"
             ) from error
         if kind == "InvalidPathError":
             raise UnsupportedError(
-                f"{url}: {summary(error)}; object names with empty parts, `.`, `..` or control"
-                " characters are not "
-                "supported: rename or remove that object"
+                f"{url}: {summary(error)}; object names with empty parts, `.`, `..` or control "
+                "characters are not supported: rename or remove that object"
             ) from error
+        message = "the object or bucket does not exist"
         if status == "414" or _LONG_NAME in str(error):
             message = "no such object: its name is too long for the server"
-            raise FileNotFoundError(errno.ENOENT, message, url) from error
-        if status == "404" or _NO_FOLDER in str(error):
-            raise FileNotFoundError(
-                errno.ENOENT, "the object or bucket does not exist", url
-            ) from error
-        raise ConnectionError(f"{url}: {summary(error)}") from error
+        elif status != "404" and _NO_FOLDER not in str(error):
+            raise ConnectionError(f"{url}: {summary(error)}") from error
+        raise FileNotFoundError(errno.ENOENT, message, url) from error
 
 
 def is_transient(error: Exception) -> bool:

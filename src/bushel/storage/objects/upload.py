@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from bushel._runtime.threads import Result, Threads
 
-from .client import library, silence, store_of
+from .client import library, silence
 from .location import ObjectPath
 from .retries import persistently, translated
 
@@ -59,7 +59,7 @@ def put_file(
         raise _stopped(target)
     if new and target.exists():
         raise _taken(target)
-    with open(source, "rb", buffering=0) as file, translated(str(target)):
+    with open(source, "rb", buffering=0) as file, translated(target):
         part = part_size(size)
         _interruptibly(
             lambda: _until_stopped(target, lambda: _put_parts(target, file, part, stop), stop), stop
@@ -82,31 +82,18 @@ def put_bytes(
         InterruptedError: `stop` was set.
         OSError: The store refuses, or cannot be reached.
     """
-    obstore = library()
-    from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
-
-    store = store_of(target.root, retries=False)
 
     def put() -> None:
-        if new:
-            try:
-                obstore.put(store, target.key, data, mode="create")
-            except (AlreadyExistsError, PreconditionError) as error:
-                # The answer to a first attempt may have been lost: then this is what it wrote.
-                if bytes(obstore.get(store, target.key).bytes()) != data:
-                    raise _taken(target) from error
-            except NotSupportedError:  # a store without conditional puts
-                if target.exists():
-                    raise _taken(target) from None
-            else:
-                return
-        obstore.put(store, target.key, data, use_multipart=False)
+        if not new:
+            library().put(target.once, target.key, data, use_multipart=False)
+        # the answer to a first attempt may have been lost: then the object has these bytes
+        elif put_if(target, data, None, stop) is None and read_version(target).data != data:
+            raise _taken(target)
 
-    with translated(str(target)):
-        _until_stopped(target, put, stop or threading.Event())
+    _until_stopped(target, put, stop or threading.Event())
 
 
-class StoredObject(NamedTuple):
+class StoredVersion(NamedTuple):
     """A version of an object, or none."""
 
     data: bytes | None = None
@@ -114,7 +101,12 @@ class StoredObject(NamedTuple):
     time: float = 0  # seconds since 1970, by the clock of the store
 
 
-def put_if(target: ObjectPath, data: bytes, version: UpdateVersion | None) -> UpdateVersion | None:
+def put_if(
+    target: ObjectPath,
+    data: bytes,
+    version: UpdateVersion | None,
+    stop: threading.Event | None = None,
+) -> UpdateVersion | None:
     """Write an object if it still has this version, or, with None, if it does not exist.
 
     A store without conditional puts gets an object that is looked at before and after.
@@ -129,13 +121,17 @@ def put_if(target: ObjectPath, data: bytes, version: UpdateVersion | None) -> Up
     obstore = library()
     from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
 
-    store = store_of(target.root, retries=False)
+    store = target.once
 
     def put(version: UpdateVersion | None) -> UpdateVersion | None:
         try:
             mode = "create" if version is None else version or "overwrite"
             return _version_in(obstore.put(store, target.key, data, mode=mode))
-        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+        except (AlreadyExistsError, PreconditionError):
+            return None
+        except FileNotFoundError:
+            if version is None:  # the bucket does not exist
+                raise
             return None
         except (NotSupportedError, NotImplementedError):
             if read_version(target).version != version:
@@ -144,28 +140,28 @@ def put_if(target: ObjectPath, data: bytes, version: UpdateVersion | None) -> Up
             stored = read_version(target)
             return stored.version if stored.data == data else None
 
-    with translated(str(target)):
-        written = persistently(str(target), lambda: put(version))
+    with translated(target):
+        written = persistently(target, lambda: put(version), stop)
         tag = (version or {}).get("e_tag") or ""
         if written is None and version is not None and tag != tag.strip('"'):
             # Ceph 16 compares If-Match without the quotes.
             unquoted: UpdateVersion = {**version, "e_tag": tag.strip('"')}
-            written = persistently(str(target), lambda: put(unquoted))
+            written = persistently(target, lambda: put(unquoted), stop)
     return written
 
 
-def read_version(target: ObjectPath) -> StoredObject:
+def read_version(target: ObjectPath) -> StoredVersion:
     """Return an object with its version. If it does not exist, both are None."""
 
-    def get() -> StoredObject:
-        answer = library().get(store_of(target.root, retries=False), target.key)
+    def get() -> StoredVersion:
+        answer = library().get(target.once, target.key)
         time = answer.meta["last_modified"].timestamp()
-        return StoredObject(bytes(answer.bytes()), _version_in(answer.meta), time)
+        return StoredVersion(bytes(answer.bytes()), _version_in(answer.meta), time)
 
     try:
-        return persistently(str(target), get)
+        return persistently(target, get)
     except FileNotFoundError:
-        return StoredObject()
+        return StoredVersion()
 
 
 def update_object(target: ObjectPath, change: Callable[[bytes | None], bytes]) -> None:
@@ -197,9 +193,8 @@ def delete(target: ObjectPath, *, give_up: threading.Event | None = None) -> Non
     Raises:
         OSError: The store refuses, or cannot be reached.
     """
-    store = store_of(target.root, retries=False)
     with suppress(FileNotFoundError):  # S3 reports success instead; other stores raise this
-        persistently(str(target), lambda: library().delete(store, target.key), give_up)
+        persistently(target, lambda: library().delete(target.once, target.key), give_up)
 
 
 def part_size(size: int) -> int:
@@ -217,7 +212,7 @@ def _until_stopped(target: ObjectPath, work: Callable[[], None], stop: threading
     if stop.is_set():
         raise _stopped(target)
     try:
-        persistently(str(target), work, stop)
+        persistently(target, work, stop)
     except ConnectionError as error:
         if stop.is_set():
             raise _stopped(target) from error
@@ -302,7 +297,6 @@ def _interruptibly(work: Callable[[], None], stop: threading.Event) -> None:
 
 def _taken(target: ObjectPath) -> FileExistsError:
     return FileExistsError(
-        f"{target} exists already, and did not when this write started: if another writer is"
-        " active, write to another "
-        "path; else remove that object and continue with mode='resume'"
+        f"{target} exists already, and did not when this write started: if another writer is "
+        "active, write to another path; else remove that object and continue with mode='resume'"
     )
