@@ -35,7 +35,7 @@ EXCEPTIONS = {
         _dataset/open/source_paths.py:_parts_of_file _dataset/open/completeness.py:marker_path
         _dataset/open/completeness.py:is_staged
         _dataset/open/completeness.py:interrupted_write
-        _dataset/open/folders.py:_overwrite_folder _dataset/open/folders.py:_replacements
+        _dataset/open/folders.py:_replacements
         _pack/reshape.py:split _pack/run_folder.py:part_path
         sources/base.py:caller_path
         containers/bag/container.py:Bag.shards containers/recordio/container.py:_RecordIO.shards

@@ -205,11 +205,8 @@ def _ragged(name: str, values: Sequence[Any]) -> _Ragged:
     except ValueError:
         arrays = []
     full = [array for array in arrays if array.size]
-    if (
-        not full
-        or any(array.dtype.kind not in "biuf" for array in full)
-        or any(not array.ndim for array in arrays)
-    ):
+    are_numbers = all(array.dtype.kind in "biuf" for array in full)
+    if not full or not are_numbers or not all(array.ndim for array in arrays):
         raise SpecError(
             f"the column {name!r} holds {_unsupported_value(values)}: pass numbers, text, lists"
             " of numbers, or an "

@@ -51,10 +51,7 @@ def walk(
         >>> list(bushel.sources.walk(Path("tree"), [".txt"]))
         ['b/1.txt']
     """
-    if suffixes is None:
-        lowered_suffixes = None
-    else:
-        lowered_suffixes = {suffix.lower() for suffix in suffixes}
+    lowered_suffixes = {suffix.lower() for suffix in suffixes or ()}
     if isinstance(root, Path):
         folders = _folders(root, "", (), recursive=recursive)
     else:
@@ -63,7 +60,7 @@ def walk(
         if names is None and empty:
             yield path
         for name in names or ():
-            if lowered_suffixes is None or os.path.splitext(name)[1].lower() in lowered_suffixes:
+            if suffixes is None or os.path.splitext(name)[1].lower() in lowered_suffixes:
                 yield path + name
 
 

@@ -124,12 +124,10 @@ class _FrameRows(_Rows):
         return self._rows
 
     def __getitem__(self, position: Any) -> Any:
-        cells = zip(self.names, self._columns, self._may_lack, strict=True)
-        row = {name: (column[position], may_lack) for name, column, may_lack in cells}
+        values = [column[position] for column in self._columns]
+        cells = zip(self.names, values, self._may_lack, strict=True)
         return {
-            name: value
-            for name, (value, may_lack) in row.items()
-            if not may_lack or not _is_missing(value)
+            name: value for name, value, may_lack in cells if not (may_lack and _is_missing(value))
         }
 
 

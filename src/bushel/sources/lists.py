@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -155,30 +156,24 @@ class ListFile(FileSource):
             ) from None
 
     def _label_kind(self) -> str:
-        whole = True
+        labels = [line.labels for line in self._well_formed()]
+        if not self._first and any(len(numbers) > 1 for numbers in labels):
+            return "array"
+        return "int" if all(numbers[0].is_integer() for numbers in labels) else "float"
+
+    def _well_formed(self) -> Iterator[ListLine]:
+        """Yield the lines that are not malformed."""
         for line in self._lines:
-            try:
-                labels = parse_line(line).labels
-            except ValueError:
-                continue
-            if len(labels) > 1 and not self._first:
-                return "array"
-            whole = whole and labels[0].is_integer()
-        return "int" if whole else "float"
+            with suppress(ValueError):
+                yield parse_line(line)
 
     def _class_names(self) -> tuple[str, ...]:
         """Return the names of the first or, failing that, the last folders of the paths, if they are of classes."""
         for which in (0, -1):
             numbers: dict[str, int] = {}
-            for line in self._lines:
-                try:
-                    parsed = parse_line(line)
-                except ValueError:
-                    continue
-                folders = parsed.path.split("/")[:-1]
-                if not folders or numbers.setdefault(folders[which], int(parsed.labels[0])) != int(
-                    parsed.labels[0]
-                ):
+            for line in self._well_formed():
+                number, folders = int(line.labels[0]), line.path.split("/")[:-1]
+                if not folders or numbers.setdefault(folders[which], number) != number:
                     break
             else:
                 if len(numbers) > 1 and (names := in_order(numbers)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -57,7 +58,7 @@ _KIND_OF_SUFFIX = {
     for kind, suffixes in (("images", IMAGES), ("videos", VIDEOS), ("sounds", SOUNDS))
     for suffix in suffixes
 }
-_SIGNS = "*?[{"
+_SIGN = re.compile(r"[*?[{]")  # of a pattern
 
 
 class Rows(Protocol):
@@ -219,15 +220,12 @@ def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
         folder = LabelledFolder.of_layout(path, names, layout)
         return ("dataset" if folder is None else _KIND_OF[next(iter(folder.spec))]), folder
     kinds = Counter(os.path.splitext(name)[1].lower() or "without a suffix" for name in names)
-    if kinds.keys() & set(VIDEOS):  # only as frames
+    if not kinds.keys().isdisjoint(VIDEOS):  # only as frames
         return "videos", None
-    there = ": it is empty"
-    if kinds:
-        counts = [f"{number:,} {kind}" for kind, number in kinds.most_common(_NAMED)]
-        there = f": it has {', '.join(counts)}"
+    counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common(_NAMED))
     raise FormatError(
         "this folder is not a dataset, and has neither images nor videos nor sounds that Bushel"
-        f" reads{there}",
+        f" reads: it {f'has {counts}' if counts else 'is empty'}",
         file=str(path),
         hint="kind='files' packs any files unchanged",
     )
@@ -264,12 +262,10 @@ def media_kind(source: Any) -> str | None:
         FormatError: The files of a list are of several kinds.
     """
     is_single = isinstance(source, str | os.PathLike)
-    names = [os.fspath(path) for path in ([source] if is_single else source)]
+    names = map(os.fspath, [source] if is_single else source)
     kinds = Counter(
         _KIND_OF_SUFFIX.get(os.path.splitext(name)[1].lower(), "other files") for name in names
     )
-    if is_single and next(iter(kinds)) != "other files" and as_path(source).is_dir():
-        return None
     if len(kinds) > 1:
         counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
         raise FormatError(
@@ -279,9 +275,10 @@ def media_kind(source: Any) -> str | None:
                 " Path('a.txt')}]"
             ),
         )
-    if "other files" in kinds:
+    [kind] = kinds
+    if kind == "other files" or (is_single and as_path(source).is_dir()):
         return None
-    return next(iter(kinds))
+    return kind
 
 
 def folder_of(source: Any) -> tuple[str, list[str]]:
@@ -293,19 +290,13 @@ def folder_of(source: Any) -> tuple[str, list[str]]:
     Raises:
         FileNotFoundError: A file does not exist, or nothing matches the pattern.
     """
-    paths = [str(path) for path in expand_paths(source)]
-    if (
-        isinstance(source, str)
-        and any(sign in source for sign in _SIGNS)
-        and not as_path(source).exists()
-    ):
-        fixed = os.path.expanduser(source)
-        fixed = fixed[: min(fixed.index(sign) for sign in _SIGNS if sign in fixed)]
-        folder = posixpath.dirname(fixed)
+    paths = list(map(str, expand_paths(source)))
+    if isinstance(source, str) and _SIGN.search(source) and not as_path(source).exists():
+        folder = posixpath.dirname(_SIGN.split(os.path.expanduser(source))[0])
     else:
         folders = [posixpath.dirname(path).split("/") for path in paths]
         folder = "/".join(os.path.commonprefix(folders))  # of lists, it compares their items
         if not folder and paths[0].startswith("/"):
             folder = "/"
-    start = len(folder) + 1 if folder and not folder.endswith("/") else len(folder)
-    return folder or ".", [path[start:] for path in paths]
+    beginning = posixpath.join(folder, "")
+    return folder or ".", [path.removeprefix(beginning) for path in paths]

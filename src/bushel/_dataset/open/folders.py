@@ -11,6 +11,7 @@ dataset in their places.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,10 +29,7 @@ _LOOKED_INTO = 8
 
 def is_part(name: str) -> bool:
     """Return whether a folder has the name of a part."""
-    if not name.startswith("part-"):
-        return False
-    number = name[len("part-") :]
-    return len(number) >= 5 and number.isascii() and number.isdigit()
+    return re.fullmatch("part-[0-9]{5,}", name) is not None
 
 
 def run_folder(target: AnyPath, *, single: bool) -> AnyPath:
@@ -55,12 +53,8 @@ def shard_of_entry(root: AnyPath, name: str, entry: ManifestShard) -> Shard:
 
 def overwrite_folder(target: Path) -> Path:
     """Return the staging folder of a dataset that replaces `target`."""
-    return Path(_overwrite_folder(os.path.realpath(target)))
-
-
-def _overwrite_folder(target: str) -> str:
-    folder, name = os.path.split(target)
-    return os.path.join(folder, FOLDER, "overwrite", name)
+    folder, name = os.path.split(os.path.realpath(target))
+    return Path(folder, FOLDER, "overwrite", name)
 
 
 def is_half_replaced(folder: Path, name: str = "") -> bool:
@@ -71,11 +65,11 @@ def is_half_replaced(folder: Path, name: str = "") -> bool:
         name: Name of the file that was replaced; empty for any in the folder.
     """
     replacements = _replacements(folder, name)
-    if not replacements:
-        return False
-    from bushel.storage.publish import is_half_made
+    if replacements:
+        from bushel.storage.publish import is_half_made
 
-    return any(is_half_made(folder, staged) for staged in replacements)
+        return any(is_half_made(folder, staged) for staged in replacements)
+    return False
 
 
 def recover_files(folder: Path, name: str = "") -> None:
@@ -93,14 +87,10 @@ def recover_files(folder: Path, name: str = "") -> None:
 
 def _replacements(folder: Path, name: str) -> list[Path]:
     """Return the staging folders of files and folders in a folder that are replaced."""
-    above = os.path.join(folder, FOLDER, "overwrite")
-    if not os.path.isdir(above):
-        return []
-    if not name:
-        return [Path(above, staged) for staged in sorted(os.listdir(above))]
-    if os.path.isdir(os.path.join(above, name)):
-        return [Path(above, name)]
-    return []
+    above = Path(folder, FOLDER, "overwrite")
+    if name:
+        return [above / name] if (above / name).is_dir() else []
+    return sorted(above.iterdir()) if above.is_dir() else []
 
 
 @contextmanager

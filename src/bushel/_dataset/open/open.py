@@ -236,7 +236,12 @@ def _opened(
         from .tables import indexed_in
 
         found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
-    lacks_some, lists = may_lack_samples(found.shards), _requested_lists(found)
+    lacks_some, lists = may_lack_samples(found.shards), None
+    if found.listed is not None:
+        # lists of removed samples are requested of a store while the tables are loaded
+        from bushel._dataset.read.listed import RequestedLists
+
+        lists = RequestedLists(found.shards, found.listed)
     shards = tables(found)
     return shards, remaining_of(shards, lists) if lacks_some else None
 
@@ -360,15 +365,6 @@ def files_asked(source: Any, split: str | None) -> Any:
     if files.inside is None:
         return files.source
     return open(source, split=split)
-
-
-def _requested_lists(found: Found) -> RequestedLists | None:
-    """Request the lists of removed samples of shards in a store, while their tables are loaded."""
-    if found.listed is None:
-        return None
-    from bushel._dataset.read.listed import RequestedLists
-
-    return RequestedLists(found.shards, found.listed)
 
 
 def remaining_of(

@@ -158,22 +158,17 @@ class ListedPath:
     def __truediv__(self, name: str) -> ObjectPath:
         return self._path / name
 
-    @property
-    def _entries(self) -> list[ObjectPath]:
-        return self._list()[0]
-
     def _list(self) -> tuple[list[ObjectPath], dict[str, ObjectMeta]]:
         """Return the entries of the folder, and the objects in it by name."""
         if self._found is None:
+            listing: tuple[list[ObjectPath], dict[str, ObjectMeta]] = ([], {})
             try:
                 if self._path.listable:
-                    self._found = self._path.listing()
-                else:
-                    self._found = [], {}
+                    listing = self._path.listing()
             except PermissionError:
                 if not self.is_file():  # some buckets allow everyone to read and nobody to list
                     raise
-                self._found = [], {}
+            self._found = listing
         return self._found
 
     def names(self) -> list[tuple[str, bool]]:
@@ -191,7 +186,7 @@ class ListedPath:
 
     def is_dir(self) -> bool:
         """Return whether it is a folder."""
-        return bool(self._entries)
+        return bool(self._list()[0])
 
     def is_file(self) -> bool:
         """Return whether it is an object that may be read."""
@@ -208,7 +203,7 @@ class ListedPath:
 
     def iterdir(self) -> Iterator[ObjectPath]:
         """Iterate over the entries of the folder."""
-        return iter(self._entries)
+        return iter(self._list()[0])
 
     def stat(self) -> object:
         """Return size and time of the object."""
