@@ -148,47 +148,34 @@ def frames_of(
 def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> ClipFrames:
     """Return the frames of the clips of `known`, followed by the frames of `clips`."""
     numbers: dict[bytes, int] = {}
-    counts, config = [np.zeros(1, np.int64)], []
-    parts: dict[str, list[np.ndarray]] = {
-        "offsets": [],
-        "lengths": [],
-        "times": [],
-        "flags": [],
-    }
+    sources: list[Any] = []
+    counts, config = np.zeros(0, np.int64), np.zeros(0, np.uint32)
     if known is not None:
         texts = (
             known.config_text[begin:end].tobytes()
             for begin, end in pairwise(known.config_offsets.tolist())
         )
-        renumbered = np.array(
-            [numbers.setdefault(text, len(numbers)) for text in texts] or [0], np.uint32
-        )
-        counts.append(np.diff(known.starts))
-        config.append(renumbered.take(known.config, mode="clip"))
-        for name, part in parts.items():
-            part.append(getattr(known, name))
-    added = []
+        renumbered = [numbers.setdefault(text, len(numbers)) for text in texts] or [0]
+        config = np.array(renumbered, np.uint32).take(known.config, mode="clip")
+        counts, sources = np.diff(known.starts), [known]
+    sizes, added = [], []
     for clip in clips:
-        counts.append(np.array([0 if clip is None else len(clip.offsets)], np.int64))
+        sizes.append(0 if clip is None else len(clip.offsets))
         added.append(0 if clip is None else numbers.setdefault(clip.config, len(numbers)))
-        if clip is not None:
-            for name, part in parts.items():
-                part.append(getattr(clip, name))
-    dtypes = {attribute: dtype for attribute, dtype in ARRAYS.values()}
+        sources += [] if clip is None else [clip]
     joint = {
         name: np.concatenate(
-            [part.astype(dtypes[name]) for part in arrays_of_part] or [np.zeros(0, dtypes[name])]
+            [np.zeros(0, dtype), *(getattr(source, name).astype(dtype) for source in sources)]
         )
-        for name, arrays_of_part in parts.items()
+        for name, dtype in ARRAYS.values()
+        if name in ("offsets", "lengths", "times", "flags")
     }
-    config.append(np.array(added, np.uint32))
-    ends = offsets_of(map(len, numbers))
     return ClipFrames(
-        starts=np.cumsum(np.concatenate(counts), dtype=np.int64),
+        starts=offsets_of(np.concatenate([counts, np.array(sizes, np.int64)])),
         **joint,
-        config=np.concatenate(config),
+        config=np.concatenate([config, np.array(added, np.uint32)]),
         config_text=np.frombuffer(b"".join(numbers), np.uint8),
-        config_offsets=ends,
+        config_offsets=offsets_of(map(len, numbers)),
     )
 
 

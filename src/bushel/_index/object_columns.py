@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import Bools, joined
 from bushel.codecs import get_codec
-from bushel.codecs.base import ArrayLayout
+from bushel.codecs.base import ArrayLayout, Codec
 from bushel.errors import BushelError
 
 from .column_names import ColumnOf
@@ -103,41 +103,35 @@ def reader_of(
 
         pyav(column.codec)
 
-    def of_clip(data: bytes) -> Sequence[Any] | None:
-        from bushel.codecs.headers import clip_header
-
-        header = clip_header(column.codec, data)
-        if header is None:
-            return None
-        return [getattr(header, requested.part) for requested in columns]
-
-    def of_sound(data: bytes) -> Sequence[Any] | None:
-        assert codec.ranged is not None
-        return [codec.ranged.count(data)] * len(columns)
-
-    def of_stored_array(data: bytes) -> Sequence[Any] | None:
-        array: Any = codec.layout(data) if callable(codec.layout) else None
-        if not isinstance(array, ArrayLayout):
-            array = codec.decode(data)
-        # a label of one number in an image record, which may also be several
-        if not hasattr(array, "shape"):
-            return None
-        return [of_array(array.shape, array.dtype, requested.part) for requested in columns]
-
-    def of_value(data: bytes) -> Sequence[Any] | None:
-        value = codec.decode(data)
-        return [_of_value(value, requested) for requested in columns]
-
-    functions = {"clip": of_clip, "sound": of_sound, "array": of_stored_array}
-    values_of = functions.get(reading, of_value)
-
     def read(data: bytes) -> Sequence[Any] | None:
         try:
-            return values_of(data)
+            if reading == "clip":
+                from bushel.codecs.headers import clip_header
+
+                if (header := clip_header(column.codec, data)) is None:
+                    return None
+                return [getattr(header, requested.part) for requested in columns]
+            if reading == "sound":
+                assert codec.ranged is not None
+                return [codec.ranged.count(data)] * len(columns)
+            if reading == "array":
+                return _of_stored_array(data, codec, columns)
+            value = codec.decode(data)
+            return [_of_value(value, requested) for requested in columns]
         except BushelError:
             return None
 
     return read
+
+
+def _of_stored_array(data: bytes, codec: Codec, columns: Sequence[ColumnOf]) -> list[Any] | None:
+    array: Any = codec.layout(data) if callable(codec.layout) else None
+    if not isinstance(array, ArrayLayout):
+        array = codec.decode(data)
+    # a label of one number in an image record, which may also be several
+    if not hasattr(array, "shape"):
+        return None
+    return [of_array(array.shape, array.dtype, requested.part) for requested in columns]
 
 
 def of_array(shape: tuple[int, ...], dtype: np.dtype[Any], part: str) -> Any:

@@ -338,7 +338,7 @@ def _values(arrays: _Arrays, entry: HeaderColumn, samples: int, lines: "Lines | 
     codes = arrays.optional(f"{name}.codes", np.uint32, samples)
     offsets = arrays.get(f"{name}.offsets", np.int64, samples + 1 if codes is None else None)
     if not len(offsets):
-        raise FormatError(f"array '{name}.offsets' is empty", file=arrays.path, hint=_HINT)
+        raise _damaged(f"array '{name}.offsets' is empty", arrays.path)
     text = arrays.get(f"{name}.text", np.uint8)
     return Column("text", missing=missing, codes=codes, text=text, offsets=offsets, types=types)
 

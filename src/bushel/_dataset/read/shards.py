@@ -344,14 +344,9 @@ class ShardRows:
         groups = self.groups(positions, names)
         for group in groups:
             if (shard := self.shards[group.number]).damage is not None:
-                if group.places is None:
-                    positions_there = positions
-                else:
-                    positions_there = positions[group.places]
-                for row, position in zip(
-                    group.rows.tolist(), positions_there.tolist(), strict=True
-                ):
-                    shard.check_readable(row, position)
+                places = group.places_in(len(positions))
+                for row, position in zip(group.rows, positions[places].tolist(), strict=True):
+                    shard.check_readable(int(row), position)
         return groups
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:

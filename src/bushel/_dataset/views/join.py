@@ -213,9 +213,7 @@ def _with_lists(
     matched = match(listed, their)
     lacking = offsets_of(matched < 0)
     complete = listed.has_list & (lacking[listed.starts[1:]] == lacking[listed.starts[:-1]])
-    lone = np.ones(len(their.samples), np.bool_)
-    lone[matched[matched >= 0]] = False
-    missing, alone = np.flatnonzero(matched < 0), np.flatnonzero(lone)
+    missing, alone = np.flatnonzero(matched < 0), _unmatched(their, matched)
     lost = len(complete) - int(complete.sum()), len(alone)
     # samples without a list are shown by their keys, where no name is missing
     few = np.flatnonzero(~complete)[:_SHOWN]
@@ -233,6 +231,13 @@ def _with_lists(
     partners = np.full(int(first._reader.starts[-1]), -1, np.int64)
     partners[own.samples[complete]] = np.flatnonzero(complete)
     return with_partners(first, lists, partners, joined, names=names, others=others)
+
+
+def _unmatched(names: Names, matches: I64) -> I64:
+    """Return the places of samples that are no match."""
+    lone = np.ones(len(names.samples), np.bool_)
+    lone[matches[matches >= 0]] = False
+    return np.flatnonzero(lone)
 
 
 def _log_misses(joined: Joined) -> None:
@@ -269,9 +274,7 @@ def _by_position(first: I64, other: I64) -> I64:
 
 
 def _joined_of(names: Names, their: Names, places: I64, how: str) -> Joined:
-    lone = np.ones(len(their.samples), np.bool_)
-    lone[places[places >= 0]] = False
-    alone = np.flatnonzero(places < 0), np.flatnonzero(lone)
+    alone = np.flatnonzero(places < 0), _unmatched(their, places)
     examples = _shown(names, alone[0]), _shown(their, alone[1])
     on = f"{names.on} = {their.on}"
     if their.on in (names.on, KEY):

@@ -21,7 +21,7 @@ import numpy as np
 from bushel._dataset.open.folders import above_parts
 from bushel._dataset.read.key_file import positions_of_keys
 from bushel._dataset.read.remaining import digests_at
-from bushel._dataset.read.shards import Listing
+from bushel._dataset.read.shards import kinds
 from bushel._index.named_arrays import encode, parse, whole_crc32
 from bushel._index.shard_list import Strings
 from bushel._index.sidecar import DAMAGES, FOLDER
@@ -220,11 +220,7 @@ def _folder(dataset: Any) -> AnyPath:
     Raises:
         UnsupportedError: The dataset is joined, or is in several folders.
     """
-    shards = dataset.shards
-    if isinstance(shards, Listing):
-        view_shards = [shards[0].shard]
-    else:
-        view_shards = [opened.shard for opened in shards]
+    view_shards = [opened.shard for opened in kinds(dataset.shards)]
     above = above_parts(view_shards) if view_shards else None
     made_of_others = dataset._reader.sides or dataset._reader.windows is not None
     if (
