@@ -1,4 +1,8 @@
-"""The wanted contents of a shard's index apart from extents: scans and columns, which are made by reading values."""
+"""The wanted contents of a shard's index apart from extents, which are made by reading values: scans and columns.
+
+There are three kinds of scans: segments of tiled JPEGs, seek tables of plain ones, and packets of
+video clips. Each is an attribute of `FieldExtents`. `column_scan` makes columns.
+"""
 
 from __future__ import annotations
 
@@ -188,6 +192,8 @@ FRAMES = ValueScan(
 )
 """The packets of clips. The clips are read, and not decoded."""
 
+
+# The wanted contents
 
 # writers record texts that have at most this many bytes on average: names, not captions
 _USUAL_TEXT = 32

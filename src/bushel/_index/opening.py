@@ -1,4 +1,4 @@
-"""Opening the block files of a shard."""
+"""Files of a shard: the facts of very many files as arrays, and opening block files."""
 
 from __future__ import annotations
 

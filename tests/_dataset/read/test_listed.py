@@ -201,4 +201,4 @@ def test_few_tables_stay_mapped(many: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert dataset.read(positions) == whole.read(positions)
     shards = dataset.shards
     assert isinstance(shards, listed.ListedShards)
-    assert len(shards._made) == 20
+    assert shards._shard.cache_info().currsize == 20

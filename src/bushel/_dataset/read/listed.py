@@ -5,10 +5,9 @@ Lists of removed samples are requested from a store here, and a function is call
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -142,8 +141,7 @@ class ListedShards(Listing):
     def __init__(self, root: Path, listed: ShardList) -> None:
         self.root, self.listed = root, listed
         self._fields = tuple(listed.spec.values())
-        self._made: OrderedDict[int, OpenShard] = OrderedDict()
-        self._lock = threading.Lock()
+        self._shard = lru_cache(maxsize=_HELD)(self._make)
 
     def __getstate__(self) -> tuple[Path, ShardList]:
         return self.root, self.listed
@@ -164,15 +162,7 @@ class ListedShards(Listing):
             return [self[number] for number in range(*item.indices(len(self)))]
         if not -len(self) <= item < len(self):
             raise IndexError(f"shard {item} is out of range for {len(self)} shards")
-        number = int(item) % len(self)
-        with self._lock:
-            if (shard := self._made.get(number)) is not None:
-                self._made.move_to_end(number)
-                return shard
-            shard = self._made[number] = self._make(number)
-            if len(self._made) > _HELD:
-                self._made.popitem(last=False)
-            return shard
+        return self._shard(int(item) % len(self))
 
     def __iter__(self) -> Iterator[OpenShard]:
         return map(self.__getitem__, range(len(self)))

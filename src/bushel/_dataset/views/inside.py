@@ -1,4 +1,4 @@
-"""Private parts of datasets for other rooms: the reader, and positions in the whole dataset."""
+"""What other rooms need of datasets: the reader, positions in the whole dataset, and whether samples have the same values."""
 
 from __future__ import annotations
 
