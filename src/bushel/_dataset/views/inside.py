@@ -1,4 +1,4 @@
-"""What other rooms need of datasets: the reader, positions in the whole dataset, and whether samples have the same values."""
+"""Private parts of datasets for other rooms: the reader, positions in the whole dataset, and whether values are equal."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Make views of windows: check the arguments, and return the view.
 
 Windows have a number of elements, or take some time: elements at a rate, or some seconds of several
-fields, each with its own rate or time stamps. Those of episodes are frames with their neighbours, as
-LeRobot asks for them.
+fields, each with its own rate or time stamps. Windows of episodes are frames with their neighbours,
+as LeRobot asks for them.
 """
 
 from __future__ import annotations
