@@ -1,4 +1,4 @@
-"""Private parts of datasets for other rooms: the reader, positions in the whole dataset, and whether values are equal."""
+"""Private parts of datasets for other rooms: the reader, positions in the whole dataset, and equality of values."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def _with_lists(
 
 
 def _unmatched(names: Names, matches: I64) -> I64:
-    """Return the places of samples that are no match."""
+    """Return the places of the samples that nothing matches."""
     lone = np.ones(len(names.samples), np.bool_)
     lone[matches[matches >= 0]] = False
     return np.flatnonzero(lone)
