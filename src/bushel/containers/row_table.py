@@ -263,8 +263,6 @@ class RowTable:
 
         try:
             return as_json(self.pieces(name), name, self.file.path)
-        except FormatError:
-            raise
         except KeyError as error:  # of intervals of days
             what: object = "pyarrow has no values of its type"
             cause: Exception = error

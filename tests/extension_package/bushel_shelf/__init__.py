@@ -48,8 +48,7 @@ class Shelf(Container):
             offsets.append(offset)
             lengths.append(length)
             checksums.append(crc32)
-        if options.report is not None:
-            options.report(file.size)  # for progress bars
+        options.report(file.size)  # for progress bars
         kind = "utf8" if options.spec is None else options.spec["text"].type
         text = PlainField(kind, offsets, lengths, crc32=checksums)
         return table_of(self.name, shard, len(keys), {"text": text}, keys)

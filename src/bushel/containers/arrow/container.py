@@ -71,8 +71,6 @@ class _Arrow(Container):
             try:
                 table_of_file.add(batch)
             except (FilterError, ValueError) as error:
-                if isinstance(error, FormatError):
-                    raise
                 raise FormatError(
                     str(error),
                     file.path,
@@ -83,8 +81,6 @@ class _Arrow(Container):
         try:
             table_of_file.finish()
         except (ValueError, RecursionError) as error:
-            if isinstance(error, FormatError):
-                raise
             raise FormatError(str(error), file.path, hint="write the file again") from error
         table = ShardIndex(
             table_of_file.rows,
