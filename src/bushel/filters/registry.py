@@ -8,14 +8,13 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from bushel._runtime.arrays import U8
 from bushel._runtime.public import broken_plugin, has_plugin, load_plugin, plugin_names
 from bushel.errors import SpecError
 
 from .base import Expander, Filter
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     from typing_extensions import Buffer
 
 _NAME = re.compile(r"[a-z0-9_-]+")
@@ -35,9 +34,7 @@ _GROUP = "bushel.filters"
 _registered: dict[str, Filter] = {}
 
 
-def expand(
-    name: str, stored: Buffer, size: int, side: Buffer | None = None
-) -> npt.NDArray[np.uint8]:
+def expand(name: str, stored: Buffer, size: int, side: Buffer | None = None) -> U8:
     """Expand the stored bytes of one block.
 
     Args:
