@@ -244,9 +244,8 @@ class Prepared(Struct, frozen=True):
             facts.append([source.origin(position) for position in positions.tolist()])
         import hashlib  # which imports OpenSSL
 
-        return hashlib.sha256(repr(describe(facts)).encode("utf-8", "surrogateescape")).hexdigest()[
-            :32
-        ]
+        text = repr(describe(facts)).encode("utf-8", "surrogateescape")
+        return hashlib.sha256(text).hexdigest()[:32]
 
     def lengths(self, positions: I64) -> I64 | None:
         """Return int64[n], the stored bytes of these items in a dataset; None for other sources."""

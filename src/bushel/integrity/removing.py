@@ -152,7 +152,7 @@ def remove(
             chosen = whole_positions(view, np.arange(len(view)))
         call = RemovalCall(f"{secrets.randbelow(10**8):08}", reason, time.time_ns())
         if not len(chosen):
-            return Removal(call.id, reason, call.time / 1e9, 0)
+            return _removal(call, 0)
         named = _named(dataset, np.unique(chosen), source)
         known = [
             _same_call(load_removal_list(place) or EMPTY, names, reason) for place, names in named
@@ -175,7 +175,7 @@ def remove(
                 source,
                 f"{len(alike):,}",
             )
-    return Removal(call.id, call.reason, call.time / 1e9, len(matched))
+    return _removal(call, len(matched))
 
 
 @public()
@@ -199,10 +199,7 @@ def removals(source: AnySource, *, index: AnyLocation = "auto") -> list[Removal]
                 _, samples, others = found.get(call.id, (call, 0, 0))
                 found[call.id] = call, samples + rows, others + missing
     calls = sorted(found.values(), key=lambda one: one[0].time)
-    return [
-        Removal(call.id, call.reason, call.time / 1e9, samples, missing)
-        for call, samples, missing in calls
-    ]
+    return [_removal(*facts) for facts in calls]
 
 
 @public()
@@ -248,7 +245,7 @@ def restore(source: AnySource, call: str | None = None, *, index: AnyLocation = 
         for placed in lists:
             _update(placed.path, lambda removed: removed.without_call(call))
         back = int(reader.starts[-1]) - len(removed_in(reader.shards)) - before
-    return Removal(call, known.reason, known.time / 1e9, back, missing)
+    return _removal(known, back, missing)
 
 
 @public("bushel.integrity")
@@ -274,6 +271,10 @@ def removed_positions(path: AnyPath, *, container: str) -> I64:
     if not may_lack_samples(shards):
         return np.zeros(0, np.int64)
     return removed_in(open_shards(container, shards, ReadOptions(damaged=True)))
+
+
+def _removal(call: RemovalCall, samples: int, missing: int = 0) -> Removal:
+    return Removal(call.id, call.reason, call.time / 1e9, samples, missing)
 
 
 def _numbers(positions: Any) -> Any:

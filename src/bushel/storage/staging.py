@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from bushel.errors import UnsupportedError, noted_in
@@ -45,9 +45,8 @@ def workplace(root: AnyPath) -> Path | None:
     import hashlib  # which local datasets do not need
     import tempfile
 
-    digest = hashlib.sha256(str(root).rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[
-        :32
-    ]
+    url = str(root).rstrip("/").encode("utf-8", "surrogateescape")
+    digest = hashlib.sha256(url).hexdigest()[:32]
     return Path(tempfile.gettempdir()) / f"bushel-{os.getuid()}" / digest
 
 
@@ -88,12 +87,10 @@ def make_staging_folder(folder: Path) -> None:
     """Create a staging folder and its parents, which another writer may remove in the meantime if they are empty."""
     refuse_link(folder)
     for _ in range(100):
-        try:
+        # another writer may create or remove it in the meantime
+        with suppress(FileNotFoundError, FileExistsError):
             folder.mkdir(parents=True, exist_ok=True)
-        except (FileNotFoundError, FileExistsError):
-            # another writer created or removed it in the meantime
-            continue
-        return
+            return
     folder.mkdir(parents=True, exist_ok=True)
 
 
