@@ -34,7 +34,7 @@ from .discovery import Found
 from .folders import pinned
 from .shards import open_shards
 from .source_paths import expand_paths, forward_only, is_stream, lacks_index
-from .splits import is_on_hub, named_files, refuse_splits, samples_of_split
+from .splits import NamedFiles, named_files, refuse_splits, samples_of_split
 
 if TYPE_CHECKING:
     from bushel._dataset.read.listed import RequestedLists
@@ -140,8 +140,11 @@ def open(
             episodes=episodes,
             allow_stale=allow_stale,
         )
-    whole = config is None and split is None and not is_on_hub(source)
-    files = named_files(source, config, split)
+    is_on_hub = isinstance(source, str) and source.startswith("hf://")
+    whole = config is None and split is None and not is_on_hub
+    files = NamedFiles(source)
+    if not whole:
+        files = named_files(source, config, split)
     paths = _paths_of(files.source, spec, index)
     fields, place = None if spec is None else checked_spec(spec), None
     if index not in POLICIES:
