@@ -45,8 +45,7 @@ def check_positions(samples: int, epoch: int, positions: I64) -> None:
         raise ValueError(f"invalid epoch {epoch}: expected 0 to 2**64 - 1")
     if len(positions) and not (positions.min() >= 0 and positions.max() < samples):
         raise IndexError(
-            f"positions {positions.min()} to {positions.max()}: expected positions between 0"
-            " and"
+            f"positions {positions.min()} to {positions.max()}: expected positions between 0 and"
             f" {samples - 1}"
         )
 

@@ -183,8 +183,7 @@ class WorkerProcess:
                 how = f"ended with status {status}"
             raise WorkerDiedError(
                 f"worker process {self.pid} {how}; if the system was out of memory, use fewer"
-                " processes or smaller "
-                f"batches"
+                " processes or smaller batches"
             ) from None
 
     def close(self) -> None:

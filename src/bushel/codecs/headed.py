@@ -48,8 +48,7 @@ _LITDATA_NAMES = (
 )
 _TORCH_NAMES = (
     "float32 float32 float64 float64 complex64 complex64 complex128 complex128 float16 float16"
-    " bfloat16 uint8 int8 "
-    "int16 int16 int32 int32 int64 int64 bool uint16"
+    " bfloat16 uint8 int8 int16 int16 int32 int32 int64 int64 bool uint16"
 )
 LITDATA_DTYPES = dict(enumerate(_LITDATA_NAMES.split(" ")))
 """NumPy dtypes by their numbers in LitData."""

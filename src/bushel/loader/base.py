@@ -105,9 +105,8 @@ def _from_environment(*, may_change: bool) -> tuple[int, int] | None:
         return int(rank or ""), int(world_size or "")
     except ValueError:
         raise ValueError(
-            f"the environment has RANK={rank!r} and WORLD_SIZE={world_size!r}: set both to"
-            " numbers, unset both, or "
-            f"give Loader(rank=, world_size=)"
+            f"the environment has RANK={rank!r} and WORLD_SIZE={world_size!r}: set both to numbers,"
+            " unset both, or give Loader(rank=, world_size=)"
         ) from None
 
 
@@ -208,10 +207,9 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             return
         if self._gave_batches:
             raise UnsupportedError(
-                f"this process was rank {self.rank} of {self.world_size} when it was given"
-                " batches, and is rank "
-                f"{rank} of {world_size} now: make another loader, and give it this one's"
-                " state_dict()"
+                f"this process was rank {self.rank} of {self.world_size} when it was given batches,"
+                f" and is rank {rank} of {world_size} now: make another loader, and give it this"
+                " one's state_dict()"
             )
         self._set(rank=rank, world_size=world_size)
         self._use_rank()

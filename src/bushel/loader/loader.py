@@ -261,10 +261,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             processes = f" in each of {self._processes} processes"
         return (
             f"<bushel.Loader: {batches} from {self.dataset!r}, order {plan.order.version}, seed"
-            f" {self.seed}, "
-            f"rank {self.rank} of {self.world_size}, {self._threads} threads{processes}; "
-            f"epoch {self.epoch}, {self._progress.samples} of {units.positions}"
-            f" {units.unit} consumed>"
+            f" {self.seed}, rank {self.rank} of {self.world_size}, {self._threads}"
+            f" threads{processes}; epoch {self.epoch}, {self._progress.samples} of"
+            f" {units.positions} {units.unit} consumed>"
         )
 
     def _repr_html_(self) -> str:

@@ -225,11 +225,9 @@ def check_dataset(dataset: Any) -> None:
     if missing := [name for name in _METHODS if not hasattr(dataset, name)]:
         raise TypeError(
             f"a {type(dataset).__name__} is not a dataset (it has no {', '.join(missing)}): give"
-            " what bushel.open "
-            "returns; or write it once by bushel.pack(dataset, 'set/', container='tar', "
-            "spec={'image': 'png', 'label': 'int'}), where spec= names the values of samples that"
-            " are tuples, "
-            "and give bushel.open('set/')"
+            " what bushel.open returns; or write it once by bushel.pack(dataset, 'set/',"
+            " container='tar', spec={'image': 'png', 'label': 'int'}), where spec= names the values"
+            " of samples that are tuples, and give bushel.open('set/')"
         )
 
 
@@ -254,8 +252,7 @@ def check_fields(fields: Any, spec: Mapping[str, str], transformed: Collection[s
     read = [name for name in names if not isinstance(fields, Mapping) or fields[name] is not False]
     if left_out := [name for name in transformed if name not in read]:
         raise SpecError(
-            f"transforms= changes {left_out[0]!r}, which fields= does not read: add it there,"
-            " or"
+            f"transforms= changes {left_out[0]!r}, which fields= does not read: add it there, or"
             " leave it out"
         )
 
@@ -295,9 +292,8 @@ def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
             )
         if not isinstance(rule, str) and not callable(rule):
             raise TypeError(
-                f"collate={{{name!r}: {rule!r}}}: expected 'list', 'stack', Padded(),"
-                " Ragged() or"
-                " a function"
+                f"collate={{{name!r}: {rule!r}}}: expected 'list', 'stack', Padded(), Ragged() or a"
+                " function"
             )
 
 

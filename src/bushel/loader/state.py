@@ -99,17 +99,14 @@ class LoaderState(Struct, frozen=True):
         if self.fingerprint != fingerprint:
             raise StateError(
                 f"the state belongs to another dataset (fingerprint {self.fingerprint} instead of"
-                f" {fingerprint}). "
-                "Open the same dataset, or start without the state (one file is another dataset"
-                " after an append: "
-                f"write a folder if it will grow)"
+                f" {fingerprint}). Open the same dataset, or start without the state (one file is"
+                " another dataset after an append: write a folder if it will grow)"
             )
         if self.version != version:
             raise StateError(
-                f"the state belongs to the order {self.version!r}, but this loader has"
-                f" {version!r}. Give the same "
-                "shuffle= as then, or finish the epoch with the release of bushel that saved the"
-                " state"
+                f"the state belongs to the order {self.version!r}, but this loader has {version!r}."
+                " Give the same shuffle= as then, or finish the epoch with the release of bushel"
+                " that saved the state"
             )
 
     def check_samples(self, samples: int) -> None:

@@ -204,9 +204,8 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
     def _use_rank(self) -> None:
         if self.world_size > (count := len(self.stream.sources)):
             raise ValueError(
-                f"{count} sources cannot be shared among {self.world_size} ranks: store the"
-                " samples in at least "
-                f"{self.world_size} archives"
+                f"{count} sources cannot be shared among {self.world_size} ranks: store the samples"
+                f" in at least {self.world_size} archives"
             )
 
     def _unequal_steps(self, progress: Progress) -> str | None:
@@ -214,18 +213,16 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
             return None
         return (
             f"the {self.world_size} ranks of a stream have unequal steps, and may wait for each"
-            " other forever: give "
-            "steps=, the batches of an epoch on every rank, or run `bushel convert` and use a"
-            " Loader with drop_last="
+            " other forever: give steps=, the batches of an epoch on every rank, or run `bushel"
+            " convert` and use a Loader with drop_last="
         )
 
     def __repr__(self) -> str:
         return (
             f"<bushel.StreamLoader: batches of {self.batch_size} from {self.stream!r}, shuffle"
-            " buffer of "
-            f"{self.buffer}, seed {self.seed}, rank {self.rank} of {self.world_size},"
-            f" {self._threads} threads; "
-            f"epoch {self.epoch}, {self._progress.samples} samples consumed>"
+            f" buffer of {self.buffer}, seed {self.seed}, rank {self.rank} of {self.world_size},"
+            f" {self._threads} threads; epoch {self.epoch}, {self._progress.samples} samples"
+            " consumed>"
         )
 
     def _run(

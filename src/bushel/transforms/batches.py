@@ -57,8 +57,7 @@ class _Mixing(ABC):
                 description = type(images).__name__
             raise TypeError(
                 f"the field {self.image!r} of the batch is {description}: expected an array of"
-                " images of one size. "
-                f"Put a crop or resizing into transforms="
+                " images of one size. Put a crop or resizing into transforms="
             )
         return images
 
@@ -69,14 +68,12 @@ class _Mixing(ABC):
             return labels.astype(np.float32)
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
             raise TypeError(
-                f"the field {self.label!r} of the batch is {labels.dtype} of shape"
-                f" {labels.shape}: expected integers, "
-                f"one for each sample"
+                f"the field {self.label!r} of the batch is {labels.dtype} of shape {labels.shape}:"
+                " expected integers, one for each sample"
             )
         if labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < self.classes:
             raise ValueError(
-                f"the field {self.label!r} has labels from {labels.min()} to {labels.max()},"
-                " but"
+                f"the field {self.label!r} has labels from {labels.min()} to {labels.max()}, but"
                 f" classes={self.classes}"
             )
         return np.asarray(np.eye(self.classes, dtype=np.float32)[labels])

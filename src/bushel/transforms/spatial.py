@@ -290,8 +290,7 @@ def _box(size: tuple[int, int], width: int, height: int, x: float, y: float) -> 
     """Return the crop of a size (height, width) at fraction x, y (below 1) of the places where it fits."""
     if size[0] > height or size[1] > width:
         raise ValueError(
-            f"an image of {width}x{height} pixels is too small for a crop of"
-            f" {size[1]}x{size[0]}:"
+            f"an image of {width}x{height} pixels is too small for a crop of {size[1]}x{size[0]}:"
             " put Resize before it"
         )
     return Crop(int(x * (width - size[1] + 1)), int(y * (height - size[0] + 1)), size[1], size[0])

@@ -194,8 +194,7 @@ class Pad(Warping):
         if len(sides) != 4 or not all(isinstance(side, int) and side >= 0 for side in sides):
             raise ValueError(
                 f"invalid padding={self.padding!r}: expected an int, (left and right, top and"
-                " bottom) or "
-                f"(left, top, right, bottom), 0 or more"
+                " bottom) or (left, top, right, bottom), 0 or more"
             )
 
     def _sides(self) -> tuple[int, ...]:

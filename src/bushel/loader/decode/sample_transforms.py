@@ -240,9 +240,8 @@ def _warn_of_masks(key: Together) -> None:
     for name in [name for name in key[1:] if isinstance(name, str)]:
         if any(word in name.lower() for word in _MASKS):
             warnings.warn(
-                f"transforms= names {name!r} as an image, so its values are interpolated and it"
-                " has three channels: "
-                f"write Mask({name!r}) if they are classes",
+                f"transforms= names {name!r} as an image, so its values are interpolated and it has"
+                f" three channels: write Mask({name!r}) if they are classes",
                 stacklevel=6,
             )
 

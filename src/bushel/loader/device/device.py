@@ -129,8 +129,7 @@ def check_decode(options: Any) -> None:
     if options.decoder is None and not _is_cuda(options.device):
         raise ValueError(
             'decode="device" needs device="cuda", or decoder=, an object that decodes on the'
-            " device: see "
-            "bushel.loader.DeviceDecoder"
+            " device: see bushel.loader.DeviceDecoder"
         )
     if options.decoder is not None and not isinstance(options.decoder, DeviceDecoder):
         raise TypeError(

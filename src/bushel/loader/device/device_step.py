@@ -291,8 +291,7 @@ class DeviceStep(Struct, frozen=True):
                 self._warned.append(True)
                 warnings.warn(
                     f"the device has no memory for {len(images)} images, which are decoded on the"
-                    " CPU; set share=, or "
-                    f"make batches smaller: {error}",
+                    f" CPU; set share=, or make batches smaller: {error}",
                     stacklevel=2,
                 )
             return None, range(len(images))
@@ -335,8 +334,7 @@ class DeviceStep(Struct, frozen=True):
         if tuple(tensor.shape) != shape or tensor.dtype != torch.uint8:
             raise CodecError(
                 f"the decoder {type(self.decoder).__name__} returned"
-                f" {tensor.dtype}{list(tensor.shape)}: expected "
-                f"uint8{list(shape)}"
+                f" {tensor.dtype}{list(tensor.shape)}: expected uint8{list(shape)}"
             )
         # torch knows of its own memory only whether the trainer's kernels still read it after the
         # batch was deleted
@@ -417,11 +415,10 @@ def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> Devi
             plans[step.field] = plan
     if not plans:
         raise ValueError(
-            'decode="device" needs an image field whose transforms are crops, resizing to one'
-            " size, flips, Normalize "
-            "and ToCHW only, in this order, such as [RandomResizedCrop(224),"
-            " RandomHorizontalFlip()]. Other transforms "
-            "can follow in batch_transform=, which gets the tensor on the device"
+            'decode="device" needs an image field whose transforms are crops, resizing to one size,'
+            " flips, Normalize and ToCHW only, in this order, such as [RandomResizedCrop(224),"
+            " RandomHorizontalFlip()]. Other transforms can follow in batch_transform=, which gets"
+            " the tensor on the device"
         )
     threads = cpu_count() if options.threads is None else options.threads
     decoder: DeviceDecoder | None = options.decoder

@@ -221,8 +221,7 @@ def checked_lengths(lengths: Array, samples: int, name: str) -> Array:
         raise ValueError(f"bucket_by= has {len(lengths)} lengths for {samples} samples")
     if (missing := int(np.ma.getmaskarray(lengths).sum())) > 0:
         raise ValueError(
-            f"bucket_by={name!r}: {missing} samples have no value; ds.where('{name} is not"
-            " None')"
+            f"bucket_by={name!r}: {missing} samples have no value; ds.where('{name} is not None')"
             " has the others"
         )
     sizes = np.ma.getdata(lengths)

@@ -170,8 +170,7 @@ def chosen_fields(
     if not decode:
         raise ValueError(
             "decode=False: what the function of ds.map returns is not stored; ds.map(function,"
-            " decode=False) gives the "
-            "function stored bytes"
+            " decode=False) gives the function stored bytes"
         )
     if fields is None:
         return dataset

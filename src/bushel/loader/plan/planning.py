@@ -165,8 +165,7 @@ def _check_alone(options: LoaderOptions) -> None:
     ):
         raise ValueError(
             "chunk_by= joins all documents, so one that is left out would change every row after"
-            " it: leave out "
-            "on_error= and exclude=, and load a view without the bad documents"
+            " it: leave out on_error= and exclude=, and load a view without the bad documents"
         )
 
 
@@ -216,16 +215,14 @@ def _order_of_packs(options: LoaderOptions, source: Loadable) -> Packed:
         )
         raise ValueError(
             f"{count} documents have more than pack_tokens={tokens} tokens, the longest"
-            f" {lengths[place]} (sample "
-            f"{source.keys[place]!r}): cut them with pack_longer='cut', divide them with"
-            " pack_longer='split', or leave "
-            f"them out with ds.where('{condition} <= {tokens}')"
+            f" {lengths[place]} (sample {source.keys[place]!r}): cut them with pack_longer='cut',"
+            f" divide them with pack_longer='split', or leave them out with ds.where('{condition}"
+            f" <= {tokens}')"
         )
     if longer == "split" and isinstance(options.dataset, Mixture):
         raise ValueError(
             "pack_longer='split' makes several samples of one, which changes the shares of a"
-            " mixture: give 'cut', or "
-            "split the documents when they are packed"
+            " mixture: give 'cut', or split the documents when they are packed"
         )
     pieces = pieces_of(lengths, tokens, longer)
     order, window = _order(options, source, len(pieces)), usual_window(pieces.costs, tokens)
@@ -288,9 +285,8 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
             )
         raise KeyError(
             f"{argument}= needs the length of every document before it is read: {how}. If a"
-            " transform makes "
-            "the tokens, as a tokenizer does, store what it makes with `bushel convert"
-            " --transform`, and load that"
+            " transform makes the tokens, as a tokenizer does, store what it makes with `bushel"
+            " convert --transform`, and load that"
         ) from None
     if (missing := int(np.ma.getmaskarray(column).sum())) > 0:
         raise ValueError(
@@ -326,9 +322,8 @@ def _costs(by: str | Mapping[str, float]) -> dict[str, float]:
     first = next(iter(by))
     if not first.endswith(_LENGTH) or by[first] != 1:
         raise ValueError(
-            f"pack_by={by!r}: the first column must be the length of the field that is packed,"
-            " with the weight 1, such "
-            f"as 'tokens.length'"
+            f"pack_by={by!r}: the first column must be the length of the field that is packed, with"
+            " the weight 1, such as 'tokens.length'"
         )
     return dict(by)
 

@@ -174,9 +174,8 @@ def _of_samples(version: str, seed: int, samples: int) -> SampleOrder:
             f"the state has the order {version!r}, which is impossible: {error}"
         ) from error
     raise StateError(
-        f"the state has the order {version!r}, which depends on more than the state contains:"
-        " make the same "
-        f"loader, and call its who() and when()"
+        f"the state has the order {version!r}, which depends on more than the state contains: make"
+        " the same loader, and call its who() and when()"
     )
 
 
@@ -239,8 +238,7 @@ def unequal_steps(plan: Plan, consumed: int) -> str | None:
         return None
     return (
         f"the last {left} samples of an epoch do not suffice for all of the {plan.world_size}"
-        " ranks, which have "
-        f"unequal steps, and may wait for each other forever: {ways}"
+        f" ranks, which have unequal steps, and may wait for each other forever: {ways}"
     )
 
 
@@ -248,14 +246,12 @@ def without_batches(options: LoaderOptions) -> str | None:
     """Return why an epoch has no batch although there are samples, and what to do; None if it should have some."""
     if options.chunk_by is not None:
         return (
-            f"all documents together have fewer than the chunk_tokens={options.chunk_tokens}"
-            " tokens of one row for "
-            "each rank. Give a smaller chunk_tokens"
+            f"all documents together have fewer than the chunk_tokens={options.chunk_tokens} tokens"
+            " of one row for each rank. Give a smaller chunk_tokens"
         )
     if not options.drop_last:
         return None
     return (
         "drop_last=True leaves out all samples, because they do not fill one batch on every rank."
-        " Give a smaller "
-        "batch_size, or leave drop_last out"
+        " Give a smaller batch_size, or leave drop_last out"
     )

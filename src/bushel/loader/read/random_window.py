@@ -309,10 +309,9 @@ class RandomWindows(Struct, frozen=True, dict=True):
         if short.any():
             place = int(np.flatnonzero(short)[0])
             raise SpecError(
-                f"sample {self.dataset.keys[int(numbers[place])]!r} has {counts[place]} elements"
-                f" of {name!r}, and "
-                f"the window takes {window.span}: give pad=True, which repeats the last one, or"
-                " leave the sample out"
+                f"sample {self.dataset.keys[int(numbers[place])]!r} has {counts[place]} elements of"
+                f" {name!r}, and the window takes {window.span}: give pad=True, which repeats the"
+                " last one, or leave the sample out"
             )
         if like is not None and (unlike := (counts >= 0) & (counts != like)).any():
             place = int(np.flatnonzero(unlike)[0])
@@ -337,6 +336,5 @@ def _check_like(name: str, own: RandomWindow, windows: Mapping[str, RandomWindow
     if not own.is_timed and not other.is_timed and own.span > other.span and not own.pad:
         raise ValueError(
             f"the window of {name!r} takes {own.span} elements, and the window of {own.like!r},"
-            " where it starts, "
-            f"{other.span}: draw the longer one, and let the other be like it"
+            f" where it starts, {other.span}: draw the longer one, and let the other be like it"
         )

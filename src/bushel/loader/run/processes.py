@@ -250,8 +250,7 @@ def run_processes(
             if os.getpid() != process:
                 raise RuntimeError(
                     "this iteration started before a fork, and its worker processes serve the"
-                    " parent process: start a "
-                    "new iteration in this one"
+                    " parent process: start a new iteration in this one"
                 )
     finally:
         if os.getpid() == process:

@@ -184,8 +184,7 @@ class AsFloats(Struct, frozen=True):
             if stored != value and isinstance(value, int | np.integer):
                 raise ValueError(
                     "the field is float because some files have floats, and no float64 equals"
-                    f" {int(value)}. Collate "
-                    'it with "list", or declare the same type in all files'
+                    f' {int(value)}. Collate it with "list", or declare the same type in all files'
                 )
         return array
 
@@ -246,10 +245,9 @@ def _collate_field(name: str, samples: list[Sample], rule: FieldCollate | None) 
     for sample in samples:
         if name not in sample:
             raise SpecError(
-                f"sample {sample.get(KEY)!r} has no field {name!r}, but other samples of its"
-                " batch have. Leave the "
-                f"field out with fields=, or get a list with None for it with collate={{{name!r}:"
-                f' "list"}}'
+                f"sample {sample.get(KEY)!r} has no field {name!r}, but other samples of its batch"
+                " have. Leave the field out with fields=, or get a list with None for it with"
+                f' collate={{{name!r}: "list"}}'
             )
     return collate_values(name, values, rule, lambda: samples[0].get(KEY))
 
