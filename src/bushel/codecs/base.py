@@ -68,7 +68,7 @@ class Outline(Protocol):
         """Look at bytes that `probe` asked for."""
 
     def part(self, elements: slice | I64) -> Any:
-        """Return the `OutlinedPart` with some elements; None if the value has to be read whole.
+        """Return the `Part` with some elements; None if the value has to be read whole.
 
         Raises:
             IndexError: An element is out of range.

@@ -105,6 +105,8 @@ class ClipPackets(Struct, frozen=True):
 class ClipPart(Part, Struct, frozen=True, eq=False):
     """Frames of a clip that are to be decoded, and the packets that they need."""
 
+    of_clip = True
+
     config: bytes  # the clip's `ClipConfig` as JSON
     table: FrameTable  # the frames of the clip
     numbers: I64  # int64[n], the frames that are requested

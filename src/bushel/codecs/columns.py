@@ -66,30 +66,26 @@ def without_arrow(column: Any) -> Any:
         return column
     import pyarrow as pa
 
-    if isinstance(column, pa.Array):
-        array = column
-    else:
+    array = column
+    if not isinstance(column, pa.Array):
         array = pa.chunked_array(column).combine_chunks()
     if isinstance(array, pa.ChunkedArray):
-        if array.num_chunks:
-            array = pa.concat_arrays(array.chunks)
-        else:
-            array = pa.array([], array.type)
-    kind = array.type
+        array = pa.concat_arrays(array.chunks or [pa.array([], array.type)])
+    kind, types = array.type, pa.types
     if array.null_count:
         return array.to_pylist()
-    wide = pa.types.is_large_binary(kind)
-    if wide or pa.types.is_binary(kind):
+    wide = types.is_large_binary(kind)
+    if wide or types.is_binary(kind):
         _, borders, content = array.buffers()
         data = b"" if content is None else memoryview(content)
         if borders is None:
             return data, np.zeros(1, np.int64)
         offsets = np.frombuffer(borders, np.int64 if wide else np.int32)
         return data, offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    if types.is_integer(kind) or types.is_floating(kind):
         return array.to_numpy(zero_copy_only=False)
-    if pa.types.is_fixed_size_list(kind) and (
-        pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type)
+    if types.is_fixed_size_list(kind) and (
+        types.is_integer(kind.value_type) or types.is_floating(kind.value_type)
     ):
         flat = array.flatten()
         if not flat.null_count:

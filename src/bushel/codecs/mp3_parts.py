@@ -25,7 +25,7 @@ from .libsndfile import (
     take_frames,
     wanted_frames,
 )
-from .parts import OutlinedPart
+from .parts import Part
 from .video import MAX_DECODED
 
 _HEAD = 6  # bytes of the header and its checksum
@@ -275,7 +275,7 @@ def _information(frame: bytes, form: _Form) -> _Information | None:
     return _Information(frames, (added >> 12, added & 0xFFF))
 
 
-class Mp3Part(OutlinedPart, Struct, frozen=True, eq=False):
+class Mp3Part(Part, Struct, frozen=True, eq=False):
     """Samples of an MP3 file, and the frames that have them."""
 
     form: _Form

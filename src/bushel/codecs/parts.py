@@ -31,6 +31,8 @@ class Part:
 
     __slots__ = ()
 
+    of_clip = False  # whether the elements are frames of a clip
+
     @property
     @abstractmethod
     def offsets(self) -> I64:
@@ -55,13 +57,7 @@ class Part:
         """Decode the elements; None if the bytes do not give them, so that the value has to be read whole."""
 
 
-class OutlinedPart(Part):
-    """Elements that were found by the outline of a value (`bushel.codecs.base.Outline`)."""
-
-    __slots__ = ()
-
-
-class FilePart(OutlinedPart, Struct, frozen=True, eq=False):
+class FilePart(Part, Struct, frozen=True, eq=False):
     """Elements that a decoder reads from an open file. No bytes are read for it in advance.
 
     Attributes:

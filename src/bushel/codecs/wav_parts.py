@@ -16,7 +16,7 @@ from msgspec import Struct
 from bushel._runtime.arrays import F32, I32, I64, Array
 
 from .base import Buffer
-from .parts import OutlinedPart, RowForm, row_runs
+from .parts import Part, RowForm, row_runs
 
 _HEAD = 4096  # bytes in which the next chunks are looked for
 _MOST_LOOKS = 16
@@ -149,7 +149,7 @@ def _format(chunk: bytes) -> _Format | None:
     return _Format(tag, bits, channels, rate)
 
 
-class WavPart(OutlinedPart, Struct, frozen=True, eq=False):
+class WavPart(Part, Struct, frozen=True, eq=False):
     """Frames of a WAV file."""
 
     tag: int  # the format: PCM or IEEE float

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import fields
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from bushel._runtime.arrays import check_count, python_numbers
 from bushel._runtime.threads import Clock, cpu_count
@@ -122,6 +122,9 @@ else:  # the default of a type is for type checkers only
 class LoaderBase(BatchOptions, ABC, Generic[Item]):
     """Base class of `Loader` and `StreamLoader`: their options, and the progress of training."""
 
+    _resuming: ClassVar[Mapping[str, bool]] = {}
+    """The options of `load_state_dict` for a copy of the loader."""
+
     def _prepare(self, samples: int | None, *, least_threads: int) -> None:
         """Check the shared options, and resolve their defaults.
 
@@ -158,7 +161,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy the loader as its options and state: the copy continues independently from the same place."""
-        return _restored, (type(self), self._given, self.state_dict())
+        return _restored, (type(self), self._given, self.state_dict(), self._resuming)
 
     @property
     def epoch(self) -> int:
@@ -373,9 +376,12 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
 
 
 def _restored(
-    loader: type[LoaderBase[Any]], options: Mapping[str, Any], state: Mapping[str, object]
+    loader: type[Any],
+    options: Mapping[str, Any],
+    state: Mapping[str, object],
+    resuming: Mapping[str, bool],
 ) -> Any:
     """Return the loader that was pickled or copied."""
     restored = loader(**options)
-    restored.load_state_dict(state)
+    restored.load_state_dict(state, **resuming)
     return restored

@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
@@ -35,7 +35,7 @@ from bushel.loader.values.bad_samples import ErrorReport, write_errors
 
 from .base import Item, LoaderBase
 from .options import LoaderOptions, check_dataset, check_rules, check_whole_batches
-from .state import LoaderState, Progress, place_after, restored, resume
+from .state import LoaderState, Progress, place_after, resume
 
 
 @public()
@@ -189,6 +189,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     dataset: Loadable
     rank: int
     world_size: int
+    _resuming: ClassVar[Mapping[str, bool]] = {"allow_appended": True}
 
     def __post_init__(self) -> None:
         source: Loadable = (
@@ -211,9 +212,6 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         self._pipeline = pipeline_of(self, source, self._plan.order)
         warn_if_costly(self._plan.order, source, self.fields)
         self._set(dataset=source, seed=self._plan.order.seed)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (type(self), self._given, self.state_dict())
 
     def __len__(self) -> int:
         """Number of batches of this rank in a whole epoch, also after a part of one was resumed (see `steps_left`)."""

@@ -299,13 +299,6 @@ def _end_epoch_of(before: Any, loader: Any) -> None:
         loader._go_to(Progress.at(progress.epoch, progress.samples))
 
 
-def restored(kind: type[Any], options: Mapping[str, Any], state: Mapping[str, object]) -> Any:
-    """Return a loader that was pickled or copied."""
-    loader = kind(**options)
-    loader.load_state_dict(state, allow_appended=True)
-    return loader
-
-
 def place_after(loader: Any, steps: int) -> Progress:
     """Return the place after some more steps of every rank, in a later epoch if needed.
 

@@ -17,7 +17,7 @@ from bushel._index.read_plan import ReadPlan
 from bushel._runtime.arrays import I64, U8
 from bushel._runtime.system import keep_freed_memory
 from bushel.codecs import get_codec, holds_image
-from bushel.codecs.parts import HeadedRowsPart, OutlinedPart, Part, SharedPart, joined_parts
+from bushel.codecs.parts import HeadedRowsPart, Part, SharedPart, joined_parts
 from bushel.errors import CodecError
 from bushel.kernels import ExtentError, read_samples
 from bushel.spec import KEY
@@ -73,7 +73,7 @@ def some_of(
         from .row_forms import look_again
 
         look_again(reader, position, name)
-    if not isinstance(inner, HeadedRowsPart | OutlinedPart):  # a clip, which is counted
+    if inner.of_clip:  # it is counted
         reader.whole_clips.append(None)
         if not reader.warned_of_clips:
             reader.warned_of_clips = True

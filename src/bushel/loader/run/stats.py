@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -113,17 +114,9 @@ class LoaderStats(Struct, frozen=True):
                 f"the trainer waits for data {share:.0%} of its time: the loader keeps up, so"
                 " change nothing"
             )
-        work = {
-            "storage": self.storage,
-            "decode": self.decode,
-            "transform": self.transform,
-            "collate": self.collate,
-        }
-        slowest = max(work, key=lambda stage: work[stage])
-        if self.waiting:
-            busy = (self.decode + self.transform + self.collate) / self.waiting
-        else:
-            busy = 0.0
+        slowest = max("storage", "decode", "transform", "collate", key=partial(getattr, self))
+        # it is not 0: it is a share of the seconds
+        busy = (self.decode + self.transform + self.collate) / self.waiting
         waits = (
             f"the trainer waits for data {share:.0%} of its time, and most work is in {slowest}: "
         )
@@ -174,12 +167,7 @@ class LoaderStats(Struct, frozen=True):
         return facts_html(self._summary, [("", self.advice)], rows)
 
     def _stages(self) -> list[tuple[str, float]]:
-        return [
-            ("storage", self.storage),
-            ("decode", self.decode),
-            *([("device", self.device)] if self.device_images or self.device_refused else []),
-            ("transform", self.transform),
-            ("collate", self.collate),
-            ("waiting", self.waiting),
-            ("training", self.training),
-        ]
+        names = ["storage", "decode", "transform", "collate", "waiting", "training"]
+        if self.device_images or self.device_refused:
+            names.insert(2, "device")
+        return [(name, getattr(self, name)) for name in names]
