@@ -26,7 +26,7 @@ import numpy as np
 
 import bushel
 from bushel.loader import Loader
-from bushel.loader.read.loadable import BatchReader
+from bushel.loader.read.batch_reader import BatchReader
 from measure import SCRATCH, Rate, Timing, in_turns, options_parser, save, show
 
 BATCH, RECORDS, AHEAD = 64, 62_000, 8

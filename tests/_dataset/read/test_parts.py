@@ -11,7 +11,7 @@ from tests._dataset.views.counted import counted
 
 import bushel
 from bushel._index.elements import Ranges
-from bushel.loader.read.loadable import BatchReader
+from bushel.loader.read.batch_reader import BatchReader
 
 CONTAINERS = ["bag", "tar", "ffrecord", "recordio"]
 each_container = pytest.mark.parametrize("container", CONTAINERS)

@@ -14,7 +14,7 @@ import bushel
 from bushel._index.part_plan import RowForms
 from bushel.codecs import get_codec
 from bushel.codecs.parts import RowForm
-from bushel.loader.read.loadable import BatchReader
+from bushel.loader.read.batch_reader import BatchReader
 
 HEADER = 128  # bytes of the header of a .npy file
 ROW = 7 * 4

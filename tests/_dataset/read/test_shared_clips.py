@@ -12,7 +12,7 @@ from tests.codecs.coded_clips import FRAMES, clip
 import bushel
 from bushel._index.elements import Ranges
 from bushel.codecs import clip_parts, video
-from bushel.loader.read.loadable import BatchReader
+from bushel.loader.read.batch_reader import BatchReader
 
 NAMES = ["h264", "h264 with B-frames", "h264 with open groups"]
 OF = np.array([1, 0, 1, 2, 1, 0])

@@ -27,9 +27,10 @@ from bushel.loader.values.bad_samples import DAMAGE, Failure
 from bushel.loader.values.collate import Collate, FieldCollate, Padded, Ragged, Sample
 from bushel.spec import KEY
 
+from .batch_reader import NumberReader, gathers
 from .costs import bytes_to_find
+from .joined_numbers import number_reader
 from .number_field import NumberField, Rooms
-from .number_reader import NumberReader, gathers, number_reader
 
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21

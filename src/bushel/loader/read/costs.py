@@ -26,7 +26,7 @@ from bushel.errors import StateError
 from bushel.kernels import MappedFile
 from bushel.loader.values.bad_samples import DAMAGE
 
-from .loadable import BatchReader
+from .batch_reader import BatchReader
 
 if TYPE_CHECKING:
     from bushel.loader.plan.plan import AnyOrder

@@ -18,7 +18,7 @@ from bushel.kernels import cold_reads
 from bushel.loader.values.collate import FieldCollate, collate_values
 
 from .batch_arrays import BufferPool, is_large
-from .number_reader import NumberReader, gathers
+from .batch_reader import NumberReader, gathers
 
 _TRIES = 4  # reads that may fail before fields are left to samples
 _POOLED = 1 << 18  # smaller arrays come from the C library, whose memory is in use already

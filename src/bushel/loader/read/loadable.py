@@ -1,4 +1,4 @@
-"""The dataset protocol of loaders, the reads of stored samples of batches, and the errors that name a sample."""
+"""The dataset protocol of loaders, and the errors that name a sample."""
 
 from __future__ import annotations
 
@@ -8,23 +8,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from bushel._dataset.read.decoding import decode_samples, drained
-from bushel._dataset.read.selection import Given, Mask, Selection
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import reader_and_selection, reading
-from bushel._index.elements import Elements
+from bushel._dataset.views.inside import reading
 from bushel._runtime.arrays import I64
 from bushel.errors import BushelError, CodecError, MissingPackageError
 from bushel.loader.values.bad_samples import BadSample, Failure, cause_of, note_once, read_errors
 from bushel.loader.values.collate import Sample
 
+from .batch_reader import BatchReader
+
 if TYPE_CHECKING:
     from bushel._dataset.read.decoding import Room
-    from bushel._dataset.read.reader import Reader
     from bushel.loader.run.ahead_plan import Planned
     from bushel.loader.run.read_ahead import HeldBatch
-    from bushel.storage import Extents, File
-    from bushel.storage.fetch import Held
 
 
 class Loadable(Protocol):
@@ -74,100 +70,6 @@ def source_of(dataset: Loadable, fields: Any = None) -> BatchReader | PlainReade
     if isinstance(dataset, Dataset):
         return BatchReader.of(reading(dataset, fields))
     return PlainReader(dataset)
-
-
-class BatchReader(Struct, frozen=True):
-    """Reads and decodes the samples of batches of a dataset, in two steps.
-
-    Attributes:
-        dataset: The dataset.
-        reader: Its reader.
-        selection: The samples and fields that it has of the reader's.
-    """
-
-    dataset: Dataset
-    reader: Reader
-    selection: Selection
-
-    @classmethod
-    def of(cls, dataset: Dataset) -> BatchReader:
-        """Return the reads of a dataset or view."""
-        return cls(dataset, *reader_and_selection(dataset))
-
-    @property
-    def remote(self) -> bool:
-        """Whether any of its files is outside the file system of this machine."""
-        return self.dataset.remote
-
-    @property
-    def size(self) -> int:
-        """Size of its files in bytes."""
-        return self.dataset.size
-
-    def read_encoded(
-        self,
-        positions: Given,
-        fields: Mask = None,
-        *,
-        decode: bool = True,
-        held: Held | None = None,
-        room: Room | None = None,
-    ) -> list[Sample]:
-        """Read samples for `decode_samples`: as `Dataset.read(..., decode=False)`, but only what decoding needs.
-
-        These are the packets of a clip that a mask needs, and no field whose values the index has.
-
-        Args:
-            positions: int64[n].
-            fields: The mask.
-            decode: Whether they will be decoded. If not, all stored bytes are read.
-            held: Bytes of remote files that need not be requested.
-            room: Memory for the stored bytes of some fields.
-        """
-        chosen = self._chosen(positions, fields)
-        return self.reader.read(*chosen, decode=False, parts=decode, held=held, room=room)
-
-    def decode_samples(
-        self,
-        stored: Sequence[Sample],
-        positions: Given,
-        encoded: Collection[str] = (),
-        fields: Mask = None,
-    ) -> list[Sample]:
-        """Decode samples of `read_encoded`, as `Dataset.decode_samples` does."""
-        absolute, elements = self._chosen(positions, fields)
-        return decode_samples(self.reader, stored, absolute, encoded, elements)
-
-    def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
-        """Ask the operating system to load what `read_encoded` will need. Returns at once."""
-        self.reader.prefetch(*self._chosen(positions, fields), decode=decode)
-
-    def extents(
-        self, positions: Given, fields: Mask = None, *, decode: bool = True
-    ) -> list[tuple[list[File], Extents]]:
-        """Return the extents that `read_encoded` will read together, with the files that they count.
-
-        Raises:
-            FormatError: A shard has changed, or damage touches one of the samples.
-        """
-        reader = self.reader
-        absolute, elements = self._chosen(positions, fields)
-        requested = reader.asked(absolute, elements)
-        groups = reader.readable(absolute, requested)
-        rest = reader.unknown(groups, requested) if decode else requested
-        plan = reader.plan(groups, len(absolute), rest, parts=decode)
-        return [
-            ([reader.file(*numbers) for numbers in batch.files], batch.extents)
-            for batch in plan.batches
-        ]
-
-    def _chosen(self, positions: Given, fields: Mask) -> tuple[I64, dict[str, Elements]]:
-        """Return positions and fields of the view as its reader has them."""
-        return self.selection.all_of(positions), self.selection.wanted(fields)
-
-    def drain_whole_clips(self) -> int:
-        """Return how many clips were read whole since the last call because their packets did not give the frames."""
-        return drained(self.reader.whole_clips)
 
 
 class PlainReader(Struct, frozen=True):

@@ -19,7 +19,8 @@ from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batc
 from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
 from bushel.loader.plan.plan import BatchPlan, draws_of
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
-from bushel.loader.read.loadable import BatchReader, PlainReader, describe, failure_of
+from bushel.loader.read.batch_reader import BatchReader
+from bushel.loader.read.loadable import PlainReader, describe, failure_of
 from bushel.loader.values.bad_samples import DAMAGE, ErrorReport, Failure, OnError, one_by_one
 from bushel.loader.values.collate import Batch, Collate, Sample, collate
 from bushel.loader.values.generator import SampleDraws
@@ -200,13 +201,9 @@ class Pipeline(Struct, frozen=True):
         if self.excluded:
             good = [number not in self.excluded for number in samples.tolist()]
             samples, draws = samples[good], draws[good]
-        return samples, self._mask(fields, plan.epoch, samples, draws)
-
-    def _mask(self, fields: Any, epoch: int, samples: I64, draws: I64) -> Any:
-        """Return the fields to read of samples; random windows choose the elements of each sample."""
-        if self.windows is None:
-            return fields
-        return self.windows.mask(fields, epoch, samples, draws)
+        if self.windows is not None:
+            fields = self.windows.mask(fields, plan.epoch, samples, draws)
+        return samples, fields
 
     def _fetch(
         self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None, room: Room | None = None
@@ -303,8 +300,9 @@ class Pipeline(Struct, frozen=True):
         fields = self.fields if isinstance(self.fields, Mapping) else None
 
         def decode(places: list[int]) -> list[Sample]:
-            chosen, seeds = numbers[places], draws[places]
-            mask = self._mask(fields, epoch, chosen, seeds)
+            chosen, seeds, mask = numbers[places], draws[places], fields
+            if self.windows is not None:
+                mask = self.windows.mask(fields, epoch, chosen, seeds)
             stored_there: list[Any] = [stored[place] for place in places]
             samples = self.source.decode_samples(
                 stored_there, chosen, encoded=self.transforms.encoded, fields=mask

@@ -27,8 +27,8 @@ from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.decode.sample_transforms import SOURCE
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import ArrayFactory
+from bushel.loader.read.batch_reader import NumberReader
 from bushel.loader.read.number_field import Rooms
-from bushel.loader.read.number_reader import NumberReader
 from bushel.loader.values.bad_samples import DAMAGE
 from bushel.loader.values.collate import Batch, Padded
 from bushel.loader.values.outputs import Output, Upload

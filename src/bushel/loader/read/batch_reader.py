@@ -1,4 +1,4 @@
-"""Numbers that are copied straight into batch arrays.
+"""The reads of a loader: stored samples of batches, and numbers that are copied straight into batch arrays.
 
 A `NumberReader` collects the places of a field's numbers and the extents of the shards in the
 kernel `NumberTable`, which checks each value and copies the numbers. It grows as samples of other
@@ -14,25 +14,126 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._dataset.read.columns import looked_at
+from bushel._dataset.read.decoding import decode_samples, drained
 from bushel._dataset.read.known_values import exact_kind
-from bushel._dataset.read.selection import Mask
+from bushel._dataset.read.selection import Given, Mask, Selection
 from bushel._dataset.read.shards import OpenShard, kinds, union_of_fields
-from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import reader_and_selection, reader_of, windows_of
+from bushel._dataset.views.dataset import Dataset, Sample
+from bushel._dataset.views.inside import reader_and_selection, windows_of
 from bushel._index.columns import Column
-from bushel._index.elements import Group
+from bushel._index.elements import Elements, Group
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, Array
 from bushel.kernels import MappedFile, NumberTable
+from bushel.storage import Extents, File
 
 from .number_field import NumberField, Rooms
 
 if TYPE_CHECKING:
+    from bushel._dataset.read.decoding import Room
+    from bushel._dataset.read.reader import Reader
+    from bushel.storage.fetch import Held
+
     pass
 
 _EXAMPLES = 4096  # rows of a shard among which examples of values are looked for
+
+
+class BatchReader(Struct, frozen=True):
+    """Reads and decodes the samples of batches of a dataset, in two steps.
+
+    Attributes:
+        dataset: The dataset.
+        reader: Its reader.
+        selection: The samples and fields that it has of the reader's.
+    """
+
+    dataset: Dataset
+    reader: Reader
+    selection: Selection
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> BatchReader:
+        """Return the reads of a dataset or view."""
+        return cls(dataset, *reader_and_selection(dataset))
+
+    @property
+    def remote(self) -> bool:
+        """Whether any of its files is outside the file system of this machine."""
+        return self.dataset.remote
+
+    @property
+    def size(self) -> int:
+        """Size of its files in bytes."""
+        return self.dataset.size
+
+    def read_encoded(
+        self,
+        positions: Given,
+        fields: Mask = None,
+        *,
+        decode: bool = True,
+        held: Held | None = None,
+        room: Room | None = None,
+    ) -> list[Sample]:
+        """Read samples for `decode_samples`: as `Dataset.read(..., decode=False)`, but only what decoding needs.
+
+        These are the packets of a clip that a mask needs, and no field whose values the index has.
+
+        Args:
+            positions: int64[n].
+            fields: The mask.
+            decode: Whether they will be decoded. If not, all stored bytes are read.
+            held: Bytes of remote files that need not be requested.
+            room: Memory for the stored bytes of some fields.
+        """
+        chosen = self._chosen(positions, fields)
+        return self.reader.read(*chosen, decode=False, parts=decode, held=held, room=room)
+
+    def decode_samples(
+        self,
+        stored: Sequence[Sample],
+        positions: Given,
+        encoded: Collection[str] = (),
+        fields: Mask = None,
+    ) -> list[Sample]:
+        """Decode samples of `read_encoded`, as `Dataset.decode_samples` does."""
+        absolute, elements = self._chosen(positions, fields)
+        return decode_samples(self.reader, stored, absolute, encoded, elements)
+
+    def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
+        """Ask the operating system to load what `read_encoded` will need. Returns at once."""
+        self.reader.prefetch(*self._chosen(positions, fields), decode=decode)
+
+    def extents(
+        self, positions: Given, fields: Mask = None, *, decode: bool = True
+    ) -> list[tuple[list[File], Extents]]:
+        """Return the extents that `read_encoded` will read together, with the files that they count.
+
+        Raises:
+            FormatError: A shard has changed, or damage touches one of the samples.
+        """
+        reader = self.reader
+        absolute, elements = self._chosen(positions, fields)
+        requested = reader.asked(absolute, elements)
+        groups = reader.readable(absolute, requested)
+        rest = reader.unknown(groups, requested) if decode else requested
+        plan = reader.plan(groups, len(absolute), rest, parts=decode)
+        return [
+            ([reader.file(*numbers) for numbers in batch.files], batch.extents)
+            for batch in plan.batches
+        ]
+
+    def _chosen(self, positions: Given, fields: Mask) -> tuple[I64, dict[str, Elements]]:
+        """Return positions and fields of the view as its reader has them."""
+        return self.selection.all_of(positions), self.selection.wanted(fields)
+
+    def drain_whole_clips(self) -> int:
+        """Return how many clips were read whole since the last call because their packets did not give the frames."""
+        return drained(self.reader.whole_clips)
 
 
 def gathers(dataset: object, fields: Mask = None) -> list[str]:
@@ -367,63 +468,3 @@ class NumberReader:
                 (int(self._reader.all.starts[number]), self._reader.shards[number].samples, rows)
             )
         return NumberTable(shards, len(self._in_files))
-
-
-def number_reader(dataset: Dataset, fields: Sequence[NumberField]) -> NumberReader:
-    """Return a reader of fields of numbers, of those that `gathers` names."""
-    divisions = [union_of_fields(kinds(shards)) for shards in reader_of(dataset).divisions]
-    together: dict[tuple[bool, ...], list[NumberField]] = {}
-    for field in fields:
-        together.setdefault(tuple(field.name in names for names in divisions), []).append(field)
-    if len(together) < 2:
-        return NumberReader(dataset, fields)
-    return _JoinedNumbers(
-        dataset, [NumberReader(dataset, number_fields) for number_fields in together.values()]
-    )
-
-
-class _JoinedNumbers(NumberReader):
-    """Gathers fields of several datasets, as `NumberReader` gathers fields of one."""
-
-    def __init__(self, dataset: Dataset, readers: Sequence[NumberReader]) -> None:
-        super().__init__(dataset, ())
-        self._readers = readers
-        self.fields = tuple(field for reader in readers for field in reader.fields)
-        self._own = [(reader, number) for reader in readers for number in range(len(reader.fields))]
-
-    @property
-    def waited(self) -> bool:
-        """Whether values of the last batch were not in memory."""
-        return any(reader.waited for reader in self._readers)
-
-    @waited.setter
-    def waited(self, value: bool) -> None:
-        """The readers decide that."""
-
-    def without(self, names: Collection[str]) -> NumberReader:
-        """Return a reader of the other fields."""
-        return _JoinedNumbers(self._dataset, [reader.without(names) for reader in self._readers])
-
-    def gather(self, samples: I64, arrays: Sequence[Sequence[Array] | None]) -> list[I64 | None]:
-        """Gather the values of samples, of all fields that are not ragged."""
-        wrong_places: list[I64 | None] = []
-        for reader in self._readers:
-            wrong_places += reader.gather(
-                samples, arrays[len(wrong_places) : len(wrong_places) + len(reader.fields)]
-            )
-        return wrong_places
-
-    def lengths(self, number: int, samples: I64) -> I64 | None:
-        """Return the lengths of the values of a ragged field along their first axis."""
-        reader, number_of_field = self._own[number]
-        return reader.lengths(number_of_field, samples)
-
-    def gather_rows(self, number: int, samples: I64, rooms: Rooms) -> bool:
-        """Gather the values of a ragged field into rooms of one array."""
-        reader, number_of_field = self._own[number]
-        return reader.gather_rows(number_of_field, samples, rooms)
-
-    def prefetch(self, samples: I64) -> None:
-        """Ask the system to load what a later `gather` needs."""
-        for reader in self._readers:
-            reader.prefetch(samples)
