@@ -15,7 +15,7 @@ from bushel import kernels
 from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import MappedFile
 
-from .base import AnyPath, Extents, File, StorePath, are_mapped
+from .base import AnyPath, Extents, File, StorePath
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -200,7 +200,7 @@ def prefetch(files: Sequence[File], extents: Extents) -> None:
     Raises:
         ExtentError: An extent is not in its file.
     """
-    if not are_mapped(files):
+    if not all(isinstance(file, MappedFile) for file in files):
         from .fetch import mapped_extents
 
         files, extents = mapped_extents(files, extents)
