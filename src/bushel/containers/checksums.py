@@ -53,9 +53,9 @@ def with_checksums(
         read = [column for column in stored if not _in_table(opened[column.file])]
         local = all(isinstance(opened[column.file], MappedFile) for column in read)
         at_once = _VALUES if local else _VALUES_OF_REQUEST
-        for group in _groups(read, local=local):
-            crc32 |= _sums(group, reading, at_once)
-        crc32 |= _sums(in_table, reading, _VALUES)
+        for group, in_order in _groups(read, local=local):
+            crc32 |= _sums(group, reading, at_once, in_order=in_order)
+        crc32 |= _sums(in_table, reading, _VALUES, in_order=True)
     columns = {
         name: replace(column, crc32=crc32[column.field.name]) if column.crc32 is None else column
         for name, column in index.fields.items()
@@ -68,24 +68,24 @@ def _in_table(file: File) -> bool:
     return isinstance(file, BlockFile) and bool((file.blocks.file == IN_TABLE).all())
 
 
-def _groups(columns: list[FieldExtents], *, local: bool) -> list[list[FieldExtents]]:
-    """Return the fields that are read together.
+def _groups(columns: list[FieldExtents], *, local: bool) -> list[tuple[list[FieldExtents], bool]]:
+    """Return the fields that are read together, and whether their samples follow each other.
 
-    Fields of a local file are together if their samples follow each other, and else alone. A kernel
-    takes values of one file much faster than values of files in turns. Other files are read in one
-    pass, as are fields whose values are in no order.
+    Fields of a local file are together if they do, and else alone. A kernel takes values of one
+    file much faster than values of files in turns. Other files are read in one pass, as are fields
+    whose values are in no order.
     """
     if not local:
-        return [columns]
-    groups: list[list[FieldExtents]] = []
+        return [(columns, _follow_each_other(columns))]
+    groups = []
     for number in dict.fromkeys(column.file for column in columns):
         columns_of_file = [column for column in columns if column.file == number]
         if _follow_each_other(columns_of_file):
-            groups.append(columns_of_file)
+            groups.append((columns_of_file, True))
         elif all(_follow_each_other([column]) for column in columns_of_file):
-            groups += [[column] for column in columns_of_file]
+            groups += [([column], True) for column in columns_of_file]
         else:
-            return [columns]
+            return [(columns, False)]
     return groups
 
 
@@ -123,13 +123,14 @@ def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
     return True
 
 
-def _sums(columns: Sequence[FieldExtents], reading: _Reading, at_once: int) -> dict[str, U32]:
+def _sums(
+    columns: Sequence[FieldExtents], reading: _Reading, at_once: int, *, in_order: bool
+) -> dict[str, U32]:
     """Return the checksums of fields. Memory does not grow with samples that follow each other."""
     # with temporary files, which reading does not need
     from .growing import GrowingArrays
 
     sums, computed, total = GrowingArrays(), 0, sum(column.rows for column in columns)
-    in_order = _follow_each_other(columns)
     steps: Iterable[list[slice]] = [[slice(0, column.rows) for column in columns]]
     if in_order:
         steps = _steps(columns, at_once)
