@@ -150,17 +150,27 @@ def _of_rows(
 
     Fields with a value for each sample are read sample by sample, if that is this order.
     """
-    rows_of_columns = list(zip(columns, rows, strict=True))
-    sizes = [part.stop - part.start for part in rows]
-    file = np.repeat(np.array([column.file for column in columns], np.int32), sizes)
-    offset = np.concatenate([column.offset[part] for column, part in rows_of_columns])
-    length = np.concatenate([column.length[part] for column, part in rows_of_columns])
+    offsets = [column.offset[part] for column, part in zip(columns, rows, strict=True)]
+    lengths = [column.length[part] for column, part in zip(columns, rows, strict=True)]
+    sizes, numbers = (
+        list(map(len, offsets)),
+        np.array([column.file for column in columns], np.int32),
+    )
     if in_order and len(set(sizes)) == 1:
-        order = np.arange(len(file)).reshape(len(columns), -1).T.ravel()
-    else:
-        order = np.lexsort((offset, file))
-        order = order[length[order] != MISSING]
-    return np.split(reading.computed(file, offset, length, order), np.cumsum(sizes)[:-1])
+        offset, length = (np.stack(arrays, axis=1).ravel() for arrays in (offsets, lengths))
+        file: int | I32 = int(numbers[0])
+        if (numbers != file).any():
+            file = np.tile(numbers, sizes[0])
+        sums = reading.computed(Extents(file, offset, length), slice(None))
+        return [sums_of_column.copy() for sums_of_column in sums.reshape(-1, len(columns)).T]
+    file, offset, length = (
+        np.repeat(numbers, sizes),
+        np.concatenate(offsets),
+        np.concatenate(lengths),
+    )
+    order = np.lexsort((offset, file))
+    order = order[length[order] != MISSING]
+    return np.split(reading.computed(Extents(file, offset, length), order), np.cumsum(sizes)[:-1])
 
 
 class _Reading:
@@ -171,15 +181,16 @@ class _Reading:
         kinds = {MappedFile if isinstance(file, MappedFile) else type(file) for file in files}
         self._batch = _BATCH_OF_BLOCKS if kinds == {MappedFile, BlockFile} else _BATCH
 
-    def computed(self, file: I32, offset: I64, length: I64, order: I64) -> U32:
+    def computed(self, extents: Extents, order: I64 | slice) -> U32:
         """Return the checksums of extents, which are read in this order; 0 for others."""
-        crc32 = np.zeros(len(offset), np.uint32)
-        bytes_until = np.cumsum(np.maximum(length[order], 0))
+        crc32 = np.zeros(len(extents), np.uint32)
+        bytes_until = np.cumsum(np.maximum(extents.length[order], 0))
         start, before = 0, 0
         while start < len(bytes_until):
             stop = max(start + 1, int(np.searchsorted(bytes_until, before + self._batch)))
-            rows = order[start:stop]
-            crc32[rows] = self._sums(Extents(file[rows], offset[rows], length[rows]))
+            rows = slice(start, stop) if isinstance(order, slice) else order[start:stop]
+            file = extents.file if isinstance(extents.file, int) else extents.file[rows]
+            crc32[rows] = self._sums(Extents(file, extents.offset[rows], extents.length[rows]))
             self._report(int(bytes_until[stop - 1]) - before)
             start, before = stop, int(bytes_until[stop - 1])
         return crc32
