@@ -232,8 +232,9 @@ def main() -> None:
     parser.add_argument("--photos", type=Path, required=True, help="a folder of JPEG files")
     parser.add_argument("--plot", type=Path, help="SVG file for a drawing of them")
     parser.add_argument("--only", nargs="+", help="names of peers")
+    parser.add_argument("--count", type=int, default=5000, help="photos of an epoch (default: %(default)s)")
     options = parser.parse_args()
-    count, rounds = (500, 2) if options.small else (5000, 3)
+    count, rounds = (500, 2) if options.small else (options.count, 3)
     skipped: dict[str, str] = {}
     running: dict[str, Serving] = {}
     epochs: dict[str, list[Epoch]] = {}
