@@ -26,7 +26,6 @@ Stage: TypeAlias = Geometry | Warp | Padding
 """A geometric step: the source of each pixel of the result."""
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 """Left, top, right, bottom; left, top, width, height; or centre, width, height."""
-F32: TypeAlias = F32
 
 
 class Moves(Struct, frozen=True):

@@ -18,7 +18,7 @@ from itertools import chain, count
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, Bools
+from bushel._runtime.arrays import Bools
 from bushel._runtime.threads import Threads
 from bushel.kernels import RangeValues
 from bushel.loader.plan.plan import BatchPlan
@@ -27,8 +27,6 @@ from bushel.storage.fetch import ranges_to_prefetch
 from bushel.storage.objects.ranges import read_span, receive_span
 
 from .ahead_plan import BatchPart, Grouping, Needed, Planned, Request, requests_of
-
-I64 = I64
 
 _AT_ONCE = {True: 64, False: 24}
 """Short and long requests that run at a time; long ones have 8 MiB at most. Neither waits for the other."""
