@@ -180,7 +180,7 @@ class IndexBuilder:
                         "the shard has values that are not stored as they are, so Bushel cannot"
                         " append to it"
                     ),
-                    file=index.files[0].name,
+                    index.files[0].name,
                     hint="write a new dataset with `bushel convert` first",
                 )
             self.left_out += [(-1, word) for word in words_of(blocks).tolist()]

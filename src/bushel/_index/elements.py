@@ -166,6 +166,6 @@ def damaged_sequences(column: FieldExtents, samples: Group) -> Exception:
             f"field {column.field.name!r}: the offsets of its sequences are not ascending, or"
             " elements are missing"
         ),
-        file=samples.index.files[0].name if samples.index.files else None,
+        samples.index.files[0].name if samples.index.files else None,
         hint="the index is damaged: run `bushel index` on the dataset",
     )

@@ -63,7 +63,7 @@ class Lines:
 
     def damaged(self, error: ValueError | str) -> FormatError:
         """Return the error of blocks that contradict each other."""
-        return FormatError(f"the index is damaged: {error}", file=self.path, hint=_HINT)
+        return FormatError(f"the index is damaged: {error}", self.path, hint=_HINT)
 
 
 class LineArray(np.lib.mixins.NDArrayOperatorsMixin):

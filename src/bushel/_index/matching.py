@@ -100,7 +100,7 @@ def with_sound_keys(index: ShardIndex, path: str, built: Keys | None = None) -> 
     try:
         return replace(index, keys=Keys.build(stored.text, stored.offsets))
     except ValueError as error:
-        raise FormatError(f"the index is damaged: {error}", file=path) from error
+        raise FormatError(f"the index is damaged: {error}", path) from error
 
 
 def same_keys(one: Keys, other: Keys) -> bool:

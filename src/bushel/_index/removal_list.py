@@ -291,11 +291,11 @@ def parse_removal_list(data: bytes | None, path: AnyPath) -> RemovalList:
                 f"version {header.version} of a list of removed samples; this Bushel knows"
                 f" {_VERSION}"
             )
-            raise FormatError(message, file=str(path), hint="use a newer Bushel")
+            raise FormatError(message, path, hint="use a newer Bushel")
         return _list_of(arrays, header.crc32)
     except DAMAGES as error:
         message = f"the list of removed samples is damaged: {error}"
-        raise FormatError(message, file=str(path), hint=hint) from error
+        raise FormatError(message, path, hint=hint) from error
 
 
 def _list_of(arrays: dict[str, np.ndarray], checksum: int) -> RemovalList:

@@ -203,7 +203,7 @@ class _Arrays(Struct, frozen=True):
         """
         array = self.named.get(name)
         if array is None:
-            raise FormatError(f"array {name!r} is missing", file=self.path, hint=_HINT)
+            raise FormatError(f"array {name!r} is missing", self.path, hint=_HINT)
         if array.dtype != dtype or array.ndim != 1 or size not in (None, len(array)):
             actual = (
                 f"{array.dtype}{list(array.shape)}, not"
@@ -211,7 +211,7 @@ class _Arrays(Struct, frozen=True):
             )
             raise FormatError(
                 f"the arrays do not belong together: {name!r} is {actual}",
-                file=self.path,
+                self.path,
                 hint=_HINT,
             )
         return array
@@ -289,7 +289,7 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
 
 
 def _damaged(message: str, path: AnyPath | str) -> FormatError:
-    return FormatError(message, file=str(path), offset=8, hint=_HINT)
+    return FormatError(message, path, 8, _HINT)
 
 
 def _keys(arrays: _Arrays, samples: int) -> Keys | None:
@@ -400,15 +400,15 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         return None
     if data[-_SEAL_BYTES:] != _seal(data[:-_SEAL_BYTES]):
         message = "the manifest is damaged: its bytes do not have the CRC-32 at its end"
-        raise FormatError(message, file=str(path), hint=_MEND_MANIFEST)
+        raise FormatError(message, path, hint=_MEND_MANIFEST)
     try:
         manifest = _MANIFEST.decode(data)
     except (ValueError, RecursionError) as error:
         message = f"not a manifest: {error}"
-        raise FormatError(message, file=str(path), hint=_MEND_MANIFEST) from error
+        raise FormatError(message, path, hint=_MEND_MANIFEST) from error
     if manifest.version != VERSION:
         raise FormatError(
-            f"version {manifest.version} of a manifest; this Bushel knows {VERSION}", file=str(path)
+            f"version {manifest.version} of a manifest; this Bushel knows {VERSION}", path
         )
     _labels(manifest.labels, path)
     return manifest
@@ -529,7 +529,7 @@ def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
     if header.version != VERSION:
         raise FormatError(
             f"version {header.version} of an index; this Bushel knows {VERSION}",
-            file=path,
+            path,
             hint=_HINT,
         )
     return _Arrays(path, arrays), header
@@ -542,4 +542,4 @@ def _compare(data: memoryview, expected: str, path: AnyPath) -> None:
     actual = f"{crc32(data[digits + 8 :], crc32(header[:digits] + ZEROS.encode())):08x}"
     if actual != expected:
         message = f"the index is damaged: its CRC-32 is {actual}, where its header has {expected!r}"
-        raise FormatError(message, file=str(path), offset=digits, hint=_HINT)
+        raise FormatError(message, path, digits, _HINT)

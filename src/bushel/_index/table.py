@@ -487,14 +487,14 @@ class ShardIndex(Struct, frozen=True):
             blocks.check(path, [entry.size for entry in self.files])
         if self.keys is not None and len(self.keys) != self.samples:
             raise FormatError(
-                f"the index has {len(self.keys)} keys for {self.samples} samples", file=path
+                f"the index has {len(self.keys)} keys for {self.samples} samples", path
             )
         for name, column in self.fields.items():
             if column.starts is None:
                 if column.rows != self.samples:
                     raise FormatError(
                         f"field {name!r}: {column.rows} extents for {self.samples} samples",
-                        file=path,
+                        path,
                     )
             elif (
                 len(column.starts) != self.samples + 1
@@ -503,7 +503,7 @@ class ShardIndex(Struct, frozen=True):
                 or np.any(column.starts[1:] < column.starts[:-1])
             ):
                 raise FormatError(
-                    f"field {name!r}: the offsets of its sequences are not ascending", file=path
+                    f"field {name!r}: the offsets of its sequences are not ascending", path
                 )
             limit = self.size_of(column.file)
             for first in range(0, column.rows, _CHECKED_AT_ONCE):
@@ -522,9 +522,9 @@ class ShardIndex(Struct, frozen=True):
         return FormatError(
             f"field {name!r}, row {row}: {int(column.length[row])} bytes do not fit into "
             f"{self.size_of(column.file)} bytes",
-            file=path if place.file is None else self.files[place.file].name,
-            offset=place.offset,
-            hint="the file is truncated or its table is damaged: run `bushel verify` on it",
+            path if place.file is None else self.files[place.file].name,
+            place.offset,
+            "the file is truncated or its table is damaged: run `bushel verify` on it",
         )
 
     def select(self, names: Sequence[str]) -> ShardIndex:

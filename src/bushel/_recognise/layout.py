@@ -447,7 +447,7 @@ def _by_roles(
                 f"the files of {folder}/ would be the field {field!r} of the images in {images}/,"
                 f" but only {matching} "
                 f"of {len(files[field])} have the name of an image",
-                file=place,
+                place,
                 hint=f"open {images}/ alone, give the files the names of their images, or name"
                 " both in a table "
                 "(docs/references.md)",

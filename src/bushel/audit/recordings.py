@@ -174,10 +174,10 @@ def load(path: Path) -> Recording:
     data = path.read_bytes()
     if len(data) < HEADER.size or not data.startswith(MAGIC):
         hint = "delete it, if its process was killed when it began"
-        raise FormatError("not a recording of bushel.audit", file=str(path), hint=hint)
+        raise FormatError("not a recording of bushel.audit", path, hint=hint)
     _, rank, world_size, epoch, first = HEADER.unpack_from(data)
     if rank >= world_size:
-        raise FormatError(f"rank {rank} of {world_size} does not exist", file=str(path))
+        raise FormatError(f"rank {rank} of {world_size} does not exist", path)
     steps, at, is_complete = [], HEADER.size, False
     while at + COUNT.size <= len(data):
         (samples,) = COUNT.unpack_from(data, at)

@@ -251,7 +251,7 @@ def _load(path: AnyPath) -> dict[str, np.ndarray] | np.ndarray:
             "write it again with numpy.save or numpy.savez; arrays of Python objects are"
             " pickles, which are not read"
         )
-        raise FormatError(f"not a file of arrays: {error}", file=str(path), hint=hint) from error
+        raise FormatError(f"not a file of arrays: {error}", path, hint=hint) from error
 
 
 def _loaded(path: AnyPath) -> dict[str, np.ndarray] | np.ndarray:

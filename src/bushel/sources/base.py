@@ -251,5 +251,5 @@ def listed(root: AnyPath, name: str) -> AnyPath:
             " trust the list"
         )
         raise FormatError(
-            f"{name!r} leads out of the folder of the list's files", file=str(root), hint=hint
+            f"{name!r} leads out of the folder of the list's files", root, hint=hint
         ) from None

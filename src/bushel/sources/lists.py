@@ -151,9 +151,7 @@ class ListFile(FileSource):
         try:
             return parse_line(self._lines[position])
         except ValueError as error:
-            raise FormatError(
-                f"line {self._numbers[position]}: {error}", file=str(self._path)
-            ) from None
+            raise FormatError(f"line {self._numbers[position]}: {error}", self._path) from None
 
     def _label_kind(self) -> str:
         labels = [line.labels for line in self._well_formed()]

@@ -219,7 +219,7 @@ class Frames:
         else:
             frames = list(self._video(path))
         if not frames:
-            raise FormatError("the video or folder has no frames", file=str(path))
+            raise FormatError("the video or folder has no frames", path)
         return frames
 
     def _image(self, path: AnyPath) -> bytes:
@@ -325,7 +325,7 @@ def decode_video(
             io.BytesIO(data), format=_DEMUXERS.get(os.path.splitext(path)[1].lower(), "mov")
         ) as video:
             if not video.streams.video:
-                raise FormatError("the file holds no video", file=path)  # noqa: TRY301
+                raise FormatError("the file holds no video", path)  # noqa: TRY301
             stream = video.streams.video[0]
             # decoding many videos at once uses processors better
             stream.codec_context.thread_count = 1
@@ -344,7 +344,7 @@ def decode_video(
         raise
     except Exception as error:
         # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError … for invalid streams.
-        raise FormatError(f"the video cannot be decoded: {reason(error)}", file=path) from error
+        raise FormatError(f"the video cannot be decoded: {reason(error)}", path) from error
 
 
 def pyav() -> Any:

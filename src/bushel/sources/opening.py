@@ -226,7 +226,7 @@ def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
     raise FormatError(
         "this folder is not a dataset, and has neither images nor videos nor sounds that Bushel"
         f" reads: it {f'has {counts}' if counts else 'is empty'}",
-        file=str(path),
+        path,
         hint="kind='files' packs any files unchanged",
     )
 

@@ -54,7 +54,7 @@ def read_rows(path: AnyLocation, columns: Sequence[str] | None = None) -> list[R
     """
     rows = _rows(as_path(path), read_list(as_path(path)), columns)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise FormatError("expected a list of objects, one per sample", file=str(path))
+        raise FormatError("expected a list of objects, one per sample", path)
     return rows
 
 
@@ -117,9 +117,9 @@ def read_list(path: AnyPath) -> str:
             "utf-8-sig"
         )
     except UnicodeDecodeError as error:
-        raise FormatError(f"expected UTF-8 text: {error}", file=str(path)) from error
+        raise FormatError(f"expected UTF-8 text: {error}", path) from error
     except (OSError, EOFError, zlib.error) as error:
-        raise FormatError(f"truncated or invalid gzip file: {error}", file=str(path)) from error
+        raise FormatError(f"truncated or invalid gzip file: {error}", path) from error
 
 
 def parse_json(text: str, path: str) -> Any:
@@ -135,7 +135,7 @@ def parse_json(text: str, path: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"invalid JSON: {error}", file=path) from error
+        raise FormatError(f"invalid JSON: {error}", path) from error
 
 
 def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
@@ -154,10 +154,10 @@ def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
                     problem = (
                         f"line {reader.line_num}: {len(row)} values for the {len(columns)} columns"
                     )
-                    raise FormatError(problem, file=path)
+                    raise FormatError(problem, path)
                 rows.append(dict(zip(columns, row, strict=False)))
     except csv.Error as error:
-        raise FormatError(f"line {reader.line_num}: {error}", file=path) from error
+        raise FormatError(f"line {reader.line_num}: {error}", path) from error
     return rows
 
 
@@ -246,7 +246,7 @@ class Table(FileSource):
             sample = {KEY: key, self._field: self._media.read(self._at(path))}
         for column, kind in self._fields.items():
             if column not in row:
-                raise FormatError(f"row {position} has no {column!r}", file=self._table)
+                raise FormatError(f"row {position} has no {column!r}", self._table)
             sample[column] = _CONVERT[kind](row[column])
         if self.label2idx:
             sample["idx"] = self.label2idx[row[self._label]]
@@ -305,7 +305,7 @@ class Table(FileSource):
             if template == self._file:
                 hint = "file='{COLUMN}' names the column of the files"
             raise FormatError(
-                f"row {position} has no {error}: it has {have}", file=self._table, hint=hint
+                f"row {position} has no {error}: it has {have}", self._table, hint=hint
             ) from None
 
     def _types(self) -> dict[str, str]:

@@ -393,7 +393,7 @@ def _with_metadata(shard: OpenShard, tables: Mapping[str, int]) -> OpenShard:
     media = {field for _, field in named}
     if len({media_of_members(field) for field in media}) > 1:
         raise FormatError(
-            f"the metadata name files of several kinds: {', '.join(sorted(media))}", file=place
+            f"the metadata name files of several kinds: {', '.join(sorted(media))}", place
         )
     taken = _taken(index, np.array([sample for sample, _ in named], np.int64), media)
     fields = {}

@@ -276,7 +276,7 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
         )
     if unlisted and unlisted_too:
         message = f"{_shown(unlisted)} {_be(unlisted)} not listed in the manifest"
-        raise FormatError(message, file=str(path), hint=_INDEX_OR_MOVE)
+        raise FormatError(message, path, hint=_INDEX_OR_MOVE)
 
 
 def _differences(manifest: Manifest, names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -290,7 +290,7 @@ def _differences(manifest: Manifest, names: Sequence[str]) -> tuple[list[str], l
 def _gone(names: Sequence[str], path: AnyPath, hint: str) -> FormatError:
     return FormatError(
         f"{_shown(names)} {_be(names)} listed in the manifest, but missing",
-        file=str(path),
+        path,
         hint=hint,
     )
 

@@ -76,7 +76,7 @@ def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:
         except FileNotFoundError as error:
             raise FormatError(
                 "a file of the dataset is missing",
-                file=str(shard.path(number)),
+                shard.path(number),
                 hint=(
                     "put it back; or remove the other files of this shard, and `bushel index`"
                     " the dataset"

@@ -252,7 +252,7 @@ def with_advice(error: Exception, paths: Iterable[AnyPath]) -> FormatError | Non
     advice = next(filter(None, map(interrupted_write, paths)), None)
     if advice is None:
         return None
-    return FormatError(error.message, file=error.file, offset=error.offset, hint=advice)
+    return FormatError(error.message, error.file, error.offset, advice)
 
 
 def warn_incomplete(found: Incomplete, samples: int) -> None:
@@ -298,9 +298,9 @@ class Damage(Struct, frozen=True):
                 f"sample {key!r} cannot be read, because the structure of its shard is damaged:"
                 f" {error.message}"
             ),
-            file=error.file,
-            offset=error.offset,
-            hint=HOW_TO_REPAIR,
+            error.file,
+            error.offset,
+            HOW_TO_REPAIR,
         )
 
     def describe(self) -> str:
@@ -383,9 +383,7 @@ def recovered_table(
         raise error
     errors = {key: fault for (_, key), fault in zip(recovered.gaps, recovered.errors, strict=False)}
     recovered = with_gaps(recovered)
-    reason = FormatError(
-        error.message, file=error.file, offset=error.offset
-    )  # without its traceback
+    reason = FormatError(error.message, error.file, error.offset)  # without its traceback
     return replace(recovered.index, container=container), Damage(
         reason, recovered.whole, max(recovered.lost, 0), errors
     )

@@ -90,7 +90,7 @@ def find(paths: Iterable[AnyPath], container: str | None = None, *, whole: bool 
         if container is not None and discovered.container != container:
             raise FormatError(
                 f"this is a dataset in the container {discovered.container!r}, not {container!r}",
-                file=str(path),
+                path,
                 hint=f"leave out container=, or pass container={discovered.container!r}",
             )
         if name is not None and discovered.container != name:
@@ -99,7 +99,7 @@ def find(paths: Iterable[AnyPath], container: str | None = None, *, whole: bool 
                     f"this is {discovered.container} and the others are {name}: one dataset has one"
                     " container"
                 ),
-                file=str(path),
+                path,
                 hint="open them one by one and join them with bushel.concat",
             )
         name = discovered.container
@@ -180,7 +180,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     if len(datasets) > 1:
         several = " and ".join(name for name, _ in datasets)
         raise FormatError(
-            f"this folder holds {several} files", file=str(path), hint="name one with container="
+            f"this folder holds {several} files", path, hint="name one with container="
         )
     if not datasets:
         raise _unowned(path, file, names)
@@ -201,7 +201,7 @@ def _attempts(
     yield _parts(path, container)
     if container is not None:
         yield _by_content(path, names, container)
-        raise FormatError(f"no {container} dataset was found here", file=str(path))
+        raise FormatError(f"no {container} dataset was found here", path)
     yield _ask(path, installed_candidates(names))
     if not file:
         yield nested_datasets(path, names)
@@ -220,7 +220,7 @@ def _unowned(path: AnyPath, file: str, names: list[str]) -> FormatError:
     if set(names) <= {FOLDER}:
         return FormatError(
             f"this folder {'has no data' if names else 'is empty'}",
-            file=str(path),
+            path,
             hint="`bushel pack` writes a dataset into a folder",
         )
     error = None if file else of_several_kinds(path, names, owners_of(names))
@@ -235,7 +235,7 @@ def _unowned(path: AnyPath, file: str, names: list[str]) -> FormatError:
     return FormatError(
         f"this {'file' if file else 'folder'} does not belong to any container that"
         f" Bushel reads ({', '.join(container_names())})",
-        file=str(path),
+        path,
         hint=datasets_in(path, names)
         or lance_hint
         or splits_hint(path)
@@ -365,7 +365,7 @@ def _of_the_name(path: AnyPath, container: Container) -> Datasets:
         raise FormatError(
             f"a dataset of {container.name} has {container.files_per_shard} files, which are found by"
             " their names",
-            file=str(path),
+            path,
             hint=f"give both files the suffixes of {container.name}, and open the one with"
             f" {container.suffixes[0]}",
         )

@@ -150,7 +150,7 @@ def of_several_kinds(
     pattern = f"{str(path).rstrip('/')}/*{first[first.index('.', 1) :]}"
     return FormatError(
         f"this folder holds files of several kinds: {', '.join(described)}",
-        file=str(path),
+        path,
         hint=(
             f"name the files of one kind, such as bushel.open({pattern!r}), or move the others"
             " to another folder"

@@ -373,7 +373,7 @@ def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
         if index is not known and not keep_table(index, shard):
             raise FormatError(
                 "the index is too large for the cache of tables",
-                file=str(shard.path(0)),
+                shard.path(0),
                 hint="raise BUSHEL_TABLES_SIZE, or name a folder with index=",
             )
         return index, read

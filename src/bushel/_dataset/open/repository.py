@@ -88,7 +88,7 @@ def split_of(
         splits = splits_of(chosen, names)
         features = {**_info(root, names), **features_of_card(card, chosen.name)}
     except ValueError as error:
-        raise FormatError(str(error), file=str(root / "README.md")) from error
+        raise FormatError(str(error), root / "README.md") from error
     files = _split(splits, split, chosen, str(root))
     if "field" in chosen.options:
         raise UnsupportedError(
@@ -220,9 +220,7 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
         return [below(root, name) for name in named]
     if not data:
         shown = ", ".join(sorted({name.rpartition(".")[2] for name in files})[:5])
-        raise FormatError(
-            f"no container reads the {len(files)} files of the split ({shown})", file=str(root)
-        )
+        raise FormatError(f"no container reads the {len(files)} files of the split ({shown})", root)
     kind = max(data, key=lambda each: data[each])
     chosen = [name for name in files if _kind(name) == kind]
     if kind != "media":
@@ -239,7 +237,7 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
                 " files of"
                 " other splits"
             ),
-            file=str(root),
+            root,
             hint="open a list of files, or the folder of all splits",
         )
     return [below(root, folder) if folder else root]

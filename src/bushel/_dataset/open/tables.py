@@ -70,7 +70,7 @@ def indexed_in(shards: Sequence[Shard], place: AnyPath) -> list[Shard]:
     if twice is not None:
         raise FormatError(
             f"two shards have the name {twice!r}: one folder cannot hold the index of both",
-            file=str(place),
+            place,
             hint="name a folder for each of their folders, and join the datasets with bushel.concat",
         )
     return [replace(shard, index=place) for shard in shards]
@@ -233,7 +233,7 @@ def table_to_read(
     if policy == "require":
         raise FormatError(
             "the shard has no index, or its index is stale",
-            file=str(shard.path(0)),
+            shard.path(0),
             hint="run `bushel index` on the dataset",
         )
     if _is_kept_in_cache(shard) and (
@@ -305,7 +305,7 @@ def accepted(
         if not is_text and name not in declared:
             raise FormatError(
                 f"field {name!r} is recorded as {was}, and is {is_now} in the files now",
-                file=str(shard.path(0)),
+                shard.path(0),
                 hint=hint,
             )
     if table.fits:
@@ -322,7 +322,7 @@ def accepted(
     counts = f"the data differ from the recorded checksums ({counts})"
     named = list(islice(compared.differences(), _NAMED))
     if not named:
-        raise FormatError(counts, file=str(shard.path(0)), hint=hint)
+        raise FormatError(counts, shard.path(0), hint=hint)
     places = [index.place(change.file, change.offset) for change in named]
     files = (shard.locate(place)[0].removeprefix(f"{shard.root}/") for place in places)
     texts = (

@@ -231,7 +231,7 @@ def _put_together(pieces: Sequence[Piece], shards: Sequence[OpenShard], wanted: 
         return join_pieces(pieces)
     except ValueError as error:
         folder = str(shards[0].shard.root)
-        raise FormatError(f"column {wanted.name!r}: {error}", file=folder, hint=_HINT) from error
+        raise FormatError(f"column {wanted.name!r}: {error}", folder, hint=_HINT) from error
 
 
 def _meaning(name: str, reader: Reader) -> ColumnOf:
@@ -321,7 +321,7 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
                 return Piece(np.maximum(counts, 0), sizes == MISSING)
     except ValueError as error:
         raise FormatError(
-            f"column {wanted.name!r}: {error}", file=str(shard.shard.sidecar), hint=_HINT
+            f"column {wanted.name!r}: {error}", shard.shard.sidecar, hint=_HINT
         ) from error
     declared = shard.asked.spec.get(wanted.field.name)
     if declared is None:

@@ -126,7 +126,7 @@ def _sorted_ranges(
             if (in_range[1:] < in_range[:-1]).any():
                 raise FormatError(
                     "the hashes of its keys are not sorted",
-                    file=str(shards[number].path(0)),
+                    shards[number].path(0),
                     hint="`bushel index --force` makes the index again",
                 )
             hashes.append(in_range)
@@ -165,7 +165,7 @@ def load_key_file(path: Path, state: str) -> Arrays | None:
     if sum(array.nbytes for array in arrays.values()) <= ALWAYS_CHECKED and (
         difference := _difference(header, arrays)
     ):
-        raise FormatError(difference, file=str(path))
+        raise FormatError(difference, path)
     return arrays
 
 
@@ -203,9 +203,7 @@ def _open(path: Path) -> tuple[_Header, Arrays] | None:
     except FileNotFoundError:
         return None
     except DAMAGES as error:
-        raise FormatError(
-            f"not a key file: {error}", file=str(path), offset=0, hint=_HINT
-        ) from error
+        raise FormatError(f"not a key file: {error}", path, 0, _HINT) from error
     return header, arrays
 
 
@@ -323,7 +321,7 @@ def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[s
         samples, numbers = keys_there.order[places], table.order[some[hits]]
         if len(samples) and not 0 <= samples.min() <= samples.max() < len(keys_there):
             hint = "run `bushel index --force` on the dataset"
-            raise FormatError("the index is damaged", file=str(shard.shard.sidecar), hint=hint)
+            raise FormatError("the index is damaged", shard.shard.sidecar, hint=hint)
         pairs = zip(keys_there.take(samples), table.take(numbers), strict=True)
         # two keys may have one hash
         same = np.fromiter((key == other for key, other in pairs), np.bool_, len(samples))

@@ -163,7 +163,7 @@ def _made_again(shard: OpenShard, declared: CallerFields) -> OpenShard:
     if shard.section is not None:
         raise FormatError(
             "some files have lists of texts with nulls, and this one has none",
-            file=str(shard.path(0)),
+            shard.path(0),
             hint="run `bushel index` on the dataset, or read the field with spec=, as json",
         )
     from bushel._dataset.open.tables import build_table

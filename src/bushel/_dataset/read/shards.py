@@ -373,7 +373,7 @@ class ShardRows:
         except ValueError as error:
             sidecar = str(self.shards[group.number].shard.sidecar)
             hint = "run `bushel index --force` on the dataset"
-            raise FormatError(f"the index is damaged: {error}", file=sidecar, hint=hint) from error
+            raise FormatError(f"the index is damaged: {error}", sidecar, hint=hint) from error
 
     def key(self, position: int) -> str:
         """Return the key of one sample."""
@@ -424,7 +424,7 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
             elif before.sequence != one.sequence:
                 raise FormatError(
                     f"field {one.name!r} is a sequence in some shards and plain in others",
-                    file=str(having[0].path(0)),
+                    having[0].path(0),
                     hint="open the files one by one, write the field alike in all of them, or read lists of"
                     f" texts with spec={{{one.name!r}: 'json'}}",
                 )

@@ -267,10 +267,10 @@ def _load(path: AnyPath) -> tuple[_Header, I64, Strings, U64]:
         whole = header.crc32 == whole_crc32(header, arrays) and keys.are_valid and fit
     except DAMAGES as error:
         raise FormatError(
-            f"not a view: {error}", file=str(path), hint="delete it, and save it again"
+            f"not a view: {error}", path, hint="delete it, and save it again"
         ) from error
     if header.version != _VERSION or not whole:
         raise FormatError(
-            "the view is damaged, or newer than this Bushel", file=str(path), hint="save it again"
+            "the view is damaged, or newer than this Bushel", path, hint="save it again"
         )
     return header, arrays["positions"], keys, arrays["digests"]

@@ -289,7 +289,7 @@ class _Sample:
                 f"{member.name!r}: its sample already has a member for the field"
                 f" {place.field.name!r}"
             )
-            raise FormatError(message, file=self.file, offset=member.header)
+            raise FormatError(message, self.file, member.header)
         self._taken.add(slot)
 
     def read(self, place: Place, member: Member, reader: ForwardReader) -> None:
@@ -300,11 +300,11 @@ class _Sample:
                 f"with {member.name!r} a sample has {self._bytes} bytes; at most"
                 f" {_MOST_BYTES} are allowed"
             )
-            raise FormatError(message, file=self.file, offset=member.header)
+            raise FormatError(message, self.file, member.header)
         data = reader.read(member.size)
         if len(data) < member.size:
             message = f"the archive ends inside the {member.size} bytes of {member.name!r}"
-            raise FormatError(message, file=self.file, offset=member.header)
+            raise FormatError(message, self.file, member.header)
         self.parts.append((place, member, data))
 
 

@@ -131,7 +131,7 @@ def load_meta(root: AnyPath) -> Meta | None:
     names = [*([_TASKS] if (root / _TASKS).exists() else []), *_listed(root)]
     if not path.exists():
         if names:
-            raise FormatError("its description is missing", file=str(path), hint=HINT)
+            raise FormatError("its description is missing", path, hint=HINT)
         return None
     names.insert(0, INFO)
     files = [open_file(below(root, name)) for name in names]

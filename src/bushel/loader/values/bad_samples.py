@@ -225,9 +225,9 @@ def read_errors(path: str | os.PathLike[str]) -> list[str]:
         except (ValueError, TypeError, KeyError):
             raise FormatError(
                 "invalid list of bad samples: expected a JSON object with a `key` on every line",
-                file=os.fspath(path),
-                offset=offset,
-                hint="write it with Loader.write_errors",
+                os.fspath(path),
+                offset,
+                "write it with Loader.write_errors",
             ) from None
         offset += len(line)
     return keys
