@@ -21,6 +21,7 @@ from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
 from bushel._index.class_names import Labels, check_labels, labels_of_fields, numbered
 from bushel._index.column_names import AUTO, known_column_of
 from bushel._index.contents import scanned_in
+from bushel._runtime.messages import few
 from bushel._runtime.order import Order, Sequential
 from bushel._runtime.shuffle import make_order
 from bushel._writer.target import known_labels
@@ -336,9 +337,7 @@ def _limits(
     """Describe what the target does not keep of the source, in words."""
     limits = ["keys are left out"] * (facts.stored and facts.keyed and not keyed)
     if folders is None and facts.folders:
-        some = ", ".join(facts.folders[:3])
-        more = ", …" * (len(facts.folders) > 3)
-        limits.append(f"empty folders left out: {some}{more}")
+        limits.append(f"empty folders left out: {few(facts.folders)}")
     if unnamed := [name for name in numbers.unnamed if name in targets and filled]:
         limits.append(
             f"some samples have no class names for {', '.join(unnamed)}: their numbers"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _OWN = "BUSHEL_"
@@ -51,6 +51,14 @@ def size(number: float) -> str:
     if unit == 0 or number >= 999.5:
         return f"{number:.0f} {_UNITS[unit]}"
     return f"{number:.3g} {_UNITS[unit]}"
+
+
+def few(texts: Sequence[str], most: int = 3, separator: str = ", ") -> str:
+    """Return the first of some texts, and how many more there are: `a, b, c and 7 more`."""
+    shown = separator.join(texts[:most])
+    if len(texts) > most:
+        return f"{shown} and {len(texts) - most:,} more"
+    return shown
 
 
 def count(number: int, noun: str) -> str:

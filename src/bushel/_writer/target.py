@@ -18,6 +18,7 @@ from bushel._dataset.read.shard_fields import labels_of, with_caller_fields
 from bushel._dataset.read.shards import OpenShard, union_of_fields
 from bushel._index.class_names import Labels, can_be_named, check_labels, join_labels
 from bushel._index.sidecar import FOLDER
+from bushel._runtime.messages import few
 from bushel.containers import (
     candidates,
     container_by_suffix,
@@ -92,8 +93,7 @@ class Target(Struct, frozen=True):
             return
         parts = sorted(filter(is_part, names_in(self.path)))
         if parts:
-            more = f" and {len(parts) - 1:,} more" * (len(parts) > 1)
-            what = f"has a dataset in parts ({parts[0]}{more}) already"
+            what = f"has a dataset in parts ({few(parts, 1)}) already"
         elif (run_folder(self.path, single=False) / "plan.json").exists():
             what = "has the plan of a run in parts already"
         else:

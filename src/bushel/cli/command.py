@@ -12,6 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 import click
 
+from bushel._runtime.messages import few
+
 if typing.TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -45,7 +47,7 @@ class Several(list[str]):
     """Several values of one argument."""
 
     def __str__(self) -> str:
-        return ", ".join(self[:2]) + (f" and {len(self) - 2} more" if len(self) > 2 else "")
+        return few(self, 2)
 
 
 class Option:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Struct, structs
 
 import bushel
+from bushel._runtime.messages import few
 
 from .command import Option
 from .options import DatasetOptions, IndexPlace, Json, OnePath, Path, Pickle, Quiet
@@ -75,7 +76,7 @@ def _facts_for_programs(dataset: Dataset) -> dict[str, Any]:
 def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each line about the whole dataset."""
     info = dataset.info
-    keys = ", ".join(map(repr, dataset.keys[:3])) + (", …" if len(dataset) > 3 else "")
+    keys = ", ".join(map(repr, dataset.keys[:3])) + ", …" * (len(dataset) > 3)
     yield (
         "container",
         f"{info.container}, {count(info.shards, 'shard')}, {count(info.files, 'file')}",
@@ -156,8 +157,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _strays(paths: Sequence[str]) -> str:
-    shown = ", ".join(paths[:_SHOWN]) + ", …" * (len(paths) > _SHOWN)
-    return f"{shown}: not listed in the manifest; `bushel index` adds what belongs to the dataset"
+    return f"{few(paths, _SHOWN)}: not listed in the manifest; `bushel index` adds what belongs to the dataset"
 
 
 class AboutOptions(Struct, frozen=True):

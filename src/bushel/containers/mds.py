@@ -18,7 +18,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 
 from bushel._index.table import Shard, ShardIndex
-from bushel._runtime.messages import log_warning
+from bushel._runtime.messages import few, log_warning
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, below, open_file
@@ -181,7 +181,6 @@ _ABOUT = ("README", "LICENSE", ".json", ".md", ".txt", ".yaml", ".yml")
 _SPLITS = frozenset(
     {"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"}
 )
-_SHOWN = 3
 
 
 def certain_streams(
@@ -219,9 +218,6 @@ def certain_streams(
         ]
     if not names:
         return None
-    shown = ", ".join(names[:_SHOWN]) + (
-        f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    )
     problem = ""
     if not _SPLITS.isdisjoint(name.lower() for name in names):
         problem = "the names of splits"
@@ -231,11 +227,11 @@ def certain_streams(
     if problem:
         first = below(path, names[0], any_text=True)
         raise FormatError(
-            f"its sub-folders are MDS datasets with {problem}: {shown}",
+            f"its sub-folders are MDS datasets with {problem}: {few(names)}",
             path,
             hint=f"name one of them, such as {str(first)!r}; container='mds' joins all of them",
         )
-    log_warning("%s: read as the streams of one MDS dataset: %s", path, shown)
+    log_warning("%s: read as the streams of one MDS dataset: %s", path, few(names))
     return shards
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest, readable_manifest
 from bushel._index.table import Shard
+from bushel._runtime.messages import few
 from bushel.containers import candidates, container_names, get_container, owners_of
 from bushel.errors import FormatError, IncompleteWarning
 from bushel.storage import AnyPath, below, is_object
@@ -32,7 +33,6 @@ from .completeness import (
     marker_path,
 )
 from .discovery import MANY_OBJECTS, Found, find, names_in
-from .folders import few
 
 if TYPE_CHECKING:
     from bushel._index.shard_list import FolderState

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import Bools
+from bushel._runtime.messages import few
 from bushel._runtime.public import command
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
@@ -65,8 +66,7 @@ class Incomplete(Struct, frozen=True):
     def describe(self, samples: int) -> str:
         """Return the state in words, such as `40 of 100 samples are there`."""
         if self.missing_parts:
-            shown = ", ".join(self.missing_parts[:3]) + ", …" * (len(self.missing_parts) > 3)
-            return f"{samples:,} samples are there, and the parts {shown} are missing"
+            return f"{samples:,} samples are there, and the parts {few(self.missing_parts)} are missing"
         if self.expected:
             return f"{samples:,} of {self.expected:,} samples are there"
         return f"{samples:,} samples are there"
@@ -395,8 +395,7 @@ def _size(shard: Shard) -> int:
 
 def warn_damaged(damages: Sequence[Damage]) -> None:
     """Warn the caller of `bushel.open` that shards are damaged."""
-    named = "; ".join(f"{damage.error} ({damage.describe()})" for damage in damages[:3])
-    more = f"; and {len(damages) - 3} more shards" if len(damages) > 3 else ""
+    named = few([f"{damage.error} ({damage.describe()})" for damage in damages], separator="; ")
     warnings.warn(
-        f"the dataset is damaged: {named}{more}. {HOW_TO_REPAIR}.", DamagedWarning, stacklevel=4
+        f"the dataset is damaged: {named}. {HOW_TO_REPAIR}.", DamagedWarning, stacklevel=4
     )

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from bushel._index.sidecar import FOLDER, ManifestShard
 from bushel._index.table import Shard
+from bushel._runtime.messages import few
 from bushel.containers import nested_candidates
 from bushel.errors import FormatError
 from bushel.storage import AnyPath
 
-_SHOWN = 3
 # entries of a folder: if it has sub-folders that form a dataset, few of them are files
 _LOOKED_INTO = 8
 
@@ -156,12 +156,6 @@ def of_several_kinds(
             " to another folder"
         ),
     )
-
-
-def few(names: Sequence[str]) -> str:
-    """Return the first of some names, and how many more there are."""
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:

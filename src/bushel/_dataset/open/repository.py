@@ -15,7 +15,7 @@ from typing import Any
 
 from bushel._index.sidecar import FOLDER
 from bushel._recognise.splits import no_such
-from bushel._runtime.messages import log_warning
+from bushel._runtime.messages import few, log_warning
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.containers.features import Feature
@@ -39,7 +39,6 @@ from .data_files import (
     front_matter,
     splits_of,
 )
-from .folders import few
 
 _INFO = "dataset_info.json"
 _MOST_NAMES = 100_000  # files of a folder that is looked through for a hint

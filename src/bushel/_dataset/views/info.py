@@ -15,7 +15,7 @@ from bushel._dataset.read.shards import Listing, OpenShard, any_keyed, kinds
 from bushel._index.expansion import COSTLY, expansion_of
 from bushel._index.sidecar import find_manifest
 from bushel._index.table import may_lack_samples
-from bushel._runtime.messages import size
+from bushel._runtime.messages import few, size
 from bushel._runtime.public import public
 from bushel.codecs import holds_sound
 from bushel.containers import get_container
@@ -268,7 +268,7 @@ def dataset_html(dataset: Any) -> str:
     ]
     columns = _columns(dataset)
     if columns:
-        facts.append(("columns", ", ".join(columns[:8]) + (", …" if len(columns) > 8 else "")))
+        facts.append(("columns", few(columns, 8)))
     rows = [("field", "type"), *dataset.spec.items()]
     readable: Readable = dataset
     return facts_html(

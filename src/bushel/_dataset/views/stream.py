@@ -17,6 +17,7 @@ from bushel._dataset.open.tables import table_to_read
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import Shard, may_lack_samples
 from bushel._recognise.junk import junk_kind
+from bushel._runtime.messages import few
 from bushel._runtime.public import command, names_near, public
 from bushel.codecs import get_codec, holds_image
 from bushel.containers.base import ReadOptions
@@ -94,8 +95,7 @@ class StreamDataset:
         return self._wanted is None or name in self._wanted
 
     def __repr__(self) -> str:
-        names = ", ".join(str(source) for source in self._sources[:3])
-        return f"<bushel.datasets.StreamDataset: {names}{', …' if len(self._sources) > 3 else ''}>"
+        return f"<bushel.datasets.StreamDataset: {few(list(map(str, self._sources)))}>"
 
     def __bool__(self) -> bool:
         return True
