@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -258,8 +257,7 @@ def _ignore(done: int, samples: int, errors: int, size: int) -> None:
 
 
 @public("bushel.runs")
-@dataclass(frozen=True, slots=True)
-class PackResult:
+class PackResult(Struct, frozen=True):
     """The result of `pack`, `convert`, `merge` and, for each dataset, `split`.
 
     Attributes:

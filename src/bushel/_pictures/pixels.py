@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import colorsys
 import io
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import F64, U8, Bools
 
@@ -75,8 +75,7 @@ _VIRIDIS = bytes.fromhex(
 _ANCHORS = np.frombuffer(_VIRIDIS, np.uint8).reshape(-1, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayFacts:
+class ArrayFacts(Struct, frozen=True):
     """An array in a few numbers."""
 
     shape: tuple[int, ...]

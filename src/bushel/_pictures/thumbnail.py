@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel import kernels
@@ -25,8 +25,7 @@ _QUALITY = 82
 _SMALL = 64  # pictures with both sides up to this many pixels are stored without loss
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """An encoded picture."""
 
     data: bytes  # the encoded picture

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
@@ -18,8 +18,7 @@ from .base import FileSource, Sample, listed, read_file, relative_to
 from .media import Image
 
 
-@dataclass(frozen=True, slots=True)
-class ListLine:
+class ListLine(Struct, frozen=True):
     """One line of a list.
 
     Attributes:

@@ -125,6 +125,8 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[FileIO]:
         if sync:
             sync_folder(path.parent)
     except OSError as error:
+        if error.errno is None:  # raised by the body, in its own words
+            raise
         error.filename = str(path)  # the name that the caller gave
         if error.filename2 is not None:
             del error.filename2

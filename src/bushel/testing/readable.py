@@ -9,10 +9,11 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+from msgspec import Struct, field
 
 from bushel._dataset.views.dataset import Dataset
 from bushel.containers import Container, ReadOptions, get_container
@@ -23,8 +24,7 @@ from .expect import InapplicableError, expect, expect_equal, expect_raises, same
 _DAMAGES = 300  # damaged copies of all files together; each file has 12 to 60
 
 
-@dataclass(frozen=True, slots=True)
-class Golden:
+class Golden(Struct, frozen=True):
     """A dataset that the original tool wrote, and its expected samples.
 
     Attributes:
@@ -52,8 +52,7 @@ class Golden:
         return list(self.keys)
 
 
-@dataclass(frozen=True, slots=True)
-class Readable:
+class Readable(Struct, frozen=True):
     """A container under test.
 
     Attributes:

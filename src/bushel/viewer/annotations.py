@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from bushel._runtime.arrays import F64, Bools
 
@@ -36,8 +36,7 @@ _SIZED = (("x", "y", "width", "height"), ("x", "y", "w", "h"), ("left", "top", "
 _MOST = 500  # shapes of one value that are drawn
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """The meaning of the numbers of a field."""
 
     box: str = "xyxy"  # one of `FORMS`
@@ -49,8 +48,7 @@ class Form:
         return f"{self.box}, {'relative' if self.relative else 'pixels'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A shape on a picture."""
 
     kind: str  # `box`, `polygon` or `points`

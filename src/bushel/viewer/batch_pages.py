@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from bushel._pictures.pixels import array_pixels, is_picture
 from bushel._pictures.thumbnail import encoded, shrunk
@@ -34,8 +35,7 @@ _OWN = ("positions", "documents", "cu_seqlens", KEY, SOURCE)
 _TOKENS = 48  # tokens of a document that are shown
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A document, or a part of one, in a row."""
 
     key: str  # key of its sample
@@ -47,8 +47,7 @@ class Document:
     more: int  # number of tokens that are not shown
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row of a batch.
 
     Attributes:
@@ -193,8 +192,7 @@ _STEPS = 40  # steps whose shares are drawn
 _SIDE = 256
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """The batch that is shown: the name of the loader, and the place of the batch in its training run."""
 
     loader: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._pictures.thumbnail import Picture, encoded
 from bushel._runtime.arrays import I64
@@ -139,8 +139,7 @@ def _counterpart(shelf: Shelf, shown: Shown) -> Shown:
     return max((other for other in shelf.datasets if other is not shown), key=shared)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """The pairs of a page."""
 
     pairs: list[Pair]
@@ -179,8 +178,7 @@ _CLASSES = 60
 _WORST = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Confusion:
+class Confusion(Struct, frozen=True):
     """How often two columns have each pair of classes."""
 
     classes: Sequence[Any]  # the classes of the matrix, ascending

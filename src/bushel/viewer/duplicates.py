@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._dataset.views.inside import reader_of, whole_positions
 from bushel._runtime.arrays import I64, U32, offsets_of
@@ -21,8 +21,7 @@ _CHUNK = 1 << 18
 _COMPARED = 32 << 20  # size in bytes up to which values are compared byte by byte
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """Samples with equal values, largest groups first."""
 
     positions: I64  # int64[n], positions of the samples, group by group

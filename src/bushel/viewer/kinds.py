@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 from bushel.codecs.registry import NUMBERS
@@ -28,8 +29,7 @@ _LABEL = re.compile("label|class|target|truth|category")
 _VISUAL: tuple[Kind, ...] = ("image", "frame", "clip", "array", "audio")
 
 
-@dataclass(frozen=True, slots=True)
-class ShownField:
+class ShownField(Struct, frozen=True):
     """A field of a dataset."""
 
     name: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel.errors import BushelError
 from bushel.transforms.fused import image_size
@@ -35,8 +36,7 @@ _LOOKED_AT = 64  # samples by which the form of boxes is guessed
 _HEAD = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Overlay:
+class Overlay(Struct, frozen=True):
     """A field that annotates pictures."""
 
     field: str
@@ -46,8 +46,7 @@ class Overlay:
     classes: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Overlays:
+class Overlays(Struct, frozen=True):
     """The annotations of the pictures of a field."""
 
     picture: str

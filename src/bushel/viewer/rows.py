@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import elements_of_window, keys_at, windows_of
@@ -30,16 +30,14 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 """The names of the columns, and the cells of each row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """A value in a tree, as text."""
 
     name: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A list or a mapping in a tree."""
 
     name: str

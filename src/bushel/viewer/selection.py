@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from bushel._dataset.read.where import choose
 from bushel._dataset.views.inside import column_of_view, is_whole, reader_of
@@ -67,8 +68,7 @@ _CHUNK = 1 << 14
 _PARAMETERS = ("q", "where", "sort", "tag", "by")
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """A selection of samples."""
 
     # text that keys, texts in columns or names of classes contain; with a leading `^`, keys begin
@@ -97,8 +97,7 @@ class Query:
         return [(name, value) for name, value in values if value]
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """Selected samples."""
 
     size: int  # number of samples

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.views.inside import is_whole, reader_of
-from bushel._runtime.messages import few
 from bushel._runtime.progress import Progress
 
 from .shelf import Shown, plain_text
@@ -163,7 +162,9 @@ def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
             note = plain_text(f"{damages[0].error.message}: {damages[0].describe()}")
         # of a dataset that is joined to the first one
         first = int(starts[number]) if number < len(starts) - 1 else 0
-        name = plain_text(few(paths, 1))
+        name = plain_text(str(group[0].path(0)))
+        if len(paths) > 1:
+            name += f" and {len(paths) - 1:,} more"
         container = group[0].container
         boxes.append(
             ShardBox(number, len(group), name, samples, size, first, container, state, note)
