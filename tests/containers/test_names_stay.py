@@ -25,7 +25,7 @@ FILES_OF_VALUES = ("codecs/", "sources/")
 
 SPARED = ("containers", "compat")
 ALLOWED = {
-    "cards/front_matter.py": {"tar", "parquet", "jsonl", "csv", "arrow", "zip"},  # formats that the Hub reads
+    "cards/describing.py": {"tar", "parquet", "jsonl", "csv", "arrow", "zip"},  # formats that the Hub reads
     "_dataset/views/stream.py": {"tar"},  # the only format that is read as a stream
     "testing/readable.py": {"tar", "ffrecord"},  # any two containers that a dataset is converted to
     "testing/storage.py": {"bag", "tar"},  # a dataset with an index of its own, and one that is scanned

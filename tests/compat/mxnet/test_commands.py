@@ -23,8 +23,8 @@ def ids(path: Path) -> list[int]:
 
 
 def test_they_are_registered() -> None:
-    assert ORIGINALS["im2rec"] == "mxnet.commands"
-    assert ORIGINALS["rec2idx"] == "mxnet.commands"
+    assert ORIGINALS["im2rec"] == "bushel.compat.mxnet.commands"
+    assert ORIGINALS["rec2idx"] == "bushel.compat.mxnet.commands"
 
 
 class TestLists:
