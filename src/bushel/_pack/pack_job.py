@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -257,7 +258,8 @@ def _ignore(done: int, samples: int, errors: int, size: int) -> None:
 
 
 @public("bushel.runs")
-class PackResult(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class PackResult:
     """The result of `pack`, `convert`, `merge` and, for each dataset, `split`.
 
     Attributes:
