@@ -227,11 +227,14 @@ def decode_in_place(
             if extents is None or (name in encoded and holds_image(extents.codec)):
                 continue
             decode = get_codec(extents.codec).decode
-            for place in places:
-                sample = samples[place]
-                stored = sample.get(name)
-                try:
-                    if isinstance(stored, list):
+            place = 0
+            try:
+                for place in places:
+                    sample = samples[place]
+                    stored = sample.get(name)
+                    if type(stored) is bytes and elements is None:  # as most are
+                        sample[name] = decode(stored)
+                    elif isinstance(stored, list):
                         sample[name] = list(map(decode, stored))
                     elif stored is None or type(stored) in KNOWN_TYPES:
                         continue
@@ -240,5 +243,5 @@ def decode_in_place(
                     else:
                         position = int(positions[place])
                         sample[name] = some_of(reader, stored, extents.codec, name, position, these)
-                except CodecError as error:
-                    raise _undecodable(reader, error, name, int(positions[place])) from error
+            except CodecError as error:
+                raise _undecodable(reader, error, name, int(positions[place])) from error
