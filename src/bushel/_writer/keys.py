@@ -107,7 +107,9 @@ class KeyCheck:
 
     def _has(self, key: str) -> bool:
         in_table = self._table is not None and not self._removed.issuperset(self._table.find(key))
-        return in_table or key in self._keys or key in self._numbered
+        if in_table or key in self._keys:
+            return True
+        return bool(self._numbered.numbers) and key in self._numbered
 
     @property
     def known(self) -> KeySet | None:
@@ -140,7 +142,7 @@ class KeyCheck:
             self._count_from(number, number + 1)
             return
         # so that `known` has all
-        if 0 < len(self._numbered) <= _MOST_SPELLED and self._table is None:
+        if 0 < len(self._numbered.numbers) <= _MOST_SPELLED and self._table is None:
             self._keys.add_all(self._numbered)
             self._numbered = NumberedKeys(range(0))
         self._keys.add(key)
