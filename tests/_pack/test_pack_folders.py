@@ -127,11 +127,11 @@ def test_who_cannot_keep_them_says_so(folder: Path, tmp_path: Path) -> None:
     assert done.limits[-1] == "empty folders left out: a, d1/b/c, z"
     (folder / "q").mkdir()
     done = bushel.pack(Files(folder), tmp_path / "x.ffr", keys=False)
-    assert done.limits[-1] == "empty folders left out: a, d1/b/c, q, …"
+    assert done.limits[-1] == "empty folders left out: a, d1/b/c, q and 1 more"
     bushel.pack(Files(folder), tmp_path / "keyed.ffr")
     assert (
         bushel.convert(tmp_path / "keyed.ffr", tmp_path / "y.rec").limits[-1]
-        == "empty folders left out: a, d1/b/c, q, …"
+        == "empty folders left out: a, d1/b/c, q and 1 more"
     )
     with pytest.raises(SpecError, match="tar cannot store empty folders"):
         bushel.Writer(tmp_path / "x.tar", {"data": "bytes"}, folders=["a"])
