@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .columns import BOOL, FLOAT, INT, TEXT, Array, Part, Piece, as_text, objects_of
+from bushel._runtime.arrays import Array
+
+from .columns import BOOL, FLOAT, INT, TEXT, Part, Piece, as_text, objects_of
 
 _TIME = 16
 _TYPE_OF = {"b": BOOL, "i": INT, "u": INT, "f": FLOAT, "O": TEXT, "M": _TIME, "m": _TIME}

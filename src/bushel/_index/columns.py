@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, U8, U32, Bools, offsets_of
+from bushel._runtime.arrays import I64, U8, U32, Array, Bools, offsets_of
 from bushel.kernels import number_texts
 
 LONGEST_TEXT = 256
@@ -32,7 +32,6 @@ NUMBERS: dict[str, type[np.generic]] = {
 }
 """The dtype of the values of each kind but text."""
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Part = tuple[Array, Bools | None]
 """Values of some samples, and which of them are missing; None if none is. Missing ones hold 0, False or no text."""
 

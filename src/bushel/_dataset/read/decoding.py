@@ -19,7 +19,7 @@ from bushel._runtime.system import keep_freed_memory
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.parts import HeadedRowsPart, Part, SharedPart, joined_parts
 from bushel.errors import CodecError
-from bushel.kernels import ExtentError, read_samples
+from bushel.kernels import ExtentError, MappedFile, read_samples
 from bushel.spec import KEY
 
 from .selection import Sample
@@ -120,11 +120,13 @@ def read_by_kernel(
     rows, keys = plan[2], groups[0].index.keys
     try:
         maps: list[Any] = [file_of(*number) for number in plan[1]]
+        if not all(isinstance(file, MappedFile) for file in maps):
+            return None
         key_text: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)
         return read_samples(
             maps, plan[0], rows, KEY, key_text, *(() if room is None else (room.names, room.take))
         )
-    except (ExtentError, ValueError, IndexError, TypeError):  # also for a file that is not mapped
+    except (ExtentError, ValueError, IndexError):
         return None
 
 
