@@ -51,7 +51,7 @@ def wanted(batch: Extents) -> list[bytes]:
 
 
 def blocks(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*/*-*"))
+    return sorted(path for path in folder.glob("*/*-*") if path.suffix != ".partial")
 
 
 def test_same_bytes_and_then_no_requests(server: Server, folder: Path, file: File) -> None:
@@ -223,7 +223,8 @@ def test_several_processes_and_a_kill(server: Server, folder: Path, file: File) 
         process.communicate(timeout=120)
         assert process.returncode == 0
     BlockCache(folder, 4 * BLOCK).trim()
-    assert sum(path.stat().st_size for path in blocks(folder)) <= 5 * BLOCK
+    # what the killed process left half written is not a block: it goes after an hour, as above
+    assert sum(path.stat().st_size for path in blocks(folder)) <= 4 * BLOCK
     assert file.read(0, SIZE) == DATA
 
 
