@@ -8,9 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from bushel import kernels
 from bushel._index.sidecar import FOLDER
-from bushel._recognise.layout import FolderLayout, layout_of_kind
+from bushel._recognise.layout import FileField, FolderLayout, layout_of_kind
 from bushel._runtime.arrays import I64
 from bushel._runtime.system import room_for
 from bushel.containers.folder import classes_beside, junk_of, layout_report
@@ -20,8 +22,8 @@ from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, as_path, list_names
 from bushel.storage.names import below, leads_to_folder
 
-from .base import FileSource, Sample, read_file
-from .media import UNCHANGED, Image, Media
+from .base import FileSource, Sample
+from .media import UNCHANGED, Image, Media, Unchanged, is_unchanged
 
 _ROOM = 4 << 20  # bytes of a buffer; files of a batch that need more are read into another one
 
@@ -51,49 +53,42 @@ def walk(
         >>> list(bushel.sources.walk(Path("tree"), [".txt"]))
         ['b/1.txt']
     """
-    lowered_suffixes = {suffix.lower() for suffix in suffixes or ()}
+    lowered = {suffix.lower() for suffix in suffixes or ()}
     if isinstance(root, Path):
-        folders = _folders(root, "", (), recursive=recursive)
+        names = _walk(root, "", (), recursive)
     else:
-        folders = _listed(root, recursive)
-    for path, names in folders:
-        if names is None and empty:
-            yield path
-        for name in names or ():
-            if suffixes is None or os.path.splitext(name)[1].lower() in lowered_suffixes:
-                yield path + name
+        names = _listed(root, recursive)
+    for name in names:
+        if name.endswith("/"):
+            if empty:
+                yield name
+        elif suffixes is None or os.path.splitext(name)[1].lower() in lowered:
+            yield name
 
 
-def _folders(
-    root: Path, path: str, above: tuple[tuple[int, int], ...], *, recursive: bool
-) -> Iterator[tuple[str, list[str] | None]]:
-    """Yield folders and the files that come next in them. A folder comes again after each folder inside it.
-
-    An empty folder comes with None.
-    """
-    with os.scandir(root / path) as entries:
+def _walk(
+    root: AnyPath, folder: str, above: tuple[tuple[int, int], ...], recursive: bool
+) -> Iterator[str]:
+    """Yield the files below a local folder, and empty folders, which end in a slash."""
+    path = str(root / folder)
+    with os.scandir(path) as entries:
         children = sorted(
             (entry.name, leads_to_folder(entry)) for entry in entries if entry.name != FOLDER
         )
-    if path and not children:
-        yield path, None
-        return
-    stat = os.stat(root / path)
+    stat = os.stat(path)
     identity = (stat.st_dev, stat.st_ino)
     if identity in above:  # a link to a folder that contains it
         return
-    files: list[str] = []
+    if folder and not children:
+        yield folder
     for name, is_folder in children:
         if not is_folder:
-            files.append(name)
+            yield folder + name
         elif recursive:
-            yield path, files
-            files = []
-            yield from _folders(root, f"{path}{name}/", (*above, identity), recursive=recursive)
-    yield path, files
+            yield from _walk(root, f"{folder}{name}/", (*above, identity), recursive)
 
 
-def _listed(root: AnyPath, recursive: bool) -> Iterator[tuple[str, list[str]]]:
+def _listed(root: AnyPath, recursive: bool) -> Iterator[str]:
     """Yield the same for a folder that is not local, from one listing, which shows no empty folders.
 
     Raises:
@@ -102,19 +97,32 @@ def _listed(root: AnyPath, recursive: bool) -> Iterator[tuple[str, list[str]]]:
     paths = sorted(tuple(name.split("/")) for name in list_names(root))
     if not paths:
         raise FileNotFoundError(f"{root} does not exist")
-    for *folders, name in paths:
-        if FOLDER not in folders and (recursive or not folders):
-            yield "".join(f"{folder}/" for folder in folders), [name]
+    for path in paths:
+        if FOLDER not in path[:-1] and (recursive or len(path) == 1):
+            yield "/".join(path)
 
 
 class _Folder(FileSource):
-    """Files of a folder, by their relative paths."""
+    """Files of a folder, each as one sample: what a medium makes of it, and the number of its class, if it has one."""
 
     root: AnyPath
+    spec: Mapping[str, str]
+    labels: Mapping[str, Sequence[str]] = {}
+    _media: Media
+    _field: str
     _names: Sequence[str]
+    _keys: Sequence[str]
+    _classes: Sequence[int]
 
     def __len__(self) -> int:
         return len(self._names)
+
+    def __getitem__(self, position: int) -> Sample:
+        path = self._at(_file(self.root, self._names[position]))
+        sample = {KEY: self._keys[position], self._field: self._media.read(path)}
+        if self.labels:
+            sample["label"] = self._classes[position]
+        return sample
 
     def _files(self, position: int) -> list[AnyPath]:
         return [_file(self.root, self._names[position])]
@@ -123,17 +131,43 @@ class _Folder(FileSource):
         """Return the file's path."""
         return str(_file(self.root, self._names[position]))
 
-    def _read(self, positions: Sequence[int]) -> StoredColumn:
-        """Read local files into one buffer: those before one that cannot be read, and that it has room for."""
-        room = room_for(_ROOM)
-        names = _taken(self._names, positions)
-        return StoredColumn(room, *kernels.read_files(names, room, folder=str(self.root)))
+    @property
+    def file_field(self) -> str:
+        """The field of the files."""
+        return self._field
 
-    def _identity(self, *facts: object) -> str:
-        """Return a digest of the folder and its files, and other facts."""
+    @property
+    def has_columns(self) -> bool:
+        """Whether the files are local, and the medium does not change them."""
+        return is_unchanged(self._media) and isinstance(self.root, Path)
+
+    def columns(self, positions: I64) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Return files, the numbers of their classes, if they have some, and their keys.
+
+        The files are read into one buffer: those before one that cannot be read, and that it has
+        room for.
+        """
+        rows, room = positions.tolist(), room_for(_ROOM)
+        names = _taken(self._names, rows)
+        files = StoredColumn(room, *kernels.read_files(names, room, folder=str(self.root)))
+        rows = rows[: len(files)]
+        columns: dict[str, Any] = {self._field: files}
+        if self.labels:
+            columns["label"] = [self._classes[row] for row in rows]
+        return columns, _taken(self._keys, rows)
+
+    @property
+    def listing(self) -> Sequence[str]:
+        """The paths of the files."""
+        return self._names
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the folder, the paths in it, the medium and the classes."""
         import hashlib  # which imports OpenSSL
 
-        digest = hashlib.sha256(repr((str(self.root), *facts)).encode("utf-8", "surrogateescape"))
+        facts = (str(self.root), self._field, self._media, *self.labels.get("label", ()))
+        digest = hashlib.sha256(repr(facts).encode("utf-8", "surrogateescape"))
         digest.update("\0".join(self._names).encode("utf-8", "surrogateescape"))
         return digest.hexdigest()[:32]
 
@@ -177,43 +211,18 @@ class Files(_Folder):
         field: str = "data",
         listing: Iterable[str] | None = None,
     ) -> None:
-        self.root, self._field = as_path(root), field
-        empty: list[str] = []
+        self.root, self._field, self._media = as_path(root), field, Unchanged()
         if listing is None:
             listing = walk(self.root, suffixes, empty=suffixes is None)
-        self._names = tuple(_without_folders(listing, empty))
-        self.folders: Sequence[str] | None = empty
-        self.spec: Mapping[str, str] = {field: "bytes"}
-
-    @property
-    def file_field(self) -> str | None:
-        """The field of the files."""
-        return self._field
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether the files are local."""
-        return isinstance(self.root, Path)
-
-    def columns(self, positions: I64) -> tuple[Mapping[str, Any], Sequence[str]]:
-        """Return the bytes of the first of these files, and their paths as keys."""
-        rows = positions.tolist()
-        files = self._read(rows)
-        return {self._field: files}, _taken(self._names, rows[: len(files)])
-
-    def __getitem__(self, position: int) -> Sample:
-        name = self._names[position]
-        return {KEY: name, self._field: read_file(self._at(_file(self.root, name)))}
+        paths = list(listing)
+        self._names = self._keys = tuple(path for path in paths if not path.endswith("/"))
+        self.folders: Sequence[str] = [path[:-1] for path in paths if path.endswith("/")]
+        self.spec = {field: "bytes"}
 
     @property
     def listing(self) -> Sequence[str]:
         """The paths of the files, and of empty folders, which end in a slash."""
-        return [*self._names, *(f"{folder}/" for folder in self.folders or ())]
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of the folder and the paths in it."""
-        return self._identity(self._field)
+        return [*self._names, *(f"{folder}/" for folder in self.folders)]
 
 
 class LabelledFolder(_Folder):
@@ -260,15 +269,16 @@ class LabelledFolder(_Folder):
         if suffixes is None:
             suffixes = media.suffixes
         names = names_below(self.root) if listing is None else list(listing)
-        lowered_suffixes = {suffix.lower() for suffix in suffixes}
+        lowered = {suffix.lower() for suffix in suffixes}
         classes = classes_beside(self.root)
-        layout = layout_of_kind(names, lowered_suffixes, classes, ordered=listing is not None)
+        layout = layout_of_kind(names, lowered, classes, ordered=listing is not None)
         if not layout.keys:
             raise FileNotFoundError(
                 f"{root} has no file with one of the suffixes {', '.join(suffixes)}"
             )
-        files = [names[number] for number in layout.fields["file"].files]
-        self._lay_out(names, layout, files, media, *media.field(files))
+        files = layout.fields["file"].files
+        field, codec = media.field(_taken(names, files))
+        self._lay_out(names, replace(layout, fields={field: FileField(codec, files)}), media)
         if listing is None:
             self.report()
 
@@ -289,81 +299,24 @@ class LabelledFolder(_Folder):
         field, *others = layout.fields
         if others or field not in UNCHANGED:
             return None
-        files, source = layout.fields[field], cls.__new__(cls)
+        source = cls.__new__(cls)
         source.root = root
-        paths = [names[number] for number in files.files]
-        source._lay_out(names, layout, paths, UNCHANGED[field], field, files.codec)
+        source._lay_out(names, layout, UNCHANGED[field])
         return source
 
-    def _lay_out(
-        self,
-        names: Sequence[str],
-        layout: FolderLayout,
-        files: Sequence[str],
-        media: Media,
-        field: str,
-        codec: str,
-    ) -> None:
-        """Keep the samples of a layout: `files` has the file of each."""
-        self._media, self._field, self._classes = media, field, layout.class_of
-        left_out = Counter(kind for _, kind in layout.left_out)
-        self.report = layout_report(self.root, layout, [field], junk_of(names))
-        self.skipped: Mapping[str, int] = dict(sorted((junk_of(names) + left_out).items()))
-        self._names, self._keys = tuple(files), layout.keys
-        self.labels: Mapping[str, Sequence[str]] = {}
-        self.spec: Mapping[str, str] = {field: codec}
+    def _lay_out(self, names: Sequence[str], layout: FolderLayout, media: Media) -> None:
+        """Keep the samples of a layout whose one field are files."""
+        [(field, files)] = layout.fields.items()
+        self._field, self._media, self._classes = field, media, layout.class_of
+        self._names, self._keys = tuple(_taken(names, files.files)), layout.keys
+        self.spec = {field: files.codec}
         if layout.classes:
             self.labels = {"label": layout.classes}
-            self.spec = {field: codec, "label": "int"}
-
-    @property
-    def file_field(self) -> str | None:
-        """The field of the files."""
-        return self._field
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether the files are local, and the medium does not change them."""
-        return self._media in UNCHANGED.values() and isinstance(self.root, Path)
-
-    def columns(self, positions: I64) -> tuple[Mapping[str, Any], Sequence[str]]:
-        """Return the bytes of the first of these files, their labels, if they have some, and their keys."""
-        rows = positions.tolist()
-        files = self._read(rows)
-        rows = rows[: len(files)]
-        columns: dict[str, Any] = {self._field: files}
-        if self.labels:
-            columns["label"] = [self._classes[row] for row in rows]
-        return columns, _taken(self._keys, rows)
-
-    def __getitem__(self, position: int) -> Sample:
-        name = self._names[position]
-        sample = {
-            KEY: self._keys[position],
-            self._field: self._media.read(self._at(_file(self.root, name))),
-        }
-        if self.labels:
-            sample["label"] = self._classes[position]
-        return sample
-
-    @property
-    def listing(self) -> Sequence[str]:
-        """The paths of the files."""
-        return self._names
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of the folder, the paths in it and the classes."""
-        return self._identity(self._field, self._media, *self.labels.get("label", ()))
-
-
-def _without_folders(paths: Iterable[str], folders: list[str]) -> Iterator[str]:
-    """Yield the paths of files; move those that end in a slash, without it, into `folders`."""
-    for path in paths:
-        if path.endswith("/"):
-            folders.append(path[:-1])
-        else:
-            yield path
+            self.spec = {field: files.codec, "label": "int"}
+        junk = junk_of(names)
+        self.report = layout_report(self.root, layout, [field], junk)
+        left_out = junk + Counter(kind for _, kind in layout.left_out)
+        self.skipped: Mapping[str, int] = dict(sorted(left_out.items()))
 
 
 def _file(root: AnyPath, name: str) -> AnyPath:

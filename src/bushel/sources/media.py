@@ -70,12 +70,12 @@ class Media(Protocol):
         ...
 
 
-class _Unchanged:
+@dataclass(frozen=True, slots=True)
+class Unchanged:
     """Files unchanged, in a field that is called like their kind."""
 
-    __slots__ = ()
-    kind: ClassVar[str]
-    suffixes: ClassVar[Sequence[str]]
+    kind: ClassVar[str] = "file"
+    suffixes: ClassVar[Sequence[str]] = ()
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
         """Return the kind, with the codec of all names, or the codec of the kind if there are several.
@@ -98,7 +98,7 @@ class _Unchanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Image(_Unchanged):
+class Image(Unchanged):
     """Images unchanged, in the field `image`.
 
     Examples:
@@ -111,7 +111,7 @@ class Image(_Unchanged):
 
 
 @dataclass(frozen=True, slots=True)
-class Clip(_Unchanged):
+class Clip(Unchanged):
     """Video files unchanged, in the field `clip`.
 
     Examples:
@@ -124,7 +124,7 @@ class Clip(_Unchanged):
 
 
 @dataclass(frozen=True, slots=True)
-class Audio(_Unchanged):
+class Audio(Unchanged):
     """Sound files unchanged, in the field `audio`.
 
     Examples:
@@ -150,6 +150,11 @@ def media_of_names(names: Collection[str]) -> Media:
         )
     [kind] = kinds or {"image"}
     return UNCHANGED[str(kind)]
+
+
+def is_unchanged(media: Media) -> bool:
+    """Return whether the value of a medium is the file as it is."""
+    return getattr(type(media), "read", None) is Unchanged.read
 
 
 UNCHANGED: Mapping[str, Media] = {"image": Image(), "clip": Clip(), "audio": Audio()}
