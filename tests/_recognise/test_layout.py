@@ -81,6 +81,8 @@ LAYOUTS: dict[str, Row] = {
         [],
     ),
     "splits without classes": (["train/1.jpg", "val/2.jpg"], ["train/1", "val/2"], {"image": "jpg"}, (), []),
+    "one split": (["train/1.jpg", "train/2.jpg"], ["train/1", "train/2"], {"image": "jpg"}, (), []),
+    "classes of one split": (["val/cat/1.jpg"], ["val/cat/1"], {"image": "jpg"}, ("cat",), []),
     "images and labels": (
         ["images/a.jpg", "images/b.jpg", "labels/a.txt", "labels/b.txt", "labels/classes.txt"],
         ["a", "b"],

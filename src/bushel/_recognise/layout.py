@@ -367,8 +367,9 @@ def class_folders(
 ) -> list[str]:
     """Return the folder of each file that is its class; empty for a file outside of them.
 
-    All are empty if most files are outside of folders. A folder around all others is not a class:
-    `data/cat/1.jpg`, or `set/cat/1.jpg` in an archive of the folder `set`.
+    All are empty if most files are outside of folders, or if these are the only split, or fields
+    (`images`, `masks`). A folder around all others is not a class: `data/cat/1.jpg`, or
+    `set/cat/1.jpg` in an archive of the folder `set`.
 
     Args:
         names: The paths of the files.
@@ -382,14 +383,18 @@ def class_folders(
     if counts is None:
         counts = [1] * len(folders)
     nested = sum(count for count, folder in zip(counts, folders, strict=True) if folder)
-    if 2 * nested < sum(counts):
-        return [""] * len(folders)
-    if len({*folders, *known} - {""}) == 1:
+    outside = [""] * len(folders)
+    different = {*folders, *known} - {""}
+    if 2 * nested < sum(counts) or roles_of(different):
+        return outside
+    if len(different) == 1:
         below = [name.partition("/")[2] for name in names]
         are_splits = bool(folders_of_splits(name for name in below if "/" in name))
         inner = class_folders(below, counts, inside=are_splits)
         if all(inner) or len({*inner} - {""}) > 1:
             return inner
+        if split_in(*different, folder=True) is not None:
+            return outside
     return folders
 
 

@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from bushel._dataset.open.caller_fields import warn_withheld
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.open.removal_lists import lists_beside
+from bushel._dataset.open.splits import splits_of
 from bushel._dataset.read.key_file import NAME, damage
 from bushel._dataset.read.listed import manifest_of_tables
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels, join_labels
 from bushel._index.key_lookup import LookedUp
 from bushel._index.sidecar import Manifest, ManifestShard, load_manifest
-from bushel._index.table import ShardIndex
+from bushel._index.table import Keys, ShardIndex
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
@@ -128,7 +129,13 @@ def verify(
         warn_withheld(
             (extents.field for table in tables for extents in table.fields.values()), str(source)
         )
-    _check_keys(places, results, findings)
+    splits = splits_of(source).paths  # whose samples may have the same keys
+    keyed: dict[str, list[tuple[Place, Keys]]] = {}
+    for place, result in zip(places, results, strict=True):
+        if result.index is not None and result.index.keys is not None:
+            keyed.setdefault(_split_of(place, splits), []).append((place, result.index.keys))
+    for keyed_of_split in keyed.values():
+        _check_keys(keyed_of_split, findings)
     _check_labels(places, results, findings)
     _check_beside(places, findings)
     if places:
@@ -179,15 +186,17 @@ def _size(place: Place) -> int:
     return sum(int(path.stat().st_size) for path in place.shard.paths if path.exists())
 
 
-def _check_keys(places: Sequence[Place], results: Sequence[Checked], found: Findings) -> None:
+def _split_of(place: Place, splits: Mapping[str, Sequence[str]]) -> str:
+    """Return the split that a shard belongs to; empty if its dataset has no splits."""
+    path = f"{place.shard.path(0)}/"
+    for split, paths in splits.items():
+        if path.startswith(tuple(f"{name}/" for name in paths)):
+            return split
+    return ""
+
+
+def _check_keys(keyed: Sequence[tuple[Place, Keys]], found: Findings) -> None:
     """Find keys that several samples have, in one shard or in several."""
-    keyed = [
-        (place, result.index.keys)
-        for place, result in zip(places, results, strict=True)
-        if result.index is not None and result.index.keys is not None
-    ]
-    if not keyed:
-        return
     starts = offsets_of(len(keys) for _, keys in keyed)
     rows = np.concatenate([keys.order for _, keys in keyed])
     repeated = LookedUp.of(np.concatenate([keys.hashes for _, keys in keyed])).repeated()

@@ -205,6 +205,17 @@ def test_labels_are_kept_only_beside_a_kept_index(
 
 
 @ARCHIVES
+def test_folders_of_one_split_or_of_fields_are_no_classes(archive: Archive, tmp_path: Path) -> None:
+    splits = {f"{split}/{number}.jpg": photo(number) for split in ("train", "test") for number in range(3)}
+    path = archive(tmp_path / "set", splits)
+    bushel.pack(path, tmp_path / "test.tar", split="test")
+    packed = bushel.open(tmp_path / "test.tar")
+    assert (list(packed.keys), packed.spec) == ([f"test/{number}" for number in range(3)], {"jpg": "jpg"})
+    fields = {f"{field}/{number}.jpg": photo(number) for field in ("images", "masks") for number in range(3)}
+    assert bushel.open(archive(tmp_path / "fields", fields)).spec == {"jpg": "jpg"}
+
+
+@ARCHIVES
 def test_a_removed_sample_stays_out(archive: Archive, tmp_path: Path) -> None:
     path = archive(tmp_path / "set", CLASSES)
     before = bushel.open(path)

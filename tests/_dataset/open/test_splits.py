@@ -162,3 +162,41 @@ def test_splits_below_fields_at_the_command_line(yolo: Path, tmp_path: Path) -> 
     assert "--split train" in fails("pack", yolo, tmp_path / "out", "-c", "bag")
     run("pack", yolo, tmp_path / "out", "-c", "bag", "--split", "val")
     assert list(bushel.open(tmp_path / "out").keys) == ["val/a"]
+
+
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("name", ["{split}/{number}.jpg", "{split}/{number}/0.jpg"])
+def test_all_have_keys_that_begin_with_the_split(name: str, beside: bool, tmp_path: Path) -> None:
+    """A table of metadata, or classes that are called by numbers, do not make a dataset of each split."""
+    root = tmp_path / "set"
+    names = [name.format(split=split, number=number) for split in ("train", "test") for number in range(2)]
+    for photo in names:
+        (root / photo).parent.mkdir(parents=True, exist_ok=True)
+        (root / photo).write_bytes(PHOTO)
+    for split in ("train", "test") if beside else ():
+        rows = "".join(f"{photo.partition('/')[2]},x\n" for photo in names if photo.startswith(split))
+        (root / split / "metadata.csv").write_text(f"file_name,text\n{rows}")
+    whole = bushel.open(root, split="all")
+    assert sorted(whole.keys) == sorted(photo[:-4] for photo in names)
+    assert bushel.pack(root, tmp_path / "x.tar", split="all").samples == 4
+    assert bushel.verify(root).ok
+
+
+@pytest.mark.parametrize("folder", ["", "data/"])
+def test_an_index_of_all_splits_does_not_join_them(folder: str, tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / f"{split}.csv").write_text("n\n1\n2\n")
+    assert len(bushel.index(tmp_path)) == 4
+    with pytest.raises(SpecError, match="several splits: train, test"):
+        bushel.open(tmp_path)
+    assert [len(bushel.open(tmp_path, split=split)) for split in ("train", "test", "all")] == [2, 2, 4]
+    assert bushel.verify(tmp_path).ok
+
+
+def test_samples_of_two_splits_may_have_the_same_key(tmp_path: Path) -> None:
+    for split, keys in (("train", "ab"), ("test", "ab")):
+        bushel.pack([{"__key__": key, "n": 1} for key in keys], tmp_path / f"{split}.tar")
+    assert bushel.verify(tmp_path).ok
+    paths = [tmp_path / "train.tar", tmp_path / "test.tar"]
+    assert [problem.key for problem in bushel.verify(paths).problems] == ["a", "b"]

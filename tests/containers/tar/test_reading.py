@@ -228,6 +228,10 @@ def test_an_archive_sorted_by_extension_is_reported(tmp_path: Path, caplog: pyte
         assert len(bushel.open(path)) == len(members)
         expected = f"20 samples are {len(members)} pieces, for webdataset, too: extract the archive"
         assert (expected in caplog.text) == said
+    path = _write(tmp_path / "w.tar", [*members, *((f"{key}.b", b"x") for key in keys[:9])])
+    caplog.clear()
+    assert len(bushel.open(path)) == 29
+    assert "20 samples are 29 pieces" in caplog.text
     path = _write(tmp_path / "x.tar", [*members, ("07.b", b"x"), ("09.b", b"x")])
     caplog.clear()
     assert len(bushel.open(path)) == 22

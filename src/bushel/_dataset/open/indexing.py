@@ -51,7 +51,7 @@ from .folders import above_parts
 from .locking import locked_sources
 from .open import remaining_of
 from .source_paths import expand_paths
-from .splits import files_named
+from .splits import files_named, splits_of
 from .tables import (
     accepted,
     build_table,
@@ -272,9 +272,12 @@ def _names_folder(paths: Sequence[AnyPath]) -> bool:
 
 
 def _is_whole_folder(found: Found) -> bool:
-    """Return whether files that were named are all shards of the dataset in their folder."""
+    """Return whether files that were named are all shards of the dataset in their folder, which has no splits."""
+    root = found.shards[0].root
+    if splits_of(str(root)).names:  # a manifest would join them
+        return False
     try:
-        folder = find([found.shards[0].root])
+        folder = find([root])
     except (FormatError, OSError):
         return False
     return folder.container == found.container and set(listed_names(folder.shards)) == set(

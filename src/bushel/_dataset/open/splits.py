@@ -291,9 +291,12 @@ def _paths_of_split(source: Any, splits: Mapping[str, list[str]], split: str) ->
 
 def _is_dataset(path: AnyPath) -> bool:
     """Return whether a split is a file, or a folder of files of a container; not of photos."""
+    from bushel.containers.folder_metadata import METADATA
+
     if is_data_file(path.name) or is_data_if_named(path.name):
         return True
-    return bool(candidates(entry.name for entry in path.iterdir()))
+    owners = candidates(entry.name for entry in path.iterdir() if entry.name not in METADATA)
+    return any(container.shards(path) is not None for container in owners)
 
 
 def _chosen(source: Any, splits: Mapping[str, list[str]], split: str) -> str:

@@ -91,11 +91,12 @@ class Table(Struct, frozen=True):
     left_out: Counter[str]
 
     def report_pieces(self, path: str) -> None:
-        """Warn if each sample is in pieces: the archive has all files of one extension, then of another."""
+        """Warn if many samples are in pieces: the archive has all files of one extension, then of another."""
         hashes = self.keys.hashes
         whole = self.samples - int(np.count_nonzero(hashes[1:] == hashes[:-1]))
         counts = [np.count_nonzero(column.length != MISSING) for column in self.columns.values()]
-        if 0 < 2 * whole <= self.samples and max(counts) <= whole:
+        pieces = self.samples - whole
+        if 0 < self.samples <= 4 * pieces and max(counts) <= whole:
             log_warning(
                 "%s: the files of a sample are not adjacent, so that %d samples are %d pieces, for"
                 " webdataset, too: extract the archive, and pack the folder",
