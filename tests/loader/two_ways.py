@@ -20,7 +20,7 @@ __all__ = ["compare", "counted", "ordinary", "outcome", "same"]
 def ordinary() -> Iterator[None]:
     """Read all fields in the ordinary way."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "gathered_numbers", lambda *_, **__: None)
+        patch.setattr(pipeline, "gathered_numbers", lambda *_, **__: [])
         patch.setattr(runners, "_listed", lambda *_: None)
         yield
 

@@ -27,9 +27,8 @@ from bushel.loader.values.bad_samples import DAMAGE, Failure
 from bushel.loader.values.collate import Collate, FieldCollate, Padded, Ragged, Sample
 from bushel.spec import KEY
 
-from .batch_reader import NumberReader, gathers
+from .batch_reader import NumberReader, gathers, number_readers
 from .costs import bytes_to_find
-from .joined_numbers import number_reader
 from .number_field import NumberField, Rooms
 
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
@@ -158,10 +157,10 @@ def gathered_numbers(
     *,
     decode: bool,
     joined: bool = False,
-) -> NumberReader | None:
-    """Return the `NumberReader` of one iteration; None if no field can be gathered.
+) -> list[NumberReader]:
+    """Return the readers of numbers of one iteration.
 
-    These are fields without transforms, of a dataset in local files, whose values are stacked, or
+    They gather fields without transforms, of a dataset in local files, whose values are stacked, or
     joined by `Ragged` or `Padded`.
     """
     number_fields = []
@@ -183,11 +182,28 @@ def gathered_numbers(
     if not number_fields or not isinstance(dataset, Dataset) or bytes_to_find(dataset, fields):
         # to find out whether all sections have a field as the first one, all of them would be read
         # first
-        return None
+        return []
     with suppress(*DAMAGE):  # of the values that were looked at: batches are made of samples
-        numbers = number_reader(dataset, number_fields)
-        return numbers if numbers.fields else None
-    return None
+        return [reader for reader in number_readers(dataset, number_fields) if reader.fields]
+    return []
+
+
+class Tries:
+    """Counts the batches for which fields could be read without samples.
+
+    Attributes:
+        given_up: The fields that nearly always failed.
+    """
+
+    def __init__(self) -> None:
+        self.given_up = set[str]()
+        self._counts: Counter[tuple[str, bool]] = Counter()
+
+    def count(self, name: str, *, good: bool) -> None:
+        """Count a batch."""
+        self._counts[name, good] += 1
+        if self._counts[name, False] > max(_TRIES, self._counts[name, True]):
+            self.given_up.add(name)
 
 
 class ArrayFactory:
@@ -196,12 +212,12 @@ class ArrayFactory:
     Args:
         collate: How samples become a batch: only fields that are stacked have a batch array.
         pool: Source of the memory.
-        numbers: Gathers fields of numbers into their arrays; None for none.
+        numbers: Gather fields of numbers into their arrays.
         names: The fields of the batches, in order.
 
     Attributes:
         pool: Source of the memory.
-        numbers: Gathers the fields that have not been given up.
+        numbers: Gather fields of numbers.
         names: The fields of the batches, in order.
     """
 
@@ -209,14 +225,13 @@ class ArrayFactory:
         self,
         collate: Collate | None,
         pool: BufferPool,
-        numbers: NumberReader | None = None,
+        numbers: Sequence[NumberReader] = (),
         names: Sequence[str] = (),
     ) -> None:
-        self.pool = pool
+        self.pool, self.numbers, self.names = pool, numbers, names
         self._rules = collate if isinstance(collate, Mapping) else {}
         self._ragged = set[str]()
-        self._tries: Counter[tuple[str, bool]] = Counter()
-        self.numbers, self.names = numbers, names
+        self._tries = Tries()
 
     def stacks(self, name: str) -> bool:
         """Return whether a field has a batch array."""
@@ -250,53 +265,54 @@ class ArrayFactory:
         Raises:
             Exception: One of `DAMAGE`: a value cannot be read.
         """
-        if (numbers := self.numbers) is None:
-            return {}
         gathered: dict[str, list[Gathered | None]] = {}
-        try:
-            gathered = self._gather(numbers, batches)
-        finally:
-            self._count(
-                [(field, None not in gathered.get(field.name, [None])) for field in numbers.fields]
-            )
+        for reader in self.numbers:
+            if fields := [
+                field for field in reader.fields if field.name not in self._tries.given_up
+            ]:
+                try:
+                    gathered |= self._gather(reader, fields, batches)
+                finally:
+                    for field in fields:
+                        good = None not in gathered.get(field.name, [None])
+                        self._tries.count(field.name, good=good)
         return gathered
 
     def _gather(
-        self, numbers: NumberReader, batches: Sequence[I64]
+        self, reader: NumberReader, fields: Sequence[NumberField], batches: Sequence[I64]
     ) -> dict[str, list[Gathered | None]]:
-        fields = numbers.fields
-        sizes = [len(samples) for samples in batches]
-        arrays = [
-            None if field.ragged else [self._number_array(size, field) for size in sizes]
-            for field in fields
-        ]
         gathered: dict[str, list[Gathered | None]] = {}
-        if any(array is not None for array in arrays):
-            bad = numbers.gather(
-                batches[0] if len(batches) == 1 else np.concatenate(batches), arrays
-            )
+        plain = [field for field in fields if not field.ragged]
+        if plain:
+            samples = batches[0] if len(batches) == 1 else np.concatenate(batches)
+            sizes = list(map(len, batches))
+            arrays = {
+                field.name: [self._number_array(size, field) for size in sizes] for field in plain
+            }
+            wrong_places = reader.gather(samples, arrays)
             ends = list(accumulate(sizes))
-            for field, batch_arrays, places in zip(fields, arrays, bad, strict=True):
-                if places is None:
-                    wrong = set()
-                else:
+            for field in plain:
+                places = wrong_places[field.name]
+                wrong = set[int]()
+                if places is not None:
                     wrong = {bisect_right(ends, place) for place in places.tolist()}
                 gathered[field.name] = [
                     None if number in wrong else Gathered(field, array, array)
-                    for number, array in enumerate(batch_arrays or ())
+                    for number, array in enumerate(arrays[field.name])
                 ]
-        for number, field in enumerate(fields):
+        for field in fields:
             if field.ragged:
                 gathered[field.name] = [
-                    self._ragged_batch(numbers, number, samples) for samples in batches
+                    self._ragged_batch(reader, field, samples) for samples in batches
                 ]
-        return {field.name: gathered[field.name] for field in fields}
+        return gathered
 
-    def _ragged_batch(self, numbers: NumberReader, number: int, samples: I64) -> Gathered | None:
+    def _ragged_batch(
+        self, reader: NumberReader, field: NumberField, samples: I64
+    ) -> Gathered | None:
         """Gather a field whose values differ in length, by its rule."""
-        field, fill = numbers.fields[number], None
-        rule = self._rules[field.name]
-        if (lengths := numbers.lengths(number, samples)) is None:
+        fill, rule = None, self._rules[field.name]
+        if (lengths := reader.lengths(field, samples)) is None:
             return None
         if isinstance(rule, Padded):
             try:
@@ -308,23 +324,11 @@ class ArrayFactory:
         else:
             starts = offsets_of(lengths)
         rows = self._number_array(int(starts[-1]), field)
-        if not numbers.gather_rows(number, samples, Rooms(rows, starts, fill)):
+        if not reader.gather_rows(field, samples, Rooms(rows, starts, fill)):
             return None
         if isinstance(rule, Padded):
             return Gathered(field, rows.reshape(len(samples), -1), rows, starts, lengths)
         return Gathered(field, {"values": rows, "offsets": starts}, rows, starts, lengths)
-
-    def _count(self, fields: Iterable[tuple[NumberField, bool]]) -> None:
-        """Count the fields that could be gathered in a batch, and give up fields that nearly always fail."""
-        for field, gathered in fields:
-            self._tries[field.name, gathered] += 1
-            failed = self._tries[field.name, False]
-            if (
-                failed > _TRIES
-                and failed > self._tries[field.name, True]
-                and (numbers := self.numbers) is not None
-            ):
-                self.numbers = numbers.without([field.name])
 
     def give_up(self, name: str) -> None:
         """Make no array for a field from the next batch on, because its values differ in shape."""

@@ -10,7 +10,7 @@ are copied from there, without opening a file.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +20,9 @@ from bushel._dataset.read.columns import looked_at
 from bushel._dataset.read.decoding import decode_samples, drained
 from bushel._dataset.read.known_values import exact_kind
 from bushel._dataset.read.selection import Given, Mask, Selection
-from bushel._dataset.read.shards import OpenShard, kinds, union_of_fields
+from bushel._dataset.read.shards import kinds, union_of_fields
 from bushel._dataset.views.dataset import Dataset, Sample
-from bushel._dataset.views.inside import reader_and_selection, windows_of
+from bushel._dataset.views.inside import reader_and_selection, reader_of, windows_of
 from bushel._index.columns import Column
 from bushel._index.elements import Elements, Group
 from bushel._index.table import MISSING, FieldExtents
@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from bushel._dataset.read.reader import Reader
     from bushel.storage.fetch import Held
 
-    pass
-
 _EXAMPLES = 4096  # rows of a shard among which examples of values are looked for
+_TABLES = 3  # tables that are tried: other threads may replace one in the meantime
 
 
 class BatchReader(Struct, frozen=True):
@@ -150,7 +149,7 @@ def gathers(dataset: object, fields: Mask = None) -> list[str]:
 
 
 class NumberReader:
-    """Gathers fields of numbers of one dataset. Threads share it; it belongs to one process.
+    """Gathers fields of numbers of one of the datasets that are joined. Threads share it; it belongs to one process.
 
     From a dataset that is not in local files, only fields that the index has can be gathered.
 
@@ -160,28 +159,27 @@ class NumberReader:
     """
 
     def __init__(self, dataset: Dataset, fields: Sequence[NumberField]) -> None:
-        self._dataset = dataset
         self._reader, self._selection = reader_and_selection(dataset)
         self._lock = threading.Lock()
-        self._name = fields[0].name if fields else ""
+        self._name = fields[0].name  # all fields have the same samples
         self._shards: dict[int, tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None] = {}
         self._exact: dict[tuple[str, int], Column | None] = {}
         rows = self._rows(np.arange(min(len(dataset), _EXAMPLES)))
-        first = next(iter(self._of(rows[rows >= 0][:1])), 0)
-        in_index = frozenset(field.name for field in fields if self._learn_column(field, first))
+        groups = self._reader.all.groups(rows[rows >= 0][:1])
+        first = groups[0].number if groups else 0
+        self._in_index = {field.name for field in fields if self._learn_column(field, first)}
         in_files = [
             field
             for field in fields
-            if field.name not in in_index
+            if field.name not in self._in_index
             and not dataset.remote
             and not self._is_expanded(first, field.name)
         ]
         for field in in_files:
             self._look(first, field, None)
-        self._in_files = tuple(field for field in in_files if field.known)
-        usable = {*in_index, *(field.name for field in self._in_files)}
-        self.fields = tuple(field for field in fields if field.name in usable)
-        self._in_index = in_index
+        self._in_files = [field for field in in_files if field.known]
+        usable = self._in_index.union(field.name for field in self._in_files)
+        self.fields = [field for field in fields if field.name in usable]
         self.waited = bool(self._in_files)
         self._table = NumberTable([], len(self._in_files))
 
@@ -219,55 +217,41 @@ class NumberReader:
         column = None if field.axes is not None else self._column(field.name, first)
         if column is None or column.values is None or not field.learn_number(column.values.dtype):
             return False
-        having, before = list[tuple[int, Sequence[OpenShard]]](), 0
+        having, before = list[range](), 0
         for shards in self._reader.divisions:
             if field.name in union_of_fields(kinds(shards)):
-                having.append((before, shards))
+                many = looked_at(shards) is not shards
+                having.append(range(before, before + len(shards))[-1 if many else 0 :])
             before += len(shards)
-        # it is a field of one dataset, and was joined to another one, of those in a row
-        if len(having) > 1:
-            return False
-        [(start, shards)] = having
-        numbers = range(len(shards)) if looked_at(shards) is shards else (len(shards) - 1,)
-        columns = [self._column(field.name, start + number) for number in numbers]
-        return all(
+        # of several datasets in a row, each has columns of its own
+        return len(having) == 1 and all(
             other is not None and other.values is not None and other.values.dtype == field.dtype
-            for other in columns
+            for other in (self._column(field.name, number) for number in having[0])
         )
 
-    def without(self, names: Collection[str]) -> NumberReader:
-        """Return a reader of the other fields."""
-        return NumberReader(
-            self._dataset, [field for field in self.fields if field.name not in names]
-        )
-
-    def gather(self, samples: I64, arrays: Sequence[Sequence[Array] | None]) -> list[I64 | None]:
-        """Gather the values of samples, of all fields that are not ragged.
+    def gather(self, samples: I64, arrays: Mapping[str, Sequence[Array]]) -> dict[str, I64 | None]:
+        """Gather the values of samples, of fields that are not ragged.
 
         Args:
             samples: int64[n], positions in the dataset.
-            arrays: For each field, contiguous arrays of its type that have n rows together; None
-                for a ragged one.
+            arrays: For each field, contiguous arrays of its type that have n rows together.
 
         Returns:
             For each field, the places in `samples` whose values could not be gathered, and whose
             rows are undefined; None if all could be gathered.
         """
         positions = self._rows(samples)
-        names = [field.name for field in self.fields]
-        arrays_of = dict(zip(names, arrays, strict=True))
         wrong_places: dict[str, I64 | None] = {}
-        if self._in_index:
+        if from_index := [name for name in arrays if name in self._in_index]:
             present = np.flatnonzero(positions >= 0)
             groups = self._reader.all.groups(positions[present])
-            for name in self._in_index:
-                if (rows := arrays_of[name]) is not None:
-                    wrong_places[name] = self._take(name, groups, present, rows, len(samples))
-        if self._in_files:
-            in_files = [field.name for field in self._in_files]
-            bad = self._gather_files(positions, [arrays_of[name] for name in in_files])
-            wrong_places |= zip(in_files, bad, strict=True)
-        return [wrong_places.get(name) for name in names]
+            for name in from_index:
+                wrong_places[name] = self._take(name, groups, present, arrays[name], len(samples))
+        if len(from_index) < len(arrays):
+            names = [field.name for field in self._in_files]
+            from_files = [arrays.get(name) for name in names]
+            wrong_places |= zip(names, self._gather_files(positions, from_files), strict=True)
+        return wrong_places
 
     def _take(
         self,
@@ -314,7 +298,7 @@ class NumberReader:
     def _gather_files(
         self, positions: I64, arrays: Sequence[Sequence[Array] | None]
     ) -> list[I64 | None]:
-        for _ in range(3):  # other threads may replace the table in the meantime
+        for _ in range(_TABLES):
             table = self._table
             bad, self.waited = table.gather(positions, arrays)
             wrong = [places for places in bad if places is not None]
@@ -322,46 +306,44 @@ class NumberReader:
                 break
         return bad
 
-    def lengths(self, number: int, samples: I64) -> I64 | None:
+    def lengths(self, field: NumberField, samples: I64) -> I64 | None:
         """Return the lengths of the values of a ragged field along their first axis.
 
         Args:
-            number: Number of the field in `fields`.
+            field: One of `fields`.
             samples: int64[n], positions in the dataset.
 
         Returns:
             int64[n]; None if a value cannot be gathered.
         """
-        positions, row = self._rows(samples), self.fields[number].nbytes
-        number = self._in_files.index(self.fields[number])
-        for _ in range(3):
+        positions, number = self._rows(samples), self._in_files.index(field)
+        for _ in range(_TABLES):
             table = self._table
             sizes = table.measure(number, positions)
             bad = sizes < 0
             if not bad.any():
-                if (sizes % row).any():
+                if (sizes % field.nbytes).any():
                     return None
-                return sizes // row
+                return sizes // field.nbytes
             if not self._learn(positions[bad], table):
                 break
         return None
 
-    def gather_rows(self, number: int, samples: I64, rooms: Rooms) -> bool:
+    def gather_rows(self, field: NumberField, samples: I64, rooms: Rooms) -> bool:
         """Gather the values of a ragged field into rooms of one array.
 
         Args:
-            number: Number of the field in `fields`.
+            field: One of `fields`.
             samples: int64[n], positions in the dataset.
             rooms: Where the value of each goes.
 
         Returns:
             Whether all could be gathered. If not, the array holds anything.
         """
-        positions, row = self._rows(samples), self.fields[number].nbytes
-        number = self._in_files.index(self.fields[number])
-        skip = None if rooms.skip is None else rooms.skip * row
+        skip = None if rooms.skip is None else rooms.skip * field.nbytes
+        starts, number = rooms.starts * field.nbytes, self._in_files.index(field)
         bad, self.waited = self._table.gather_rows(
-            number, positions, rooms.out, rooms.starts * row, rooms.fill, skip
+            number, self._rows(samples), rooms.out, starts, rooms.fill, skip
         )
         return bad is None
 
@@ -369,28 +351,17 @@ class NumberReader:
         """Ask the system to load what a later `gather` needs."""
         self._table.prefetch(self._rows(samples))
 
-    def keys(self, samples: I64) -> list[str]:
-        """Return the keys of samples."""
-        return self._reader.keys(self._selection.absolute(samples))
-
-    def _of(self, positions: I64) -> list[int]:
-        """Return the numbers of the shards that hold these samples."""
-        return sorted(
-            set((np.searchsorted(self._reader.all.starts, positions, side="right") - 1).tolist())
-        )
-
     def _learn(self, positions: I64, table: NumberTable) -> bool:
         """Learn from samples that a table could not gather. Return whether there is another table to try."""
         with self._lock:
             if self._table is not table:
                 return True
-            positions, starts = positions[positions >= 0], self._reader.all.starts
-            learned = self._add(self._of(positions))
-            for number in self._of(positions):
-                if self._shards.get(number) is not None:
-                    rows = positions - starts[number]
-                    rows = rows[(rows >= 0) & (rows < self._reader.shards[number].samples)]
-                    learned |= any([self._look(number, field, rows) for field in self._in_files])
+            groups = self._reader.all.groups(positions[positions >= 0])
+            learned = self._add([group.number for group in groups])
+            for group in groups:
+                if self._shards.get(group.number) is not None:
+                    for field in self._in_files:
+                        learned |= self._look(group.number, field, group.rows)
             if learned:
                 self._table = self._build()
             return learned
@@ -432,27 +403,22 @@ class NumberReader:
             columns.append((file, offset, length, column))
         return tuple(columns)
 
-    def _look(self, number: int, one: NumberField, rows: I64 | None) -> bool:
+    def _look(self, number: int, field: NumberField, rows: I64 | None) -> bool:
         """Read values of unknown lengths of a field in a shard: of some rows, or of the usual ones."""
-        column = self._reader.shards[number].index.fields.get(one.name)
-        if column is None or column.starts is not None or not one.may_learn(column.codec):
+        column = self._reader.shards[number].index.fields.get(field.name)
+        if column is None or column.starts is not None or not field.may_learn(column.codec):
             return False
         lengths = column.length[:_EXAMPLES] if rows is None else column.length[rows]
-        different_lengths, places, counts = np.unique(
-            lengths, return_index=True, return_counts=True
-        )
-        if rows is None and not one.ragged:
-            places = places[different_lengths >= 0][
-                np.argsort(-counts[different_lengths >= 0], kind="stable")[:1]
-            ]
+        different, places, counts = np.unique(lengths, return_index=True, return_counts=True)
+        if rows is None and not field.ragged:  # the most frequent length
+            counts[different < 0] = 0
+            places = places[np.argsort(-counts, kind="stable")[:1]]
         learned = False
-        for place in places.tolist():
-            row = place if rows is None else int(rows[place])
+        for row in places.tolist() if rows is None else rows[places].tolist():
             length = int(column.length[row])
-            if length < 0 or one.knows(column.codec, length):
-                continue
-            stored = self._reader.file(number, column.file).read(int(column.offset[row]), length)
-            learned |= one.learn(column.codec, bytes(stored))
+            if length >= 0 and not field.knows(column.codec, length):
+                file, offset = self._reader.file(number, column.file), int(column.offset[row])
+                learned |= field.learn(column.codec, bytes(file.read(offset, length)))
         return learned
 
     def _build(self) -> NumberTable:
@@ -460,11 +426,19 @@ class NumberReader:
         for number, columns in sorted(self._shards.items()):
             if columns is None:
                 continue
+            shard = self._reader.shards[number]
             rows = []
             for field, (file, offset, length, column) in zip(self._in_files, columns, strict=True):
-                sums = column.crc32 if self._reader.checks(self._reader.shards[number]) else None
+                sums = column.crc32 if self._reader.checks(shard) else None
                 rows.append((file, offset, length, sums, *field.forms(column.codec)))
-            shards.append(
-                (int(self._reader.all.starts[number]), self._reader.shards[number].samples, rows)
-            )
+            shards.append((int(self._reader.all.starts[number]), shard.samples, rows))
         return NumberTable(shards, len(self._in_files))
+
+
+def number_readers(dataset: Dataset, fields: Sequence[NumberField]) -> list[NumberReader]:
+    """Return the readers of some fields that `gathers` names: one for those that the same joined datasets have."""
+    divisions = [union_of_fields(kinds(shards)) for shards in reader_of(dataset).divisions]
+    together: dict[tuple[bool, ...], list[NumberField]] = {}
+    for field in fields:
+        together.setdefault(tuple(field.name in names for names in divisions), []).append(field)
+    return [NumberReader(dataset, fields_there) for fields_there in together.values()]

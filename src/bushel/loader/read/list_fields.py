@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple, cast
@@ -18,9 +17,8 @@ from bushel.kernels import cold_reads
 from bushel.loader.values.collate import FieldCollate, collate_values
 
 from .batch_arrays import BufferPool, is_large
-from .batch_reader import NumberReader, gathers
+from .batch_reader import gathers
 
-_TRIES = 4  # reads that may fail before fields are left to samples
 _POOLED = 1 << 18  # smaller arrays come from the C library, whose memory is in use already
 
 
@@ -41,7 +39,7 @@ class ListFields:
     """Makes fields of a dataset in local files, some batches at a time. Threads share it.
 
     Attributes:
-        dataset: The dataset.
+        names: The fields that can be made.
         waited: Whether values of the last batch were not in memory.
     """
 
@@ -54,24 +52,10 @@ class ListFields:
         *,
         decode: bool,
     ) -> None:
-        self.dataset = dataset
         self._reader, self._selection = reader_and_selection(dataset)
-        self._names, self._rules, self._pool, self._decode = frozenset(names), rules, pool, decode
-        self._reads = Counter[bool]()
+        self.names = frozenset(names)
+        self._rules, self._pool, self._decode = rules, pool, decode
         self.waited = True
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The fields that can be made: none if nearly all reads have failed."""
-        failed = self._reads[False]
-        if failed <= max(_TRIES, self._reads[True]):
-            return self._names
-        return frozenset()
-
-    @property
-    def numbers(self) -> NumberReader:
-        """A reader of numbers of the same dataset, for no fields."""
-        return NumberReader(self.dataset, ())
 
     def read(
         self, samples: I64, names: Sequence[str], clock: Callable[[Mapping[str, float]], None]
@@ -90,11 +74,8 @@ class ListFields:
         Raises:
             Exception: One of `DAMAGE`: a sample cannot be read or decoded.
         """
-        before, lists = cold_reads(), None
-        try:
-            lists = self._read(self._selection.absolute(samples), names, clock)
-        finally:
-            self._reads[lists is not None] += 1
+        before = cold_reads()
+        lists = self._read(self._selection.absolute(samples), names, clock)
         self.waited = cold_reads() > before
         return lists
 

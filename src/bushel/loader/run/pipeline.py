@@ -135,20 +135,19 @@ class Pipeline(Struct, frozen=True):
     def factory(self, pool: BufferPool) -> ArrayFactory:
         """Return the array factory of an iteration."""
         fields = self.source.dataset.spec if self.fields is None else self.fields
-        left_out = {
-            name for name in fields if isinstance(fields, Mapping) and fields[name] is False
-        }
-        names = [name for name in fields if name not in left_out]
-        numbers = None
-        if self.batched and self.transforms.sample is None and not callable(self.collate):
-            numbers = gathered_numbers(
-                self.source.dataset,
-                self.fields,
-                self.collate or {},
-                self.transforms.touched,
-                decode=self.decode,
-                joined=self.shape is not None,
-            )
+        names = list(fields)
+        if isinstance(fields, Mapping):
+            names = [name for name, elements in fields.items() if elements is not False]
+        if not self.batched or self.transforms.sample is not None or callable(self.collate):
+            return ArrayFactory(self.collate, pool, names=names)
+        numbers = gathered_numbers(
+            self.source.dataset,
+            self.fields,
+            self.collate or {},
+            self.transforms.touched,
+            decode=self.decode,
+            joined=self.shape is not None,
+        )
         return ArrayFactory(self.collate, pool, numbers, names)
 
     def prefetch(self, plan: BatchPlan) -> None:

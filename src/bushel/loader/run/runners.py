@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import accumulate, chain, islice, pairwise
+from itertools import chain, islice, pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,13 +21,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bushel._dataset.views.inside import keys_at
 from bushel._runtime.arrays import I64, Array, offsets_of
 from bushel._runtime.threads import Result, Threads
 from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.decode.sample_transforms import SOURCE
 from bushel.loader.plan.plan import BatchPlan
-from bushel.loader.read.batch_arrays import ArrayFactory
-from bushel.loader.read.batch_reader import NumberReader
+from bushel.loader.read.batch_arrays import ArrayFactory, Tries
 from bushel.loader.read.number_field import Rooms
 from bushel.loader.values.bad_samples import DAMAGE
 from bushel.loader.values.collate import Batch, Padded
@@ -39,7 +39,9 @@ from .pipeline import Finished, Pipeline
 from .run import Iteration, PrefetchWindow, run_inline, run_threads
 
 if TYPE_CHECKING:
+    from bushel.loader.read.batch_reader import NumberReader
     from bushel.loader.read.list_fields import FieldList, ListFields
+    from bushel.loader.read.number_field import NumberField
 
     from .read_ahead import ReadAhead
 
@@ -52,17 +54,14 @@ _COLD_GROUPS = 8
 def run_batches(iteration: Iteration, plans: Iterator[BatchPlan]) -> Generator[Finished]:
     """Return the batches of an iteration, in the order of their plans."""
     pipeline, factory = iteration.pipeline, iteration.factory
-    listed, numbers, names = _listed(pipeline, factory), factory.numbers, set[str]()
+    listed = _listed(pipeline, factory)
+    names = {field.name for reader in factory.numbers for field in reader.fields}
     if listed is not None:
         names |= listed.names
-    if numbers is not None:
-        names |= {field.name for field in numbers.fields}
-    elif listed is not None:
-        numbers = listed.numbers
     # no field needs samples
-    if numbers is not None and names == set(factory.names):
+    if names and names == set(factory.names):
         kind = Groups if pipeline.shape is None else RowGroups
-        return _run_groups(kind(iteration, numbers, listed), iteration, plans)
+        return _run_groups(kind(iteration, listed), iteration, plans)
     if not iteration.threads:
         return run_inline(iteration, plans)
     ahead = _read_ahead(iteration, plans) if pipeline.source.remote else None
@@ -201,28 +200,29 @@ class Made(NamedTuple):
 class Groups:
     """Makes the batches of groups. Threads share it."""
 
-    def __init__(
-        self, iteration: Iteration, numbers: NumberReader, listed: ListFields | None
-    ) -> None:
-        self.numbers, self._iteration = numbers, iteration
+    def __init__(self, iteration: Iteration, listed: ListFields | None) -> None:
+        self._iteration, self._listed = iteration, listed
         self._pipeline, self._factory = iteration.pipeline, iteration.factory
-        # of a ragged field the example's size
-        self._sample_bytes = sum(
-            math.prod(field.shape) * field.dtype.itemsize for field in numbers.fields
-        )
-        gathered = {field.name for field in numbers.fields}
+        self._tries = Tries()
+        self._numbers = [
+            (reader, field) for reader in self._factory.numbers for field in reader.fields
+        ]
+        gathered = {field.name for _, field in self._numbers}
         self._lists = [name for name in self._factory.names if name not in gathered]
-        self._listed = listed if self._lists else None
 
     @property
     def waited(self) -> bool:
         """Whether values of the last batch were not in memory."""
-        return self.numbers.waited or (self._listed is not None and self._listed.waited)
+        waited = any(reader.waited for reader in self._factory.numbers)
+        return waited or (bool(self._lists) and self._listed is not None and self._listed.waited)
 
     def bytes_of(self, plan: BatchPlan) -> int:
         """Return the size of a batch in bytes, an estimate if it is ragged."""
-        size = len(plan.samples) * self._sample_bytes
-        if self._listed is not None:
+        # of a ragged field the example's size
+        size = len(plan.samples) * sum(
+            math.prod(field.shape) * field.dtype.itemsize for _, field in self._numbers
+        )
+        if self._lists and self._listed is not None:
             with suppress(*DAMAGE):  # found when it is read
                 size += self._listed.size(plan.samples, self._lists)
         return size
@@ -232,9 +232,15 @@ class Groups:
         if self.waited:
             samples = np.concatenate([plan.samples for plan in group])
             with suppress(*DAMAGE):  # found when it is read
-                self.numbers.prefetch(samples)
-                if self._listed is not None:
+                for reader in self._factory.numbers:
+                    reader.prefetch(samples)
+                if self._lists and self._listed is not None:
                     self._listed.prefetch(samples, self._lists)
+
+    def keys(self, samples: I64) -> list[str]:
+        """Return the keys of samples."""
+        dataset: Any = self._pipeline.source.dataset
+        return keys_at(dataset, samples)
 
     def make(self, group: list[BatchPlan], result: Result[_Group]) -> None:
         """Make the batches of a group."""
@@ -260,41 +266,50 @@ class Groups:
 
     def _batches(self, group: list[BatchPlan]) -> list[Made | None]:
         """Make the batches of a group. None takes the place of one that has to be made of samples."""
-        excluded = self._pipeline.excluded
+        pipeline, names = self._pipeline, self._factory.names
+        excluded = pipeline.excluded
         sample_lists = [plan.samples for plan in group]
-        if len(sample_lists) == 1:
-            samples = sample_lists[0]
-        else:
-            samples = np.concatenate(sample_lists)
+        samples = sample_lists[0] if len(group) == 1 else np.concatenate(sample_lists)
         gathered = self._factory.gather(sample_lists)
-        lists = [name for name in self._factory.names if name not in gathered]
-        listed = self._parts(samples, lists)
-        keys = self.numbers.keys(samples) if self._pipeline.keys else None
+        lists = [name for name in names if name not in gathered]
+        listed = self._read_lists(samples, lists)
+        keys = self.keys(samples) if pipeline.keys else None
         batches: list[Made | None] = []
-        for number, (plan, end) in enumerate(
-            zip(group, accumulate(map(len, sample_lists)), strict=True)
-        ):
-            batch: Batch = {} if keys is None else {KEY: keys[end - len(plan.samples) : end]}
-            if self._pipeline.sources is not None:
-                batch[SOURCE] = self._pipeline.sources.names_of(plan.samples)
-            size = 0
-            for name in self._factory.names:
-                if name in gathered and (field := gathered[name][number]) is not None:
+        end = 0
+        for number, plan in enumerate(group):
+            start, end = end, end + len(plan.samples)
+            batch: Batch = {} if keys is None else {KEY: keys[start:end]}
+            if pipeline.sources is not None:
+                batch[SOURCE] = pipeline.sources.names_of(plan.samples)
+            missing, size = len(names), 0
+            for name in names:
+                if name in listed:
+                    batch[name] = listed[name].values[start:end]
+                    size += listed[name].size(start, end)
+                elif name in gathered and (field := gathered[name][number]) is not None:
                     batch[name] = value = field.batch
                     size += value.nbytes if type(value) is np.ndarray else count_bytes(value)
-                elif listed is not None and name in listed:
-                    batch[name] = listed[name].values[end - len(plan.samples) : end]
-                    size += listed[name].size(end - len(plan.samples), end)
-            whole = len(batch) == len(self._factory.names) + (SOURCE in batch) + (keys is not None)
-            good = whole and (not excluded or excluded.isdisjoint(plan.samples.tolist()))
-            batches.append(Made(batch, size, lists) if good else None)
+                else:
+                    continue
+                missing -= 1
+            if excluded and not excluded.isdisjoint(plan.samples.tolist()):
+                missing += 1
+            batches.append(None if missing else Made(batch, size, lists))
         return batches
 
-    def _parts(self, samples: I64, names: list[str]) -> dict[str, FieldList] | None:
-        """Read fields that are not gathered. None: samples have to be made of them."""
-        if not names or self._listed is None or not self._listed.names.issuperset(names):
-            return None
-        return self._listed.read(samples, names, self._iteration.clock.add)
+    def _read_lists(self, samples: I64, names: list[str]) -> dict[str, FieldList]:
+        """Read fields that are not gathered. Without them, samples have to be made."""
+        listed, lists = self._listed, None
+        if listed is None or not names or not listed.names.issuperset(names):
+            return {}
+        if not self._tries.given_up.isdisjoint(names):
+            return {}
+        try:
+            lists = listed.read(samples, names, self._iteration.clock.add)
+        finally:
+            for name in names:
+                self._tries.count(name, good=lists is not None)
+        return lists or {}
 
     def _finished(self, plan: BatchPlan, made: Made) -> Finished:
         """Return a gathered batch as the consumer gets it."""
@@ -320,11 +335,8 @@ class RowGroups(Groups):
         """Return the size of a batch in bytes."""
         if plan.rows is None or self._pipeline.shape is None:
             return 0
-        return (
-            len(plan.rows.ends)
-            * self._pipeline.shape.tokens
-            * sum(field.nbytes for field in self.numbers.fields)
-        )
+        nbytes = sum(field.nbytes for _, field in self._numbers)
+        return len(plan.rows.ends) * self._pipeline.shape.tokens * nbytes
 
     def _batches(self, group: list[BatchPlan]) -> list[Made | None]:
         batches = self._together(group)
@@ -347,11 +359,11 @@ class RowGroups(Groups):
         samples = np.concatenate([plan.samples for plan in group])
         if excluded and not excluded.isdisjoint(samples.tolist()):
             return None
-        names = [field.name for field in self.numbers.fields]
-        lengths = [self.numbers.lengths(number, samples) for number in range(len(names))]
-        tokens = lengths[names.index(shape.field)]
+        lengths = {field.name: reader.lengths(field, samples) for reader, field in self._numbers}
+        tokens = lengths[shape.field]
         if tokens is None or any(
-            of_field is None or not np.array_equal(of_field, tokens) for of_field in lengths
+            of_field is None or not np.array_equal(of_field, tokens)
+            for of_field in lengths.values()
         ):
             return None
         pieces = Pieces.of(rows, [len(plan.samples) for plan in group], tokens)
@@ -361,11 +373,11 @@ class RowGroups(Groups):
         samples = samples[pieces.places]
         whole: Batch = {}
         if self._pipeline.keys:
-            whole[KEY] = pieces.by_row(self.numbers.keys(samples))
-        for number, name in enumerate(names):
-            if (joined := self._joined(number, samples, pieces, shape.tokens)) is None:
+            whole[KEY] = pieces.by_row(self.keys(samples))
+        for reader, field in self._numbers:
+            if (joined := self._joined(reader, field, samples, pieces)) is None:
                 return None
-            whole[name] = joined
+            whole[field.name] = joined
         if self._pipeline.sources is not None:
             whole[SOURCE] = pieces.by_row(self._pipeline.sources.names_of(samples))
         if shape.documents:
@@ -379,16 +391,16 @@ class RowGroups(Groups):
             for first, end in pairwise(ends)
         ]
 
-    def _joined(self, number: int, samples: I64, pieces: Pieces, tokens: int) -> Array | None:
+    def _joined(
+        self, reader: NumberReader, field: NumberField, samples: I64, pieces: Pieces
+    ) -> Array | None:
         """Return a field [rows, tokens]; None if a value cannot be gathered."""
-        field = self.numbers.fields[number]
-        rules = self._pipeline.collate
-        rule = rules.get(field.name) if isinstance(rules, dict) else None
         flat = np.empty(int(pieces.starts[-1]), field.dtype)
-        if not self.numbers.gather_rows(
-            number, samples, Rooms(flat, pieces.starts, skip=pieces.begins)
-        ):
+        rooms = Rooms(flat, pieces.starts, skip=pieces.begins)
+        if self._pipeline.shape is None or not reader.gather_rows(field, samples, rooms):
             return None
-        return pieces.padded(
-            flat, tokens, rule.padding(field.dtype)[0] if isinstance(rule, Padded) else 0
-        )
+        rules: Any = self._pipeline.collate or {}
+        rule, fill = rules.get(field.name), 0
+        if isinstance(rule, Padded):
+            fill = rule.padding(field.dtype)[0]
+        return pieces.padded(flat, self._pipeline.shape.tokens, fill)
