@@ -7,7 +7,6 @@ into the CPU caches together.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from msgspec import Struct
 
 from bushel._dataset.read.decoding import KNOWN_TYPES
 from bushel._index.part_plan import warn_of_refused
-from bushel._runtime.arrays import I32
+from bushel._runtime.arrays import I32, Array
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.codecs.parts import Part
 from bushel.loader.read.batch_arrays import BatchArrays, is_large
@@ -30,12 +29,10 @@ from bushel.transforms.fused import (
     DecodePlan,
     bytes_of,
     decode_into,
-    geometry_rows,
     image_size,
     is_image,
     is_upright,
 )
-from bushel.transforms.spatial import Geometry
 from bushel.transforms.values import Call
 
 from .moving import Drawn, decode_sequence, decoded_and_moved, draw_together, is_sequence
@@ -62,7 +59,7 @@ def micro_batches(
     """
     start = size = 0
     for number, sample in enumerate(stored):
-        nbytes = 0 if isinstance(sample, Failure) else stored_bytes(sample, fused)
+        _, nbytes = stored_sizes([sample], fused)
         if number > start and size + nbytes > _MICRO_BATCH_BYTES:
             yield start, number
             start, size = number, 0
@@ -71,35 +68,22 @@ def micro_batches(
         yield start, len(stored)
 
 
-def stored_bytes(sample: Sample, without: Collection[str] = ()) -> int:
-    """Return the size of the stored values of a sample, in bytes. Values that the index had count as nothing."""
-    total = 0
-    for name, value in sample.items():
-        if name not in without:
-            total += len(value) if type(value) is bytes else _stored_size(value)
-    return total
-
-
 def stored_sizes(samples: Iterable[Sample | Failure], fused: frozenset[str]) -> tuple[int, int]:
-    """Return the size of all stored values of samples, in bytes, and of all that are not `fused`."""
+    """Return the size of all stored values of samples, in bytes, and of all that are not `fused`.
+
+    Values that the index had, and keys, count as nothing.
+    """
     total = unfused = 0
     for sample in samples:
         if not isinstance(sample, Failure):
             for name, value in sample.items():
-                nbytes = len(value) if type(value) is bytes else _stored_size(value)
+                if type(value) in KNOWN_TYPES:
+                    continue
+                nbytes = len(value) if type(value) is bytes else count_bytes(value)
                 total += nbytes
                 if name not in fused:
                     unfused += nbytes
     return total, unfused
-
-
-def _stored_size(value: Any) -> int:
-    if type(value) is memoryview:
-        return value.nbytes
-    # nor is the key
-    if type(value) in KNOWN_TYPES:
-        return 0
-    return count_bytes(value)
 
 
 class MicroBatch(Struct, frozen=True):
@@ -111,50 +95,50 @@ class MicroBatch(Struct, frozen=True):
         numbers: Their positions in the dataset.
         rngs: Their random numbers.
         first: Row of the first sample in the batch.
+        transforms: Their transforms.
         arrays: The arrays of the batch; None if it has none.
         dataset: The dataset, for errors and warnings.
-        refused: Grows by an element for each such image.
         device: Decodes images on a device; None if the CPU decodes all.
+        refused: Grows by an element for each image whose seek table does not fit.
     """
 
     samples: list[Sample | Failure]
     numbers: Sequence[int]
     rngs: SampleDraws
     first: int
+    transforms: SampleTransforms
     arrays: BatchArrays | None
     dataset: Loadable
-    refused: list[int] = []
     device: DeviceStep | None = None
+    refused: list[int] = []
 
-    def apply(self, transforms: SampleTransforms, arrays: BatchArrays | None) -> float:
-        """Apply all transforms, and write the results into these arrays.
+    def apply(self) -> float:
+        """Apply all transforms, and write the results into the arrays.
 
         Returns:
             Seconds spent decoding images.
         """
-        decoding = 0.0
-        for step in transforms.fields:
-            decoding += self.transform(step, transforms.reducing_gap)
-        if transforms.sample is not None:
-            self.transform_samples(transforms.sample)
-        self.write_rows(arrays)
+        decoding = sum(map(self._transform, self.transforms.fields))
+        if self.transforms.sample is not None:
+            self._transform_samples(self.transforms.sample)
+        self._write_rows()
         return decoding
 
-    def transform(self, step: FieldTransforms, reducing_gap: float | None) -> float:
+    def _transform(self, step: FieldTransforms) -> float:
         """Transform one field of the samples that have it.
 
         Returns:
             Seconds spent decoding images.
         """
         if step.images and step.plan is not None:
-            return self._move(step, step.plan, reducing_gap)
+            return self._move(step, step.plan)
         started = perf_counter()
         fused: set[int] = set()
         if step.plan is not None:
             if step.frames is None:
-                fused = self._decode_images(step.field, step, step.plan, reducing_gap)
+                fused = self._decode_images(step.field, step, step.plan)
             else:
-                fused = self._decode_frames(step, step.frames, step.plan, reducing_gap)
+                fused = self._decode_frames(step, step.frames, step.plan)
         elif step.reading is not None:
             self._decode_whole(step.field, step.reading)
         decoding = perf_counter() - started
@@ -172,22 +156,20 @@ class MicroBatch(Struct, frozen=True):
         if not step.rest and len(fused) == len(self.samples):
             return
         rest, every = (any(call.random for call in calls) for calls in (step.rest, step.calls))
-        for at, sample in enumerate(self.samples):
+        for at, sample in self._good():
+            calls, random = step.calls, every
             if at in fused:
                 calls, random = step.rest, rest
-            else:
-                calls, random = step.calls, every
             if drawn is not None and at in drawn:
                 calls = drawn[at].calls(calls)
-            if calls and isinstance(sample, dict) and field in sample:
+            if calls and field in sample:
                 try:
-                    sample[field] = apply_calls(
-                        calls, sample[field], self.rngs[at] if random else None, field
-                    )
+                    rng = self.rngs[at] if random else None
+                    sample[field] = apply_calls(calls, sample[field], rng, field)
                 except Exception as error:
                     self._fail(at, error)
 
-    def _move(self, step: FieldTransforms, plan: DecodePlan, reducing_gap: float | None) -> float:
+    def _move(self, step: FieldTransforms, plan: DecodePlan) -> float:
         """Transform fields that move together: draw a geometry per sample, and apply it to all of them.
 
         Returns:
@@ -195,58 +177,62 @@ class MicroBatch(Struct, frozen=True):
         """
         reading = step.reading or ImageReading()
         drawn: dict[int, Drawn] = {}
-        for at, sample in enumerate(self.samples):
-            if isinstance(sample, dict):
-                try:
-                    if (together := draw_together(step, plan, sample, self.rngs[at])) is not None:
-                        drawn[at] = together
-                        sample.update(together.fields)
-                except Exception as error:
-                    self._fail(at, error)
+        for at, sample in self._good():
+            try:
+                if (together := draw_together(step, plan, sample, self.rngs[at])) is not None:
+                    drawn[at] = together
+                    sample.update(together.fields)
+            except Exception as error:
+                self._fail(at, error)
         started = perf_counter()
         for name in step.images:
             fused = set[int]()
             if plan.size is not None and self._stored(name, is_image):
-                fused = self._decode_images(name, step, plan, reducing_gap, drawn)
-            for at, moved in drawn.items():
-                sample = self.samples[at]
-                if at not in fused and isinstance(sample, dict):
+                fused = self._decode_images(name, step, plan, drawn)
+            for at, sample in self._good():
+                if at in drawn and at not in fused:
                     try:
-                        sample[name] = decoded_and_moved(sample[name], moved.geometry, reading)
+                        geometry = drawn[at].geometry
+                        sample[name] = decoded_and_moved(sample[name], geometry, reading)
                     except Exception as error:
                         self._fail(at, error, name)
             self._call(name, step, fused, drawn)
         return perf_counter() - started
 
-    def transform_samples(self, call: Call) -> None:
+    def _transform_samples(self, call: Call) -> None:
         """Apply the transform of whole samples, which may return other fields."""
-        for at, sample in enumerate(self.samples):
-            if not isinstance(sample, dict):
-                continue
-            key = sample[KEY]
+        for at, sample in self._good():
+            key = {KEY: sample[KEY]}
             try:
                 if call.random:
                     returned = call.function(sample, rng=self.rngs[at])
                 else:
                     returned = call.function(sample)
-                self.samples[at] = {KEY: key} | checked(returned, dict) | {KEY: key}
+                self.samples[at] = key | checked(returned, dict) | key
             except Exception as error:
                 note_once(error, f"in the sample_transform {named(call.function)}")
-                self.samples[at] = failure_of(self.dataset, error, self.numbers[at], key)
+                self.samples[at] = failure_of(self.dataset, error, self.numbers[at], key[KEY])
 
-    def write_rows(self, arrays: BatchArrays | None) -> None:
+    def _write_rows(self) -> None:
         """Copy large arrays into their rows, for the fields in which the first sample has one."""
-        first = next((sample for sample in self.samples if isinstance(sample, dict)), None)
-        if arrays is None or first is None:
+        good = list(self._good())
+        if self.arrays is None or not good:
             return
         rows = range(self.first, self.first + len(self.samples))
-        large = [name for name, value in first.items() if is_large(as_array(value))]
-        for name in [name for name in large if not arrays.are_filled(name, rows)]:
-            for row, sample in enumerate(self.samples, self.first):
-                if isinstance(sample, dict) and is_large(array := as_array(sample.get(name))):
-                    in_row = arrays.put(name, row, array)
+        for name, value in list(good[0][1].items()):
+            if not is_large(as_array(value)) or self.arrays.are_filled(name, rows):
+                continue
+            for at, sample in good:
+                if is_large(array := as_array(sample.get(name))):
+                    in_row = self.arrays.put(name, rows[at], array)
                     # a tensor without a row stays a tensor
                     sample[name] = sample[name] if in_row is array else in_row
+
+    def _good(self) -> Iterator[tuple[int, Sample]]:
+        """Yield the samples that are not bad, each with its place."""
+        for at, sample in enumerate(self.samples):
+            if isinstance(sample, dict):
+                yield at, sample
 
     def _fail(self, at: int, error: Exception, field: str | None = None) -> None:
         sample = self.samples[at]
@@ -261,17 +247,24 @@ class MicroBatch(Struct, frozen=True):
 
     def _stored(self, field: str, is_stored: Callable[[Any], bool]) -> dict[int, Any]:
         """Return the stored values of a field, by place, of the samples in which it is not decoded."""
-        values = [
-            sample.get(field) if isinstance(sample, dict) else None for sample in self.samples
-        ]
-        return {at: value for at, value in enumerate(values) if is_stored(value)}
+        return {at: sample[field] for at, sample in self._good() if is_stored(sample.get(field))}
+
+    def _rows_of(
+        self, field: str, step: FieldTransforms, plan: DecodePlan, shape: tuple[int, ...]
+    ) -> Array | None:
+        """Return the batch array that images of a field are decoded into; None if they have arrays of their own."""
+        # what a transform of samples returns is written into the rows: images must not be there before
+        if self.arrays is None or self.transforms.sample is not None:
+            return None
+        if step.frames is None:
+            return None if step.rest else self.arrays.array(field, shape, plan.dtype)
+        return None if plan.rest else self.arrays.sequences(field, shape, plan.dtype)
 
     def _decode_images(
         self,
         field: str,
         step: FieldTransforms,
         plan: DecodePlan,
-        reducing_gap: float | None,
         drawn: Mapping[int, Drawn] | None = None,
     ) -> set[int]:
         """Decode the images of a field, transformed by the plan. Return the places of the samples that have one.
@@ -280,180 +273,133 @@ class MicroBatch(Struct, frozen=True):
         """
         reading = step.reading or ImageReading()
         stored, tables = _without_tables(self._stored(field, is_image))
-        device = None
-        if self.device is not None and field in self.device.plans:
-            device = self.device
-        if plan.program is not None and drawn is None and device is None:
-            places, rows = self._draw(field, plan, stored, exif_rotate=reading.exif_rotate)
-        else:
-            geometries = self._geometries(
-                field, plan, stored, drawn, exif_rotate=reading.exif_rotate
-            )
-            if device is not None:
-                self._route(device, field, geometries, stored, exif_rotate=reading.exif_rotate)
-                plan = device.host_plan(field)
-            places, rows = list(geometries), geometry_rows(geometries.values())
+        device = self.device if self.device is not None and field in self.device.plans else None
+        places, rows = self._draw(field, plan, stored, drawn, exif_rotate=reading.exif_rotate)
+        if not places:
+            return set(stored)
+        batch = None
+        if device is not None:
+            plan = device.host_plan(field)
         shape = _shape(plan)
-        alone = step.rest or device is not None
-        if self.arrays is None or alone:
-            batch = None
-        else:
-            batch = self.arrays.array(field, shape, plan.dtype)
+        if device is None:
+            batch = self._rows_of(field, step, plan, shape)
         started, spent, decoded = perf_counter(), thread_time(), 0
         for run in [places] if batch is None else _consecutive(places):
-            last = self.first + run[-1] + 1 if run else self.first
             if batch is None:
                 out = np.empty((len(run), *shape), plan.dtype)
             else:
-                out = batch[self.first + run[0] : last]
+                out = batch[self.first + run[0] : self.first + run[-1] + 1]
             refused: list[int] = []
             errors = decode_into(
                 plan,
                 [stored[at] for at in run],
                 rows[decoded : decoded + len(run)],
                 out,
-                reducing_gap=reducing_gap,
+                reducing_gap=self.transforms.reducing_gap,
                 reading=reading,
                 seek_tables=[tables.get(at) for at in run] if tables else None,
                 refused=refused,
             )
             decoded += len(run)
             self._refuse(field, [run[number] for number in refused])
-            self._take(
-                field, run, list(out) if device is None else list(map(device.on_host, out)), errors
-            )
+            for number, (at, pixels) in enumerate(zip(run, out, strict=True)):
+                sample = self.samples[at]
+                if number in errors:
+                    self._fail(at, errors[number], field)
+                elif isinstance(sample, dict):
+                    sample[field] = pixels if device is None else device.on_host(pixels)
             if batch is not None and self.arrays is not None:
-                self.arrays.fill(
-                    field,
-                    [self.first + at for number, at in enumerate(run) if number not in errors],
-                )
-        if device is not None and places:
+                good = [at for number, at in enumerate(run) if number not in errors]
+                self.arrays.fill(field, [self.first + at for at in good])
+        if device is not None:
             device.tuning.on_host(perf_counter() - started, thread_time() - spent)
         return set(stored)
 
-    def _take(
-        self,
-        field: str,
-        places: Sequence[int],
-        values: Sequence[Any],
-        errors: Mapping[int, Exception],
-    ) -> None:
-        """Put decoded images into the samples at these places, except for those with an error."""
-        for number, at in enumerate(places):
-            sample = self.samples[at]
-            if number in errors:
-                self._fail(at, errors[number], field)
-            elif isinstance(sample, dict):
-                sample[field] = values[number]
-
     def _draw(
-        self, field: str, plan: DecodePlan, stored: Mapping[int, Any], *, exif_rotate: bool
-    ) -> tuple[list[int], I32]:
-        """Draw the geometries of images in a kernel. Return the places of the images, and a row for each.
-
-        Images that the kernel leaves are drawn in Python, which raises the errors of those that
-        have none.
-        """
-        places = list(stored)
-        rows, left = self.rngs.crops(
-            places, list(stored.values()), plan.program or (), exif_rotate=exif_rotate
-        )
-        if not left:
-            return places, rows
-        undrawn = {places[number]: stored[places[number]] for number in left}
-        geometries = self._geometries(field, plan, undrawn, exif_rotate=exif_rotate)
-        for number in left:
-            if (geometry := geometries.get(places[number])) is not None:
-                rows[number] = geometry.row
-        good = [number for number, at in enumerate(places) if at in geometries or at not in undrawn]
-        return [places[number] for number in good], rows[good]
-
-    def _geometries(
         self,
         field: str,
         plan: DecodePlan,
         stored: Mapping[int, Any],
-        drawn: Mapping[int, Drawn] | None = None,
+        drawn: Mapping[int, Drawn] | None,
         *,
         exif_rotate: bool,
-    ) -> dict[int, Geometry]:
-        """Return the geometries of images, by place, without those that have none. Some may be drawn already."""
-        geometries: dict[int, Geometry] = {}
-        for at, data in stored.items():
+    ) -> tuple[list[int], I32]:
+        """Draw the geometries of images. Return the places of those to decode, and a row for each.
+
+        A kernel draws what it can. The errors of images that have none are raised in Python. Images
+        that are left to the device have no row.
+        """
+        device = self.device if self.device is not None and field in self.device.plans else None
+        places = list(stored)
+        left: Sequence[int] = range(len(places))
+        rows = np.zeros((len(places), 10), np.int32)
+        if plan.program is not None and drawn is None and device is None:
+            datas = list(stored.values())
+            rows, left = self.rngs.crops(places, datas, plan.program, exif_rotate=exif_rotate)
+        without = list[int]()
+        for number in left:
+            at = places[number]
+            data, sample = stored[at], self.samples[at]
             try:
                 if drawn is not None:
-                    geometries[at] = drawn[at].geometry
+                    geometry = drawn[at].geometry
                 else:
-                    geometries[at] = plan.geometry(
-                        *image_size(data, exif_rotate=exif_rotate), self.rngs[at]
-                    )
+                    size = image_size(data, exif_rotate=exif_rotate)
+                    geometry = plan.geometry(*size, self.rngs[at])
+                rows[number] = geometry.row
             except Exception as error:
                 self._fail(at, error, field)
-        return geometries
-
-    def _route(
-        self,
-        device: DeviceStep,
-        field: str,
-        geometries: dict[int, Geometry],
-        stored: dict[int, Any],
-        *,
-        exif_rotate: bool,
-    ) -> None:
-        """Leave images to the device, and remove them from `geometries`."""
-        for at, geometry in list(geometries.items()):
-            data, sample = stored[at], self.samples[at]
-            if not device.routes(field, self.numbers[at], data, geometry) or (
-                exif_rotate and not is_upright(data)
-            ):
+                without.append(number)
                 continue
-            if isinstance(sample, dict):
+            if (
+                device is not None
+                and isinstance(sample, dict)
+                and device.routes(field, self.numbers[at], data, geometry)
+                and not (exif_rotate and not is_upright(data))
+            ):
                 sample[field] = device.left(data, geometry)
-                del geometries[at]
+                without.append(number)
+        if without:
+            rows = np.delete(rows, without, 0)
+            places = np.delete(places, without).tolist()
+        return places, rows
 
     def _decode_whole(self, field: str, reading: ImageReading) -> None:
         """Decode the images of a field, plain or a sequence, that the dataset left as stored bytes."""
-        for at, stored in self._stored(
-            field, lambda value: is_image(value) or is_sequence(value)
-        ).items():
-            sample = self.samples[at]
+        for at, sample in self._good():
+            stored: Any = sample.get(field)
             try:
-                if isinstance(sample, dict):
-                    several = isinstance(stored, list)
-                    images = [
-                        decode_image(bytes_of(data), reading)
-                        for data in (stored if several else [stored])
-                    ]
-                    sample[field] = images if several else images[0]
+                if is_image(stored):
+                    sample[field] = decode_image(bytes_of(stored), reading)
+                elif is_sequence(stored):
+                    sample[field] = [decode_image(bytes_of(data), reading) for data in stored]
             except Exception as error:
                 self._fail(at, error, field)
 
     def _decode_frames(
-        self, step: FieldTransforms, frames: EachFrame, plan: DecodePlan, reducing_gap: float | None
+        self, step: FieldTransforms, frames: EachFrame, plan: DecodePlan
     ) -> set[int]:
         """Decode the frames of a field, transformed by the plan. Return the places of the samples that have them."""
         field, reading = step.field, step.reading or ImageReading()
+        gap = self.transforms.reducing_gap
         stored = self._stored(field, is_sequence)
-        for at, datas in stored.items():
-            sample = self.samples[at]
-            shape = (len(datas), *_shape(plan))
-            if self.arrays is None or plan.rest:
-                batch = None
-            else:
-                batch = self.arrays.sequences(field, shape, plan.dtype)
+        for at, sample in self._good():
+            if at not in stored:
+                continue
+            shape = (len(stored[at]), *_shape(plan))
+            batch = self._rows_of(field, step, plan, shape)
             if batch is None:
                 out = np.empty(shape, plan.dtype)
             else:
                 out = batch[self.first + at]
+            refused: list[int] = []
             try:
-                if isinstance(sample, dict):
-                    refused: list[int] = []
-                    sample[field] = decode_sequence(
-                        frames, plan, datas, self.rngs[at], reducing_gap, reading, out, refused
-                    )
-                    self._refuse(field, [at] * len(refused))
-                    if batch is not None and self.arrays is not None:
-                        self.arrays.fill(field, [self.first + at])
+                sample[field] = decode_sequence(
+                    frames, plan, stored[at], self.rngs[at], gap, reading, out, refused
+                )
+                self._refuse(field, [at] * len(refused))
+                if batch is not None and self.arrays is not None:
+                    self.arrays.fill(field, [self.first + at])
             except Exception as error:
                 self._fail(at, error, field)
         return set(stored)
@@ -476,12 +422,10 @@ def _shape(plan: DecodePlan) -> tuple[int, ...]:
     )[1:]
 
 
-def _consecutive(numbers: Sequence[int]) -> Iterable[list[int]]:
-    """Cut ascending numbers into runs of consecutive ones."""
-    if numbers and numbers[-1] - numbers[0] == len(numbers) - 1:
-        return [list(numbers)]
-    groups = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
-    return [[number for _, number in group] for _, group in groups]
+def _consecutive(places: Sequence[int]) -> Iterator[list[int]]:
+    """Cut ascending places into runs of consecutive ones."""
+    for run in np.split(np.array(places), np.flatnonzero(np.diff(places) != 1) + 1):
+        yield run.tolist()
 
 
 def count_bytes(value: Any) -> int:

@@ -6,7 +6,7 @@ The datasets of a mixture may have transforms of their own.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container, Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Container, Iterable, Mapping, MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -284,10 +284,6 @@ class Sources(Struct, frozen=True, eq=False):
             names, starts, () if all(steps is made for steps in by_source) else tuple(by_source)
         )
 
-    def without_transforms(self) -> Sources:
-        """Return the datasets without transforms."""
-        return replace(self, transforms=())
-
     def numbers(self, samples: I64) -> I64:
         """Return the number of the dataset of each sample."""
         return np.searchsorted(self.starts, samples, side="right") - 1
@@ -302,14 +298,13 @@ class Sources(Struct, frozen=True, eq=False):
             if isinstance(sample, dict):
                 sample[SOURCE] = name
 
-    def runs(self, samples: I64) -> Iterator[tuple[int, int, int]]:
-        """Yield runs of samples of one dataset: its number, the place of the first of them, and that after the last."""
-        numbers = self.numbers(samples)
-        ends = [*(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
-        start = 0
-        for end in ends if len(numbers) else ():
-            yield int(numbers[start]), start, end
-            start = end
+    def runs(self, samples: I64, begin: int, stop: int) -> list[tuple[SampleTransforms, int, int]]:
+        """Return the runs of samples of one dataset: its transforms, the place of the first of them, and the end."""
+        numbers = self.numbers(samples[begin:stop])
+        firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        bounds = [*(begin + firsts).tolist(), stop]
+        chosen = [self.transforms[number] for number in numbers[firsts].tolist()]
+        return list(zip(chosen, bounds, bounds[1:], strict=False))
 
     def all_transforms(self, made: SampleTransforms) -> SampleTransforms:
         """Return a value that has the fields of all transforms, for questions about batches of all datasets."""

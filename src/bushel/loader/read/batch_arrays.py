@@ -352,9 +352,9 @@ class BatchArrays:
         self._lock = threading.Lock()
 
     @property
-    def names(self) -> Sequence[str]:
-        """The fields of the batch, in order."""
-        return self._factory.names
+    def order(self) -> Sequence[str]:
+        """The fields of the batch, in order, if its samples lack some of them, which were gathered."""
+        return self._factory.names if self._gathered else ()
 
     def gather(self, samples: I64) -> frozenset[str]:
         """Gather the fields of numbers of the whole batch, given the positions of its samples in the dataset.
@@ -376,11 +376,13 @@ class BatchArrays:
         """Return the mask without the fields that are gathered."""
         if isinstance(fields, Mapping):
             return {name: elements for name, elements in fields.items() if name not in gathered}
-        return [name for name in self.names if name not in gathered]
+        return [name for name in self._factory.names if name not in gathered]
 
     def scatter(self, decoded: Sequence[Sample | Failure]) -> list[Sample | Failure]:
         """Return samples with their gathered values, for a batch that will have other samples."""
-        (gathered, self._gathered), names = (self._gathered, {}), (KEY, *self.names)
+        if not self._gathered:
+            return list(decoded)
+        (gathered, self._gathered), names = (self._gathered, {}), (KEY, *self._factory.names)
         samples: list[Sample | Failure] = []
         for row, sample in enumerate(decoded):
             if not isinstance(sample, Failure):

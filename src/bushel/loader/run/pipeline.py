@@ -46,15 +46,12 @@ class Fetched(Struct, frozen=True):
     Attributes:
         samples: The samples, in the order of the batch.
         stored_bytes: Their size in bytes.
-        gathered: The fields that were gathered into the arrays of the batch, which the samples
-            lack.
         decoded: Whether they are decoded, except for images with fused transforms: if there is
             nothing else to decode.
     """
 
     samples: list[Sample | Failure]
     stored_bytes: int
-    gathered: frozenset[str] = frozenset()
     decoded: bool = False
 
 
@@ -189,10 +186,11 @@ class Pipeline(Struct, frozen=True):
             size += count_bytes(arrays.whole())
         clock.add({"storage": perf_counter() - start})
         if others_size or self.is_stored or (self.sources is not None and self.sources.transforms):
-            return Fetched(stored, size, gathered)
+            return Fetched(stored, size)
         draws = draws_of(self.order, plan)
-        decoded = self._decode(plan.epoch, plan.samples, stored, draws, clock)
-        return Fetched(decoded, size, gathered, decoded=True)
+        encoded = self.transforms.encoded
+        decoded = self._decode(plan.epoch, plan.samples, stored, draws, encoded, clock)
+        return Fetched(decoded, size, decoded=True)
 
     def _wanted(self, plan: BatchPlan, fields: Any) -> tuple[I64, Any]:
         """Return the samples of a batch that are not excluded, and which of some fields to read of them."""
@@ -207,28 +205,26 @@ class Pipeline(Struct, frozen=True):
     def _fetch(
         self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None, room: Room | None = None
     ) -> list[Sample | Failure]:
-        numbers = plan.samples.tolist()
+        samples: list[Any] = plan.samples.tolist()
+        if self.excluded:
+            samples = [Failure(None) if number in self.excluded else number for number in samples]
         with suppress(Exception):  # the bad sample raises it again below
-            present, mask = self._wanted(plan, fields)
-            stored = self.source.read_encoded(
-                present, mask, decode=self.decode, held=held, room=room
-            )
-            if not self.excluded and len(stored) == len(numbers):
-                return [*stored]
-            rest = iter(stored)
-            return [Failure(None) if number in self.excluded else next(rest) for number in numbers]
+            wanted, mask = self._wanted(plan, fields)
+            read = self.source.read_encoded(wanted, mask, decode=self.decode, held=held, room=room)
+            if not self.excluded and len(read) == len(samples):
+                return [*read]
+            rest = iter(read)
+            return [next(rest) if isinstance(sample, int) else sample for sample in samples]
 
-        def read(place: int) -> Sample:
-            single_place = slice(place, place + 1)
-            single = BatchPlan(
-                plan.epoch, plan.positions[single_place], plan.samples[single_place], 0
-            )
+        def read_one(place: int) -> Sample:
+            chosen = slice(place, place + 1)
+            single = BatchPlan(plan.epoch, plan.positions[chosen], plan.samples[chosen], 0)
             return self.source.read_encoded(*self._wanted(single, fields), decode=self.decode)[0]
 
         return one_by_one(
-            [Failure(None) if number in self.excluded else number for number in numbers],
-            read,
-            lambda error, place: failure_of(self.source.dataset, error, numbers[place]),
+            samples,
+            read_one,
+            lambda error, place: failure_of(self.source.dataset, error, samples[place]),
             stop=self.on_error == "raise",
         )
 
@@ -253,45 +249,50 @@ class Pipeline(Struct, frozen=True):
         """
         begin, stop = part or (0, len(fetched.samples))
         shift = 0 if row is None else row - begin
-        decoded: list[Sample | Failure] = []
+        runs = [(self.transforms, begin, stop)]
         if self.sources is not None and self.sources.transforms:
-            for source, start, end in self.sources.runs(plan.samples[begin:stop]):
-                pipeline = replace(
-                    self,
-                    transforms=self.sources.transforms[source],
-                    sources=self.sources.without_transforms(),
-                )
-                places = begin + start, begin + end
-                decoded += pipeline.decode_and_transform(
-                    plan, fetched, clock, arrays, places, begin + start + shift
-                )
-            return decoded
-        stored, seeds = fetched.samples[begin:stop], draws_of(self.order, plan)
-        pieces: Iterable[tuple[int, int]] = [(0, len(stored))]
-        if not fetched.decoded:
-            pieces = micro_batches(stored, self.transforms.fused)
-        for start, end in pieces:
-            rows_here = slice(begin + start, begin + end)
-            numbers, draws = plan.samples[rows_here], seeds[rows_here]
-            samples = stored[start:end]
+            runs = self.sources.runs(plan.samples, begin, stop)
+        seeds = draws_of(self.order, plan)
+        decoded: list[Sample | Failure] = []
+        for transforms, first, last in runs:
+            pieces: Iterable[tuple[int, int]] = [(0, last - first)]
             if not fetched.decoded:
-                samples = self._decode(plan.epoch, numbers, samples, draws, clock)
-            rngs = SampleDraws(self.order.seed, plan.epoch, draws, random=self.transforms.random)
-            started, refused, source = perf_counter(), list[int](), numbers.tolist()
-            # what a transform of samples returns is written into the rows: images must not be there
-            # before
-            rows = arrays if self.transforms.sample is None else None
-            first, dataset = begin + start + shift, self.source.dataset
-            micro = MicroBatch(samples, source, rngs, first, rows, dataset, refused, self.device)
-            decoding = micro.apply(self.transforms, arrays)
-            clock.add({"decode": decoding, "transform": perf_counter() - started - decoding})
-            if refused:
-                clock.add({"refused_seek_tables": len(refused)})
-            decoded += micro.samples
+                pieces = micro_batches(fetched.samples[first:last], transforms.fused)
+            for start, end in pieces:
+                places = slice(first + start, first + end)
+                samples, numbers = fetched.samples[places], plan.samples[places]
+                if not fetched.decoded:
+                    samples = self._decode(
+                        plan.epoch, numbers, samples, seeds[places], transforms.encoded, clock
+                    )
+                started = perf_counter()
+                micro = MicroBatch(
+                    samples,
+                    numbers.tolist(),
+                    SampleDraws(
+                        self.order.seed, plan.epoch, seeds[places], random=transforms.random
+                    ),
+                    places.start + shift,
+                    transforms,
+                    arrays,
+                    self.source.dataset,
+                    self.device,
+                )
+                decoding = micro.apply()
+                clock.add({"decode": decoding, "transform": perf_counter() - started - decoding})
+                if micro.refused:
+                    clock.add({"refused_seek_tables": len(micro.refused)})
+                decoded += micro.samples
         return decoded
 
     def _decode(
-        self, epoch: int, numbers: I64, stored: Sequence[Sample | Failure], draws: I64, clock: Clock
+        self,
+        epoch: int,
+        numbers: I64,
+        stored: Sequence[Sample | Failure],
+        draws: I64,
+        encoded: frozenset[str],
+        clock: Clock,
     ) -> list[Sample | Failure]:
         """Decode samples together. If that fails, decode them one by one to find the bad ones."""
         started = perf_counter()
@@ -303,9 +304,7 @@ class Pipeline(Struct, frozen=True):
             if self.windows is not None:
                 mask = self.windows.mask(fields, epoch, chosen, seeds)
             stored_there: list[Any] = [stored[place] for place in places]
-            samples = self.source.decode_samples(
-                stored_there, chosen, encoded=self.transforms.encoded, fields=mask
-            )
+            samples = self.source.decode_samples(stored_there, chosen, encoded=encoded, fields=mask)
             if self.windows is not None:
                 self.windows.add_pads(samples, epoch, chosen, seeds)
             return samples
@@ -348,10 +347,8 @@ class Pipeline(Struct, frozen=True):
             clock.add(counts)
         if self.on_error == "raise":
             raise_first(decoded)
-        gathered = fetched.gathered
-        is_bad = any(isinstance(sample, Failure) for sample in decoded)
-        if arrays is not None and gathered and is_bad:
-            decoded, gathered = arrays.scatter(decoded), frozenset()
+        if arrays is not None and any(isinstance(sample, Failure) for sample in decoded):
+            decoded = arrays.scatter(decoded)
         filled: list[Sample | None] = []
         rows = None if plan.rows is None else plan.rows.copied()
         for place, sample in enumerate(decoded):
@@ -366,35 +363,30 @@ class Pipeline(Struct, frozen=True):
             filled.append(replacement)
             if rows is not None:
                 rows.begins[place] = begin
-        samples = [sample for sample in filled if sample is not None]
+        if rows is not None:
+            plan = replace(plan, rows=rows)
+        good = [sample for sample in filled if sample is not None]
         batch: Any = None
         if not self.batched:
             batch = filled if self.keys else [sample and without_key(sample) for sample in filled]
-        elif samples and rows is not None:
-            batch = self._collate(replace(plan, rows=rows), filled, {}, (), clock)
-        elif samples:
-            whole = arrays is not None and len(samples) == len(filled)
-            stacked = arrays.whole() if arrays is not None and whole else {}
-            names = arrays.names if arrays is not None and gathered else ()
-            batch = self._collate(plan, samples, stacked, names, clock)
-        return Finished(
-            plan.consumed, batch, len(samples), fetched.stored_bytes, past_end=not decoded
-        )
+        elif good:
+            started = perf_counter()
+            batch = self._collate(plan, filled, good, arrays)
+            clock.add({"collate": perf_counter() - started})
+        return Finished(plan.consumed, batch, len(good), fetched.stored_bytes, past_end=not decoded)
 
     def _collate(
         self,
         plan: BatchPlan,
         filled: Sequence[Sample | None],
-        stacked: Batch,
-        names: Sequence[str],
-        clock: Clock,
+        samples: list[Sample],
+        arrays: BatchArrays | None,
     ) -> Any:
-        start = perf_counter()
-        samples = [sample for sample in filled if sample is not None]
+        stacked: Batch = {}
+        if arrays is not None and len(samples) == len(filled):
+            stacked = arrays.whole()
         if callable(self.collate):
-            batch = self.collate(
-                samples if self.keys else [without_key(sample) for sample in samples]
-            )
+            batch = self.collate(samples if self.keys else list(map(without_key, samples)))
         elif plan.rows is not None and self.shape is not None:
             batch = collate_rows(filled, plan.rows, self.shape, self.collate)
         elif self.device is not None:
@@ -403,7 +395,7 @@ class Pipeline(Struct, frozen=True):
             batch = collate(samples, self.collate, stacked)
         # fields that were gathered, which samples lack, get their place among the fields of the
         # first sample
-        if names:
+        if arrays is not None and (names := arrays.order):
             first = [name for name in (KEY, *names) if name in samples[0] or name in stacked]
             fields = {**batch, **stacked}
             batch = {name: fields[name] for name in dict.fromkeys([*first, *batch])}
@@ -414,7 +406,6 @@ class Pipeline(Struct, frozen=True):
 
             with nullcontext() if self.device is None else self.device.stream.complete():
                 batch = transformed(self.batch_transform, batch, self.order.seed, plan)
-        clock.add({"collate": perf_counter() - start})
         return batch
 
     def _replacement(
