@@ -92,9 +92,7 @@ class BufferPool:
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
         """Return an array with arbitrary contents; None if it is empty, above `max_bytes`, or memory is exhausted."""
-        size = dtype.itemsize
-        for length in shape:
-            size *= length
+        size = dtype.itemsize * math.prod(shape)
         if not 0 < size <= self.max_bytes:
             return None
         size = -(-size // _HUGE_PAGE) * _HUGE_PAGE
@@ -248,12 +246,11 @@ class ArrayFactory:
     def _number_array(self, rows: int, field: NumberField) -> Array:
         """Return an array for values of a field of numbers, with arbitrary contents."""
         shape = (rows, *(field.shape[1:] if field.ragged else field.shape))
-        array = None
         if math.prod(shape) * field.dtype.itemsize >= _POOLED:
             array = self.pool.array(shape, field.dtype)
-        if array is None:
-            return np.empty(shape, field.dtype)
-        return array
+            if array is not None:
+                return array
+        return np.empty(shape, field.dtype)
 
     def gather(self, batches: Sequence[I64]) -> dict[str, list[Gathered | None]]:
         """Gather the fields of numbers of some batches, given the positions of their samples in the dataset.
@@ -445,10 +442,8 @@ class BatchArrays:
                     array = None
                     if self._factory.stacks(name):
                         array = self._factory.make(self._samples, shape, dtype)
-                    if array is None:
-                        self._fields[name] = None
-                    else:
-                        self._fields[name] = _Field(array, bytearray(self._samples))
+                    rows = bytearray(self._samples)
+                    self._fields[name] = None if array is None else _Field(array, rows)
         field = self._fields[name]
         if field is not None and (
             field.array.shape[1:] != shape or field.array.dtype != dtype.newbyteorder("=")

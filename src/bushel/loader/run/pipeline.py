@@ -295,8 +295,7 @@ class Pipeline(Struct, frozen=True):
         clock: Clock,
     ) -> list[Sample | Failure]:
         """Decode samples together. If that fails, decode them one by one to find the bad ones."""
-        started = perf_counter()
-        decoded = list(stored)
+        started, decoded = perf_counter(), list(stored)
         fields = self.fields if isinstance(self.fields, Mapping) else None
 
         def decode(places: list[int]) -> list[Sample]:
@@ -439,11 +438,10 @@ class Pipeline(Struct, frozen=True):
 
     def _report(self, sample: int, failure: Failure, report: ErrorReport) -> None:
         """Report a bad sample, unless `exclude=` names it."""
-        if failure.error is not None:
-            first = next(iter(self.fields or self.source.dataset.spec), "")
-            report.add(
-                describe(self.source.dataset, sample, failure, failure.error, first), failure.error
-            )
+        dataset, error = self.source.dataset, failure.error
+        if error is not None:
+            first = next(iter(self.fields or dataset.spec), "")
+            report.add(describe(dataset, sample, failure, error, first), error)
 
 
 def without_key(sample: Sample) -> Sample:
