@@ -209,8 +209,8 @@ class Pipeline(Struct, frozen=True):
         if self.excluded:
             samples = [Failure(None) if number in self.excluded else number for number in samples]
         with suppress(Exception):  # the bad sample raises it again below
-            wanted, mask = self._wanted(plan, fields)
-            read = self.source.read_encoded(wanted, mask, decode=self.decode, held=held, room=room)
+            present, mask = self._wanted(plan, fields)
+            read = self.source.read_encoded(present, mask, decode=self.decode, held=held, room=room)
             if not self.excluded and len(read) == len(samples):
                 return [*read]
             rest = iter(read)
