@@ -15,7 +15,14 @@ from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec
 from bushel.codecs.base import Outline
 from bushel.codecs.image import Seekable
-from bushel.codecs.parts import HeadedRowsPart, Part, RowForm, RowsPart, SharedPart, ValuePart
+from bushel.codecs.parts import (
+    Part,
+    RowForm,
+    SharedPart,
+    part_of_headed_rows,
+    part_of_rows,
+    part_of_whole,
+)
 from bushel.errors import CodecError
 
 from .elements import Elements, Group, Ranges, at_place, element_rows
@@ -127,7 +134,7 @@ def _share(
         ranged = get_codec(column.codec).ranged
         if ranged is None:
             return
-        part = ValuePart(ranged, together, column.length[row : row + 1].astype(np.int64))
+        part = part_of_whole(ranged, together, int(column.length[row]))
     shared, alone = tuple(sorted(places)), sum(map(len, elements_of_places)) == len(together)
     for place, numbers in zip(places, elements_of_places, strict=True):
         rows = np.searchsorted(together, numbers)
@@ -138,7 +145,7 @@ def _share(
             if alone and len(rows) and (np.diff(rows) == 1).all()
             else rows
         )
-        parts[place] = SharedPart(part, rows_of_place, shared, place)
+        parts[place] = SharedPart.of(part, rows_of_place, shared, place)
 
 
 def _part(column: FieldExtents, row: int, elements: Elements, forms: Forms | None) -> Part | None:
@@ -163,12 +170,12 @@ def _part(column: FieldExtents, row: int, elements: Elements, forms: Forms | Non
         form = forms.of(size)
         if form is None:
             return None
-        return HeadedRowsPart.of(ranged, form, size, elements)
+        return part_of_headed_rows(ranged, form, size, elements)
     with suppress(CodecError):  # reading the whole value raises it, with the sample
         layout = ranged.layout(b"", size)
         if layout is None or not layout.shape:
             return None
-        return RowsPart.of(layout, elements)
+        return part_of_rows(layout, elements)
     return None
 
 

@@ -19,15 +19,16 @@ metres.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import islice
 from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, U8, Array
+from bushel._runtime.arrays import I64, U8
 from bushel.errors import CodecError, SpecError
 
 from .base import Buffer, Codec, Factory, Ranged, choose, refused, refusing
@@ -84,7 +85,7 @@ class ClipPackets(Struct, frozen=True):
     times: I64  # int64[packets], display times in the clip's own unit
     flags: U8  # uint8[packets], `KEYFRAME` and `SHOWN`
 
-    def part(self, elements: slice | I64) -> ClipPart | None:
+    def part(self, elements: slice | I64) -> Part | None:
         """Return the plan to decode some frames, without the bytes of packets; None if the packets do not list frames.
 
         Raises:
@@ -98,61 +99,55 @@ class ClipPackets(Struct, frozen=True):
         packets = np.concatenate(
             [np.arange(run.start, run.stop) for run in runs] or [np.zeros(0, np.int64)]
         )
-        extents = self.offsets[packets], self.lengths[packets]
-        return ClipPart(self.config, table, numbers, tuple(runs), self.times[packets], *extents)
+        decoder = partial(_decode_packets, self, runs, table, numbers)
+        return Part(self.offsets[packets], self.lengths[packets], decoder, of_clip=True)
 
 
-class ClipPart(Part, Struct, frozen=True, eq=False):
-    """Frames of a clip that are to be decoded, and the packets that they need."""
+def _decode_packets(
+    packets: ClipPackets,
+    runs: Sequence[range],
+    table: FrameTable,
+    numbers: I64,
+    codec: str,
+    contents: Sequence[Buffer],
+) -> Pixels | None:
+    """Decode frames of a clip.
 
-    of_clip = True
+    Args:
+        packets: The packets of the clip.
+        runs: The packets to decode, in runs that each start at a keyframe.
+        table: The frames of the clip.
+        numbers: int64[n], the frames that are requested.
+        codec: Name of the codec.
+        contents: The bytes of the packets to decode.
 
-    config: bytes  # the clip's `ClipConfig` as JSON
-    table: FrameTable  # the frames of the clip
-    numbers: I64  # int64[n], the frames that are requested
-    # the packets to decode, by their numbers in the clip, in runs that each start at a keyframe
-    runs: tuple[range, ...]
-    times: I64  # int64[packets], their display times
-    offsets: I64  # int64[packets], where they are, in bytes from the start of the clip
-    lengths: I64  # int64[packets], bytes
-    data: tuple[bytes, ...] = ()  # their bytes; empty before they are read
+    Returns:
+        None if the packets do not give the frames, so that the clip has to be read whole.
 
-    def decode(self, codec: str) -> Array | None:
-        """Decode the frames.
-
-        Returns:
-            The frames; None if the packets do not give them, so that the clip has to be read whole.
-
-        Raises:
-            SpecError: PyAV is not installed.
-            CodecError: There are more decoded bytes than allowed.
-        """
-        av, config = pyav(codec), clip_config(self.config)
-        if config is None or config.codec not in DECODERS:
-            return None
-        if not len(self.numbers):
-            return new_frames(codec, 0, config.height, config.width)
-        try:
-            context = new_decoder(av, config)
-            return decode_runs(codec, context, self._packets(av), self.table, self.numbers)
-        except CodecError:
-            raise
-        # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError … for invalid packets
-        # and configurations.
-        except Exception:
-            return None
-
-    def _packets(self, av: Any) -> list[tuple[range, list[Any]]]:
-        first, packets_of_runs = 0, []
-        for run in self.runs:
-            last = first + len(run)
-            packets = _av_packets(av, self.data[first:last], self.times[first:last])
-            packets_of_runs.append((run, packets))
-            first = last
-        return packets_of_runs
+    Raises:
+        SpecError: PyAV is not installed.
+        CodecError: There are more decoded bytes than allowed.
+    """
+    av, config, left = pyav(codec), clip_config(packets.config), iter(contents)
+    if config is None or config.codec not in DECODERS:
+        return None
+    if not len(numbers):
+        return new_frames(codec, 0, config.height, config.width)
+    try:
+        runs_of_packets = [
+            (run, _av_packets(av, islice(left, len(run)), packets.times[run.start : run.stop]))
+            for run in runs
+        ]
+        return decode_runs(codec, new_decoder(av, config), runs_of_packets, table, numbers)
+    except CodecError:
+        raise
+    # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError … for invalid packets and
+    # configurations.
+    except Exception:
+        return None
 
 
-def _av_packets(av: Any, contents: Sequence[bytes], times: I64) -> list[Any]:
+def _av_packets(av: Any, contents: Iterable[Buffer], times: I64) -> list[Any]:
     """Return PyAV's packets, beginning with a keyframe."""
     packets = []
     for content, time in zip(contents, times.tolist(), strict=True):
@@ -308,7 +303,7 @@ def _decode_frame(codec: str, data: Buffer) -> Pixels:
     return frame
 
 
-def _contents(packets: ClipPackets | ClipPart, data: Buffer) -> list[bytes]:
+def _contents(packets: ClipPackets | Part, data: Buffer) -> list[bytes]:
     view = memoryview(data)
     extents = zip(packets.offsets.tolist(), packets.lengths.tolist(), strict=True)
     return [bytes(view[at : at + size]) for at, size in extents]

@@ -19,7 +19,8 @@ import numpy as np
 
 from bushel._runtime.arrays import F32, I64
 
-from .base import Buffer, choose, codec_error
+from .base import Buffer, codec_error
+from .parts import Runs
 from .video import MAX_DECODED
 
 _FLAC_BITS = ("PCM_S8", "PCM_16", "PCM_24")
@@ -163,14 +164,17 @@ def _flac_frames(codec: str, file: Any, size: int, elements: slice | I64) -> F32
         with _forward_reader()(file, closefd=False) as sound:
             if sound.subtype not in _FLAC_BITS or not 0 < sound.frames <= size * _MOST_SAMPLES:
                 return None
-            numbers = wanted_frames(elements, sound.frames)
-            if len(numbers) * sound.channels * 4 > MAX_DECODED:
+            runs = runs_of_sound(elements, sound.frames, _NEAR)
+            frames = int(runs.counts.sum()) if runs.places is None else len(runs.places)
+            if frames * sound.channels * 4 > MAX_DECODED:
                 return None
-            runs = near_runs(numbers, _NEAR)
-            decoded = [_decode_run(sound, first, last + 1 - first) for first, last in runs]
-            return take_frames(decoded, [first for first, _ in runs], numbers, sound.channels)
+            decoded = [
+                _decode_run(sound, first, count)
+                for first, count in zip(runs.first.tolist(), runs.counts.tolist(), strict=True)
+            ]
+            return requested_frames(runs, decoded, sound.channels)
     except (RuntimeError, DecodingError) as error:
-        if runs is None or any(first for first, _ in runs):
+        if runs is None or runs.first.any():
             return None
         description = getattr(error, "error_string", None) or str(error)
         raise codec_error(
@@ -188,56 +192,17 @@ def _decode_run(sound: Any, first: int, count: int) -> F32:
     return decoded
 
 
-def wanted_frames(elements: slice | I64, count: int) -> range | I64:
-    """Return the numbers of the requested frames of a sound of `count` frames; a range if they follow each other.
+def runs_of_sound(elements: slice | I64, count: int, near: int) -> Runs:
+    """Return the runs to decode of a sound of `count` frames; requested frames at most `near` apart are in one.
 
     Raises:
         IndexError: A frame is out of range.
     """
-    if isinstance(elements, slice):
-        start, stop, step = elements.indices(count)
-        if step == 1:
-            return range(start, max(start, stop))
-    numbers = choose(elements, count, "a sound", "frames")
-    if (
-        len(numbers)
-        and numbers[-1] - numbers[0] == len(numbers) - 1
-        and (np.diff(numbers) == 1).all()
-    ):
-        return range(int(numbers[0]), int(numbers[-1]) + 1)
-    return numbers
+    return Runs.of(elements, count, near, "a sound", "frames")
 
 
-def near_runs(numbers: range | I64, near: int) -> list[tuple[int, int]]:
-    """Return the first and last of the requested frames that are at most `near` frames apart, ascending."""
-    if not len(numbers):
-        return []
-    if isinstance(numbers, range):
-        return [(numbers[0], numbers[-1])]
-    ascending = numbers if (np.diff(numbers) >= 0).all() else np.sort(numbers)
-    runs = np.split(ascending, np.flatnonzero(np.diff(ascending) > near) + 1)
-    return [(int(run[0]), int(run[-1])) for run in runs]
-
-
-def take_frames(
-    found: Sequence[F32], starts: Sequence[int], numbers: range | I64, channels: int
-) -> F32:
-    """Return the requested frames of a sound: float32[frames, channels].
-
-    Args:
-        found: Decoded runs, float32[frames, channels], which have all requested frames.
-        starts: The number of the first frame of each run, ascending.
-        numbers: The requested frames.
-        channels: Number of channels.
-    """
-    if not len(numbers):
-        return np.zeros((0, channels), np.float32)
-    if isinstance(numbers, range):  # one run has them
-        frames: F32 = found[0][numbers.start - starts[0] : numbers.stop - starts[0]]
-        return frames
-    begins = np.array(starts, np.int64)
-    lengths = np.array([len(run_frames) for run_frames in found], np.int64)
-    run = np.searchsorted(begins, numbers, side="right") - 1
-    places = numbers - begins[run] + (np.cumsum(lengths) - lengths)[run]
-    chosen: F32 = (found[0] if len(found) == 1 else np.concatenate(found))[places]
-    return chosen
+def requested_frames(runs: Runs, decoded: Sequence[F32], channels: int) -> F32:
+    """Return the requested frames of decoded runs: float32[frames, channels]."""
+    if len(decoded) == 1:
+        return runs.chosen(decoded[0])
+    return runs.chosen(np.concatenate([np.zeros((0, channels), np.float32), *decoded]))

@@ -8,10 +8,11 @@ that is made of these frames. The samples are the same, bit by bit, as if it dec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from bushel._runtime.arrays import F32, I64
 from bushel.kernels import mp3_frames
@@ -21,11 +22,10 @@ from .libsndfile import (
     DecodingError,
     decode_frames,
     has_libsndfile,
-    near_runs,
-    take_frames,
-    wanted_frames,
+    requested_frames,
+    runs_of_sound,
 )
-from .parts import Part
+from .parts import Part, Runs
 from .video import MAX_DECODED
 
 _HEAD = 6  # bytes of the header and its checksum
@@ -69,10 +69,6 @@ class _Form(NamedTuple):
     def information(self, frames: int) -> bytes:
         """Return the frame that says how many frames follow."""
         return self.frame(8, b"Xing" + (1).to_bytes(4) + frames.to_bytes(4))
-
-    def silence(self, frames: int) -> bytes:
-        """Return silent frames."""
-        return self.frame(8) * frames
 
     def begins_whole(self, data: bytes) -> bool:
         """Return whether the first frames need no bytes before them. In a part of a stream they do."""
@@ -178,36 +174,36 @@ class Mp3Outline:
             return None
         return self._frames.end - self._frames.begin
 
-    def part(self, elements: slice | I64) -> Mp3Part | None:
+    def part(self, elements: slice | I64) -> Part | None:
         """Return the part with some samples; None if the file has to be decoded whole.
 
         Raises:
             IndexError: A sample is out of range.
         """
-        if (table_of_frames := self._frames) is None:
+        if (table := self._frames) is None:
             return None
-        samples = table_of_frames.form.samples
-        numbers = wanted_frames(elements, table_of_frames.end - table_of_frames.begin)
-        runs, extents = list[_Run](), list[tuple[int, int]]()
-        for first, last in near_runs(numbers, _NEAR * samples):
-            start = table_of_frames.start_for((first + table_of_frames.begin) // samples)
-            stop = table_of_frames.point_at((last + table_of_frames.begin) // samples) + 1
-            frames = table_of_frames.frame_at(stop) - table_of_frames.frame_at(start)
-            skipped = first + table_of_frames.begin - table_of_frames.frame_at(start) * samples
-            runs.append(_Run(first, last + 1 - first, frames, skipped, start == 0))
-            extents.append((int(table_of_frames.points[start]), int(table_of_frames.points[stop])))
-        table = np.array(extents, np.int64).reshape(-1, 2)
-        lengths = table[:, 1] - table[:, 0]
-        decoded = sum(run.frame_count for run in runs) * samples * table_of_frames.form.channels * 4
-        if int(lengths.sum()) > self._size or decoded > MAX_DECODED:
+        form, samples = table.form, table.form.samples
+        runs = runs_of_sound(elements, table.end - table.begin, _NEAR * samples)
+        frames_of_runs, extents = list[_Run](), list[tuple[int, int]]()
+        for first, count in zip(
+            (runs.first + table.begin).tolist(), runs.counts.tolist(), strict=True
+        ):
+            start = table.start_for(first // samples)
+            stop = table.point_at((first + count - 1) // samples) + 1
+            frames = table.frame_at(stop) - table.frame_at(start)
+            skipped = first - table.frame_at(start) * samples
+            frames_of_runs.append(_Run(count, frames, skipped, start == 0))
+            extents.append((int(table.points[start]), int(table.points[stop])))
+        offsets, ends = np.array(extents, np.int64).reshape(-1, 2).T
+        decoded = sum(run.frame_count for run in frames_of_runs) * samples * form.channels * 4
+        if int((ends - offsets).sum()) > self._size or decoded > MAX_DECODED:
             return None
-        return Mp3Part(table_of_frames.form, numbers, tuple(runs), table[:, 0], lengths)
+        return Part(offsets, ends - offsets, partial(_decode_runs, form, runs, frames_of_runs))
 
 
 class _Run(NamedTuple):
-    """Neighbouring samples, and the frames of MP3 that are decoded for them."""
+    """The frames of MP3 that are decoded for a run of samples."""
 
-    first: int
     samples: int
     frame_count: int
     skipped: int  # decoded samples before the first one
@@ -275,34 +271,20 @@ def _information(frame: bytes, form: _Form) -> _Information | None:
     return _Information(frames, (added >> 12, added & 0xFFF))
 
 
-class Mp3Part(Part, Struct, frozen=True, eq=False):
-    """Samples of an MP3 file, and the frames that have them."""
-
-    form: _Form
-    numbers: range | I64  # the requested samples
-    runs: tuple[_Run, ...]
-    offsets: I64  # int64[m], where the frames of each run are, in bytes from the start of the file
-    lengths: I64  # int64[m], bytes
-    data: tuple[Buffer, ...] = ()  # their bytes; empty before they are read
-
-    def decode(self, codec: str) -> F32 | None:
-        """Return the requested samples, float32[samples, channels]; None if libsndfile does not decode them."""
-        form, samples_of_runs = self.form, list[F32]()
-        for run, data in zip(self.runs, self.data, strict=True):
-            # for the samples that libsndfile leaves out
-            silent = form.period if run.at_start else 0
-            frames = data if run.at_start else form.without_reservoir(data)
-            # one frame more, as libsndfile counts the samples that it leaves out
-            file = b"".join(
-                (form.information(silent + run.frame_count + 1), form.silence(silent), frames)
-            )
-            before = silent * form.samples - _SKIPPED + run.skipped
-            try:
-                samples_of_runs.append(
-                    decode_frames(file, before + run.samples, form.channels)[before:]
-                )
-            except DecodingError:
-                return None
-        return take_frames(
-            samples_of_runs, [run.first for run in self.runs], self.numbers, form.channels
-        )
+def _decode_runs(
+    form: _Form, runs: Runs, frames_of_runs: Sequence[_Run], codec: str, data: Sequence[Buffer]
+) -> F32 | None:
+    """Return the requested samples, float32[samples, channels]; None if libsndfile does not decode them."""
+    decoded = list[F32]()
+    for run, stored in zip(frames_of_runs, data, strict=True):
+        silent = form.period if run.at_start else 0  # for the samples that libsndfile leaves out
+        frames = stored if run.at_start else form.without_reservoir(stored)
+        # one frame more, as libsndfile counts the samples that it leaves out
+        information = form.information(silent + run.frame_count + 1)
+        before = silent * form.samples - _SKIPPED + run.skipped
+        file = b"".join((information, form.frame(8) * silent, frames))
+        try:
+            decoded.append(decode_frames(file, before + run.samples, form.channels)[before:])
+        except DecodingError:
+            return None
+    return requested_frames(runs, decoded, form.channels)

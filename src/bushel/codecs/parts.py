@@ -7,9 +7,9 @@ elements of the same value share one part (`SharedPart`), so that it is read and
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from io import BufferedReader
 from typing import Any, NamedTuple, Self
 
@@ -22,26 +22,28 @@ from bushel.errors import CodecError
 
 from .base import ArrayLayout, Buffer, Ranged, choose
 
+_NO_BYTES = np.zeros(0, np.int64)
 
-class Part:
+
+class Part(Struct, frozen=True, eq=False):
     """Elements of a value that are to be decoded, and the extents of its bytes that they need.
 
-    It is a plain class, since reading asks of each value whether it is one.
+    Attributes:
+        offsets: int64[n], where the bytes are, counted from the start of the value.
+        lengths: int64[n], the number of bytes in each place.
+        decoder: Maps the codec's name and the bytes, an element per extent, to the elements; None if
+            the bytes do not give them, so that the value has to be read whole.
+        data: The bytes; empty before they are read.
+        of_clip: Whether the elements are frames of a clip.
+        by_form: Whether the places are those of other values of the field, which this one may lack.
     """
 
-    __slots__ = ()
-
-    of_clip = False  # whether the elements are frames of a clip
-
-    @property
-    @abstractmethod
-    def offsets(self) -> I64:
-        """int64[n], where the bytes are, counted from the start of the value."""
-
-    @property
-    @abstractmethod
-    def lengths(self) -> I64:
-        """int64[n], the number of bytes in each place."""
+    offsets: I64
+    lengths: I64
+    decoder: Callable[[str, Sequence[Buffer]], Array | None]
+    data: tuple[Buffer, ...] = ()
+    of_clip: bool = False
+    by_form: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -50,46 +52,18 @@ class Part:
 
     def read(self, data: Sequence[Buffer]) -> Self:
         """Return the part with its bytes, an element per extent."""
-        return replace(self, data=tuple(data))  # type: ignore[type-var]
+        return replace(self, data=tuple(data))
 
-    @abstractmethod
     def decode(self, codec: str) -> Array | None:
         """Decode the elements; None if the bytes do not give them, so that the value has to be read whole."""
-
-
-class FilePart(Part, Struct, frozen=True, eq=False):
-    """Elements that a decoder reads from an open file. No bytes are read for it in advance.
-
-    Attributes:
-        opened: Opens the value as a file.
-        decoder: Decodes them: `Ranged.in_file`.
-        elements: The elements.
-        offsets: Empty.
-        lengths: Empty.
-    """
-
-    opened: Callable[[], BufferedReader]
-    decoder: Callable[[BufferedReader, slice | I64], Any]
-    elements: slice | I64
-    offsets: I64 = np.zeros(0, np.int64)
-    lengths: I64 = np.zeros(0, np.int64)
-
-    def read(self, data: Sequence[Buffer]) -> Self:
-        """Return the part."""
-        return self
-
-    def decode(self, codec: str) -> Array | None:
-        """Read and decode the elements; None if the value has to be read whole."""
-        with self.opened() as file:
-            decoded: Array | None = self.decoder(file, self.elements)
-        return decoded
+        return self.decoder(codec, self.data)
 
 
 class FileOutline(NamedTuple):
-    """The outline of a value whose decoder finds the elements in an open file."""
+    """The outline of a value whose decoder finds the elements in an open file. No bytes are read in advance."""
 
-    opened: Callable[[], BufferedReader]
-    decoder: Callable[[BufferedReader, slice | I64], Any]
+    opened: Callable[[], BufferedReader]  # opens the value as a file
+    decoder: Callable[[BufferedReader, slice | I64], Any]  # `Ranged.in_file`
 
     def probe(self, elements: slice | I64) -> None:
         """Return None: nothing is looked at in advance."""
@@ -97,41 +71,67 @@ class FileOutline(NamedTuple):
     def learn(self, offset: int, data: bytes) -> None:
         """Do nothing."""
 
-    def part(self, elements: slice | I64) -> FilePart:
+    def part(self, elements: slice | I64) -> Part:
         """Return the part with some elements."""
-        return FilePart(self.opened, self.decoder, elements)
+        return Part(_NO_BYTES, _NO_BYTES, partial(self._decode, elements))
+
+    def _decode(self, elements: slice | I64, codec: str, data: Sequence[Buffer]) -> Any:
+        with self.opened() as file:
+            return self.decoder(file, elements)
 
 
-class RowsPart(Part, Struct, frozen=True, eq=False):
-    """Rows of a stored array.
+def part_of_rows(layout: ArrayLayout, elements: slice | I64) -> Part:
+    """Return the part with some rows of a stored array.
 
-    Attributes:
-        layout: The layout of the array.
-        rows: int64[n], the place of each requested row among the rows that are read; None if they
-            are the same.
-        offsets: int64[m], where runs of rows are, in bytes from the start of the value.
-        lengths: int64[m], bytes.
-        data: Their bytes; empty before they are read.
+    Raises:
+        IndexError: A row is out of range.
     """
+    runs = Runs.of(elements, layout.shape[0])
+    return Part(*RowForm.of(layout).extents(runs), lambda codec, data: _rows(data, layout, runs))
 
-    layout: ArrayLayout
-    rows: I64 | None
-    offsets: I64
-    lengths: I64
-    data: tuple[bytes, ...] = ()
+
+class Runs(NamedTuple):
+    """Elements of a value in runs that are read or decoded together."""
+
+    first: I64  # int64[runs], the first element of each, ascending
+    counts: I64  # int64[runs], the elements of each
+    # int64[n], the place of each requested element among those of all runs; None if they are the same
+    places: I64 | None
 
     @classmethod
-    def of(cls, layout: ArrayLayout, elements: slice | I64) -> RowsPart:
-        """Return the part with some rows.
+    def of(
+        cls,
+        elements: slice | I64,
+        count: int,
+        near: int = 1,
+        value: str = "an array",
+        unit: str = "rows",
+    ) -> Runs:
+        """Return the runs that some elements need of a value with `count` elements.
+
+        Requested elements that are at most `near` apart are in one run. `value` and `unit` name
+        value and elements in errors.
 
         Raises:
-            IndexError: A row is out of range.
+            IndexError: An element is out of range.
         """
-        return cls(layout, *row_runs(RowForm.of(layout), layout.shape[0], elements))
+        if isinstance(elements, slice):
+            start, stop, step = elements.indices(count)
+            if step == 1 and start < stop:
+                return cls(np.array([start]), np.array([stop - start]), None)
+        numbers = choose(elements, count, value, unit)
+        if len(numbers) and (np.diff(numbers) == 1).all():
+            return cls(numbers[:1], np.array([len(numbers)]), None)
+        distinct = np.unique(numbers)
+        begins = np.flatnonzero(np.diff(distinct, prepend=-1 - near) > near)
+        first = distinct[begins]
+        counts = np.append(distinct[begins[1:] - 1], distinct[-1:]) + 1 - first
+        run = first.searchsorted(numbers, "right") - 1
+        return cls(first, counts, (np.cumsum(counts) - counts - first)[run] + numbers)
 
-    def decode(self, codec: str) -> Array:
-        """Return the requested rows."""
-        return _rows(self.data, self.layout, self.rows)
+    def chosen(self, elements: Array) -> Array:
+        """Return the requested ones of the elements of all runs."""
+        return elements if self.places is None else elements[self.places]
 
 
 class RowForm(Struct, frozen=True):
@@ -158,131 +158,69 @@ class RowForm(Struct, frozen=True):
             rows, rest = 0, 1
         return None if rest else rows
 
+    def extents(self, runs: Runs) -> tuple[I64, I64]:
+        """Return offset and length of runs of rows."""
+        return self.header + self.row * runs.first, self.row * runs.counts
 
-class HeadedRowsPart(Part, Struct, frozen=True, eq=False):
-    """Rows of a stored array of a form that other arrays of its field have. Its own header is read with them.
 
-    Attributes:
+def part_of_headed_rows(
+    ranged: Ranged, form: RowForm, size: int, elements: slice | I64
+) -> Part | None:
+    """Return the part with some rows of an array of a form that other arrays of its field have, and with its header.
+
+    Args:
         ranged: Finds the layout by the header.
         form: The form that the array is expected to have.
         size: Bytes of the array.
-        rows: int64[n], the place of each requested row among the rows that are read; None if they
-            are the same.
-        offsets: int64[m + 1], where the header and the runs of rows are, in bytes from the start of
-            the value.
-        lengths: int64[m + 1], bytes.
-        data: Their bytes; empty before they are read.
+        elements: The rows.
+
+    Returns:
+        None if that is as much as the whole array, or the array has another form.
+
+    Raises:
+        IndexError: A row is out of range.
     """
+    if (count := form.count(size)) is None:
+        return None
+    runs = Runs.of(elements, count)
+    offsets, lengths = form.extents(runs)
+    if form.header + int(lengths.sum()) >= size:
+        return None
 
-    ranged: Ranged
-    form: RowForm
-    size: int
-    rows: I64 | None
-    offsets: I64
-    lengths: I64
-    data: tuple[bytes, ...] = ()
-
-    @classmethod
-    def of(
-        cls, ranged: Ranged, form: RowForm, size: int, elements: slice | I64
-    ) -> HeadedRowsPart | None:
-        """Return the part with some rows; None if that is as much as the whole array, or the array has another form.
-
-        Raises:
-            IndexError: A row is out of range.
-        """
-        if (count := form.count(size)) is None:
+    def decode(codec: str, data: Sequence[Buffer]) -> Array | None:
+        head, *rows = data
+        layout = _layout(ranged, bytes(head), size)
+        if layout is None or not layout.shape or RowForm.of(layout) != form:
             return None
-        rows, offsets, lengths = row_runs(form, count, elements)
-        if form.header + int(lengths.sum()) >= size:
-            return None
-        head = np.array([form.header], np.int64)
-        return cls(ranged, form, size, rows, np.append(0, offsets), np.concatenate([head, lengths]))
+        return _rows(rows, layout, runs)
 
-    def decode(self, codec: str) -> Array | None:
-        """Return the requested rows; None if the header says that the array has another form."""
-        head, *runs = self.data
-        if self.ranged.layout is None:
-            layout = None
-        else:
-            layout = _layout(self.ranged.layout, bytes(head), self.size)
-        if layout is None or not layout.shape or RowForm.of(layout) != self.form:
-            return None
-        return _rows(runs, layout, self.rows)
+    return Part(np.append(0, offsets), np.append(form.header, lengths), decode, by_form=True)
 
 
-def row_runs(
-    form: RowForm, count: int, elements: slice | I64, value: str = "an array", unit: str = "rows"
-) -> tuple[I64 | None, I64, I64]:
-    """Return the place of each chosen row among those that are read, and the offsets and lengths of runs of these.
-
-    The places are None if the chosen rows follow each other. `value` and `unit` name an array and
-    rows in errors.
-    """
-    if isinstance(elements, slice):
-        start, stop, step = elements.indices(count)
-        if step == 1 and start < stop:
-            return (
-                None,
-                np.array([start * form.row + form.header]),
-                np.array([(stop - start) * form.row]),
-            )
-    numbers = choose(elements, count, value, unit)
-    if len(numbers) and (np.diff(numbers) == 1).all():
-        return (
-            None,
-            numbers[:1] * form.row + form.header,
-            np.array([len(numbers) * form.row], np.int64),
-        )
-    distinct, rows = np.unique(numbers, return_inverse=True)
-    begins = np.flatnonzero(np.diff(distinct, prepend=-2) != 1)
-    counts = np.diff(begins, append=len(distinct))
-    return rows.reshape(-1), distinct[begins] * form.row + form.header, counts * form.row
+def in_one_piece(data: Sequence[Buffer]) -> Buffer:
+    """Return the bytes of several places as one buffer."""
+    return data[0] if len(data) == 1 else b"".join(data)
 
 
-def _rows(data: Sequence[bytes], layout: ArrayLayout, rows: I64 | None) -> Array:
+def _rows(data: Sequence[Buffer], layout: ArrayLayout, runs: Runs) -> Array:
     """Return the requested ones of the rows that were read."""
-    if rows is None:
-        return np.frombuffer(data[0], layout.dtype).reshape(-1, *layout.shape[1:]).copy()
-    count = int(rows.max()) + 1 if len(rows) else 0
-    return np.frombuffer(b"".join(data), layout.dtype).reshape(count, *layout.shape[1:])[rows]
+    numbers = np.frombuffer(in_one_piece(data), layout.dtype)
+    rows = numbers.reshape(int(runs.counts.sum()), *layout.shape[1:])
+    return rows.copy() if runs.places is None else rows[runs.places]
 
 
 @lru_cache(maxsize=256)
-def _layout(
-    find: Callable[[bytes, int], ArrayLayout | None], head: bytes, size: int
-) -> ArrayLayout | None:
+def _layout(ranged: Ranged, head: bytes, size: int) -> ArrayLayout | None:
     """Return the layout of an array by its header; None if the header lacks it."""
-    try:
-        return find(head, size)
-    except CodecError:
-        return None
+    with suppress(CodecError):
+        return ranged.layout and ranged.layout(head, size)
+    return None
 
 
-class ValuePart(Part, Struct, frozen=True, eq=False):
-    """Elements of a value that is read whole.
-
-    Attributes:
-        ranged: Decodes them.
-        numbers: int64[n], the elements.
-        lengths: int64[1], bytes of the value.
-        data: The bytes; empty before they are read.
-    """
-
-    ranged: Ranged
-    numbers: I64
-    lengths: I64
-    data: tuple[bytes, ...] = ()
-
-    @property
-    def offsets(self) -> I64:
-        """The start of the value."""
-        return np.zeros(1, np.int64)
-
-    def decode(self, codec: str) -> Array:
-        """Decode the elements."""
-        elements: Array = self.ranged.decode(self.data[0], self.numbers)
-        return elements
+def part_of_whole(ranged: Ranged, numbers: I64, size: int) -> Part:
+    """Return the part with some elements of a value that is read whole."""
+    whole = np.array([size], np.int64)
+    return Part(whole - size, whole, lambda codec, data: ranged.decode(data[0], numbers))
 
 
 class _Once:
@@ -304,7 +242,7 @@ class _Once:
         return decoded
 
 
-class SharedPart(Part, Struct, frozen=True, eq=False):
+class SharedPart(Part, frozen=True, eq=False, kw_only=True):
     """The elements that one of several samples needs of a value which all of them share.
 
     Attributes:
@@ -312,34 +250,22 @@ class SharedPart(Part, Struct, frozen=True, eq=False):
         rows: int64[n], the place of each of its elements among those; a slice, if no other sample
             needs one of them.
         places: Places of the samples in the batch. The first of them reads the bytes.
-        place: Place of this sample.
+        is_first: Whether this is the first of the samples; the others have no extents.
         once: The part with its bytes; None before they are read.
     """
 
     part: Part
     rows: I64 | slice
     places: tuple[int, ...]
-    place: int
+    is_first: bool
     once: _Once | None = None
 
-    @property
-    def is_first(self) -> bool:
-        """Whether this is the first of the samples."""
-        return self.place == self.places[0]
-
-    @property
-    def offsets(self) -> I64:
-        """Offsets of the part for the first sample, else empty."""
-        if self.is_first:
-            return self.part.offsets
-        return np.zeros(0, np.int64)
-
-    @property
-    def lengths(self) -> I64:
-        """Lengths of the part for the first sample, else empty."""
-        if self.is_first:
-            return self.part.lengths
-        return np.zeros(0, np.int64)
+    @classmethod
+    def of(cls, part: Part, rows: I64 | slice, places: tuple[int, ...], place: int) -> SharedPart:
+        """Return the elements of the sample at a place."""
+        is_first = place == places[0]
+        extents = (part.offsets, part.lengths) if is_first else (_NO_BYTES, _NO_BYTES)
+        return cls(*extents, part.decoder, part=part, rows=rows, places=places, is_first=is_first)
 
     def read(self, data: Sequence[Buffer]) -> Self:
         """Return the part of the first sample with its bytes."""
@@ -347,8 +273,7 @@ class SharedPart(Part, Struct, frozen=True, eq=False):
 
     def decode(self, codec: str) -> Array | None:
         """Decode the elements of all samples when the first sample needs them, and return the elements of this one."""
-        decoded = None if self.once is None else self.once.decode(codec)
-        if decoded is None:
+        if self.once is None or (decoded := self.once.decode(codec)) is None:
             return None
         return decoded[self.rows]
 

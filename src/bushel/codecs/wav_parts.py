@@ -7,16 +7,16 @@ and files whose size the header does not know, are read whole.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from bushel._runtime.arrays import F32, I32, I64, Array
 
 from .base import Buffer
-from .parts import Part, RowForm, row_runs
+from .parts import Part, RowForm, Runs, in_one_piece
 
 _HEAD = 4096  # bytes in which the next chunks are looked for
 _MOST_LOOKS = 16
@@ -118,7 +118,7 @@ class WavOutline:
         """Frames per second; 0 if that is not known."""
         return 0 if self._found is None else self._found[0].rate
 
-    def part(self, elements: slice | I64) -> WavPart | None:
+    def part(self, elements: slice | I64) -> Part | None:
         """Return the part with some frames; None if the file has to be read whole.
 
         Raises:
@@ -127,10 +127,8 @@ class WavOutline:
         if self._found is None:
             return None
         stored_format, form, count = self._found
-        rows, offsets, lengths = row_runs(form, count, elements, "a sound", "frames")
-        return WavPart(
-            stored_format.tag, stored_format.bits, stored_format.channels, rows, offsets, lengths
-        )
+        runs = Runs.of(elements, count, 1, "a sound", "frames")
+        return Part(*form.extents(runs), partial(_frames, stored_format, runs))
 
 
 def _format(chunk: bytes) -> _Format | None:
@@ -149,23 +147,7 @@ def _format(chunk: bytes) -> _Format | None:
     return _Format(tag, bits, channels, rate)
 
 
-class WavPart(Part, Struct, frozen=True, eq=False):
-    """Frames of a WAV file."""
-
-    tag: int  # the format: PCM or IEEE float
-    bits: int  # bits of a number
-    channels: int  # numbers of a frame
-    # int64[n], the place of each requested frame among those that are read; None if they are the
-    # same
-    rows: I64 | None
-    offsets: I64  # int64[m], where runs of frames are, in bytes from the start of the file
-    lengths: I64  # int64[m], bytes
-    data: tuple[Buffer, ...] = ()  # their bytes; empty before they are read
-
-    def decode(self, codec: str) -> F32:
-        """Return the requested frames: float32[frames, channels]."""
-        raw = self.data[0] if len(self.data) == 1 else b"".join(self.data)
-        frames: F32 = _NUMBERS[self.tag, self.bits](raw).reshape(-1, self.channels)
-        if self.rows is None:
-            return frames
-        return frames[self.rows]
+def _frames(stored_format: _Format, runs: Runs, codec: str, data: Sequence[Buffer]) -> F32:
+    """Return the requested frames: float32[frames, channels]."""
+    numbers = _NUMBERS[stored_format.tag, stored_format.bits](in_one_piece(data))
+    return runs.chosen(numbers.reshape(-1, stored_format.channels))

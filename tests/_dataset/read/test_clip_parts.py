@@ -62,7 +62,8 @@ def bytes_of_groups(frames: ClipFrames, row: int, chosen: slice) -> int:
     part = packets.part(chosen)
     assert part is not None
     keys = np.append(np.flatnonzero(packets.flags & 1), FRAMES)
-    first, last = part.runs[0].start, part.runs[-1].stop
+    read = np.flatnonzero(np.isin(packets.offsets, part.offsets))
+    first, last = read[0], read[-1] + 1
     return int(packets.lengths[keys[keys <= first].max() : keys[keys >= last].min()].sum())
 
 

@@ -74,6 +74,6 @@ def test_parts_are_counted_once(tmp_path: Path) -> None:
     ds = bushel.open(tmp_path / "x")
     same: Any = Ranges.regular(np.array([3, 3]), np.arange(4), np.full(2, FRAMES))
     first, second = (sample["video"] for sample in BatchReader.of(ds).read_encoded([0, 0], {"video": same}))
-    assert isinstance(first.part, clip_parts.ClipPart)
+    assert first.part.of_clip
     assert first.nbytes == first.part.nbytes > 0
     assert second.nbytes == 0

@@ -17,7 +17,7 @@ from bushel._index.read_plan import ReadPlan
 from bushel._runtime.arrays import I64, U8
 from bushel._runtime.system import keep_freed_memory
 from bushel.codecs import get_codec, holds_image
-from bushel.codecs.parts import HeadedRowsPart, Part, SharedPart, joined_parts
+from bushel.codecs.parts import Part, SharedPart, joined_parts
 from bushel.errors import CodecError
 from bushel.kernels import ExtentError, MappedFile, read_samples
 from bushel.spec import KEY
@@ -69,7 +69,7 @@ def some_of(
     if (elements_read := value.decode(codec)) is not None:
         return elements_read
     inner = value.part if isinstance(value, SharedPart) else value
-    if isinstance(inner, HeadedRowsPart):
+    if inner.by_form:
         from .row_forms import look_again
 
         look_again(reader, position, name)
