@@ -5,10 +5,11 @@ Arrays that are made here go to a temporary file if they are large, step by step
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple, NoReturn
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents
@@ -113,41 +114,14 @@ def check_density(features: Mapping[str, Feature], samples: int, file: File) -> 
     raise FormatError(what, file.path, hint=AS_THEY_ARE)
 
 
-class _Step(NamedTuple):
-    """Some samples, and the records among them that have a feature."""
-
-    first: int  # number of the first sample
-    samples: int
-    rows: slice  # rows of the feature
-    at: I64 | slice  # where these records are among the samples
-
-    def spread(
-        self,
-        values: np.ndarray,
-        otherwise: int,
-        where: Bools | None = None,
-    ) -> I64:
-        """Return int64[samples]: values for the records, or for the records among them that `where` says."""
-        spread = np.full(self.samples, otherwise, np.int64)
-        if where is None:
-            spread[self.at] = values
-        else:
-            if isinstance(self.at, slice):
-                at = np.arange(self.samples)[self.at]
-            else:
-                at = self.at
-            spread[at[where]] = values
-        return spread
-
-
-def _steps(feature: Feature, samples: int) -> Iterator[_Step]:
-    for first in range(0, samples, STEP):
-        count = min(STEP, samples - first)
-        if feature.record is None:
-            yield _Step(first, count, slice(first, first + count), slice(count))
-        else:
-            start, end = np.searchsorted(feature.record, (first, first + count)).tolist()
-            yield _Step(first, count, slice(start, end), feature.record[start:end] - first)
+def _present(feature: Feature, keep: Bools) -> Feature:
+    """Return a feature of only those rows that have a value."""
+    if keep.all():
+        return feature
+    record = np.flatnonzero(keep) if feature.record is None else feature.record[keep]
+    if feature.kind == BYTES:
+        return feature._replace(record=record)
+    return feature._replace(record=record, offset=feature.offset[keep], first=feature.first[keep])
 
 
 class FeatureTable:
@@ -201,20 +175,11 @@ class FeatureTable:
             self._add_starts(name, feature)
             place = place._replace(type=f"{codec}[]", starts=_NONE)
         elif feature.record is not None or feature.counts is not None:
-            value = 0
-            for step in _steps(feature, self.samples):
-                if feature.counts is None:
-                    single = None
-                else:
-                    single = feature.counts[step.rows] == 1
-                if single is None:
-                    count = step.rows.stop - step.rows.start
-                else:
-                    count = int(single.sum())
-                values = slice(value, value + count)
-                value += count
-                self._append("offset", name, step.spread(feature.value_offset[values], 0, single))
-                self._append("length", name, step.spread(feature.value_length[values], -1, single))
+            present = feature
+            if feature.counts is not None:
+                present = _present(feature, feature.counts == 1)
+            self._spread("offset", name, present.record, feature.value_offset, 0)
+            self._spread("length", name, present.record, feature.value_length, -1)
         self.fields[name] = place
 
     def _refuse_integers(self, name: str, feature: Feature, declared: Field) -> NoReturn:
@@ -232,67 +197,82 @@ class FeatureTable:
     def _add_starts(self, name: str, feature: Feature) -> None:
         """Add how many values are before each sample, and which samples have no sequence."""
         before = np.zeros(1, np.int64)
-        self._append("starts", name, before)
-        for step in _steps(feature, self.samples):
-            counts = 1 if feature.counts is None else feature.counts[step.rows]
-            ends = before + np.cumsum(step.spread(np.asarray(counts), 0))
-            self._append("starts", name, ends)
-            before = ends[-1:]
-            if feature.record is not None:
-                self._append("absent", name, step.spread(np.zeros(1, np.int64), 1).astype(np.bool_))
+        self._append("starts", name, [before])
+        counts: I64 | int = 1 if feature.counts is None else feature.counts
+        for counts_of_step in self._steps(feature.record, counts, 0):
+            ends = before[-1] + np.cumsum(counts_of_step)
+            self._append("starts", name, [ends])
+            before = ends
+        if feature.record is not None:
+            self._spread("absent", name, feature.record, 0, 1, np.bool_)
 
     def _add_lists(self, name: str, feature: Feature, kind: str) -> None:
-        stored = "varints" if feature.kind == INTEGERS else None
         if feature.record is not None or feature.copied:
-            for step in _steps(feature, self.samples):
-                self._append("offset", name, step.spread(self._moved(feature.offset[step.rows]), 0))
-                self._append("length", name, step.spread(feature.length[step.rows], -1))
+            self._spread("offset", name, feature.record, feature.offset, 0)
+            self._spread("length", name, feature.record, feature.length, -1)
         if feature.copied:
             self._copied.append(name)
-        self.fields[name] = PlainField(
-            kind, feature.offset, feature.length, file=self.number, codec=stored
-        )
+        stored = "varints" if feature.kind == INTEGERS else None
+        places = feature.offset, feature.length
+        self.fields[name] = PlainField(kind, *places, file=self.number, codec=stored)
 
     def _add_scalars(self, name: str, feature: Feature, kind: str) -> None:
-        integers = feature.kind == INTEGERS
-        start, some = 8 * self.samples * len(self._integers), False
-        for step in _steps(feature, self.samples):
-            present = feature.length[step.rows] > 0
-            missing = step.spread(present == 0, 1).astype(np.bool_)
-            self._append("missing", name, missing)
-            some = some or bool(missing.any())
-            self._append("length", name, np.where(missing, -1, 8 if integers else 4))
-            values = step.spread(feature.first[step.rows][present], 0, present)
-            if integers:
-                self._arrays.append("integers", values.astype("<i8", copy=False))
-                self._append(
-                    "offset", name, start + 8 * np.arange(step.first, step.first + step.samples)
-                )
-            else:
-                self._append("values", name, values.astype("<u4").view("<f4").astype(np.float64))
-                self._append(
-                    "offset",
-                    name,
-                    step.spread(self._moved(feature.offset[step.rows][present]), 0, present),
-                )
-        if integers:
+        present = _present(feature, feature.length > 0)
+        missing = None
+        if present.record is not None:
+            missing = np.ones(1, np.bool_)
+            self._spread("missing", name, present.record, 0, 1, np.bool_)
+        numbers = self._steps(present.record, present.first, 0)
+        if feature.kind == INTEGERS:
+            self._spread("length", name, present.record, 8, -1)
+            start = 8 * self.samples * len(self._integers)
+            for piece in numbers:
+                self._arrays.append("integers", piece.astype("<i8", copy=False))
+                self._append("offset", name, [start + 8 * np.arange(len(piece))])
+                start += 8 * len(piece)
             self._integers.append(name)
             self.fields[name] = PlainField("int", _NONE, _NONE, file=-1, codec="i64")
-        else:
-            if feature.copied:
-                self._copied.append(name)
-            self.fields[name] = PlainField(kind, _NONE, _NONE, file=self.number, codec="f32")
-        self.columns[name] = Column(
-            "int" if integers else "float", _NONE, np.ones(1, np.bool_) if some else None
-        )
+            self.columns[name] = Column("int", _NONE, missing)
+            return
+        self._spread("length", name, present.record, 4, -1)
+        self._spread("offset", name, present.record, present.offset, 0)
+        reals = (piece.astype("<u4").view("<f4").astype(np.float64) for piece in numbers)
+        self._append("values", name, reals)
+        if feature.copied:
+            self._copied.append(name)
+        self.fields[name] = PlainField(kind, _NONE, _NONE, file=self.number, codec="f32")
+        self.columns[name] = Column("float", _NONE, missing)
 
-    def _append(self, what: str, name: str, piece: np.ndarray) -> None:
+    def _steps(self, record: I64 | None, values: I64 | int, otherwise: int) -> Iterator[I64]:
+        """Yield, some samples at a time, the values of those that have a feature, and another one for the rest."""
+        for first in range(0, self.samples, STEP):
+            stop = min(first + STEP, self.samples)
+            rows: slice = slice(first, stop)
+            at: slice | I64 = slice(None)
+            if record is not None:
+                rows = slice(*record.searchsorted((first, stop)).tolist())
+                at = record[rows] - first
+            numbers = np.full(stop - first, otherwise, np.int64)
+            numbers[at] = values if isinstance(values, int) else values[rows]
+            yield numbers
+
+    def _spread(
+        self,
+        what: str,
+        name: str,
+        record: I64 | None,
+        values: I64 | int,
+        otherwise: int,
+        dtype: npt.DTypeLike = np.int64,
+    ) -> None:
+        """Add an array with an element for each sample: see `_steps`."""
+        steps = self._steps(record, values, otherwise)
+        self._append(what, name, (numbers.astype(dtype, copy=False) for numbers in steps))
+
+    def _append(self, what: str, name: str, pieces: Iterable[np.ndarray]) -> None:
         """Add elements to an array of a field, which replaces the array that the field has so far."""
-        self._arrays.append(f"{what} {name}", piece)
-
-    def _moved(self, offset: I64) -> I64:
-        """Return offsets in the file, after which the copied bytes follow."""
-        return np.where(offset < 0, self.file.size - 1 - offset, offset)
+        for piece in pieces:
+            self._arrays.append(f"{what} {name}", piece)
 
     def finished(self, copied: U8) -> tuple[Blocks, ...]:
         """Return all block files, also the numbers that the table holds. No field is added afterwards."""
@@ -301,6 +281,9 @@ class FeatureTable:
             self.blocks.append(
                 _with_held(self.file, self.blocks[0] if self.blocks else None, copied)
             )
+        for name in self._copied:  # the copied bytes follow those of the file
+            offset = arrays[f"offset {name}"]
+            np.subtract(self.file.size - 1, offset, out=offset, where=offset < 0)
         files = dict.fromkeys(self._copied, len(self.blocks))
         if self._integers:
             self.blocks.append(Blocks.in_table(arrays["integers"].view(np.uint8)))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
-from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8
 from bushel._runtime.system import keep_freed_memory
@@ -26,7 +24,7 @@ _HINT = (
     "the file is damaged, or its writer was stopped: `bushel verify` names the records, or"
     " write it again"
 )
-_PLACES = ("offset", "length", "first", "value_offset", "value_length")
+_PLACES = ("record", "counts", "offset", "length", "first", "value_offset", "value_length")
 
 
 class Feature(NamedTuple):
@@ -59,76 +57,45 @@ class Records(NamedTuple):
     features: tuple[Feature, ...]  # in order of appearance; none if a record is not an Example
 
 
-class _Found(Struct):
-    """The rows of one feature so far."""
-
-    rows: int = 0
-    gaps: bool = False  # whether a record lacks it
-    counted: bool = False  # whether a record has not exactly one value
-
-
-class _Rows(Struct):
+class _Rows:
     """The arrays of a scan, which go to a temporary file."""
 
-    arrays: GrowingArrays = msgspec.field(default_factory=GrowingArrays)
-    found: dict[int, _Found] = {}
-    records: int = 0
+    def __init__(self) -> None:
+        self.arrays, self.records = GrowingArrays(), 0
+        self.counted: set[int] = set()  # the features of which a record has not exactly one value
 
     def take(self, scanner: TfrecordScanner, share: float) -> None:
         """Add the rows that a scanner has, after which this share of the file is read."""
         # while rows are added, the share of the rows before them
         self.arrays.share = self.arrays.share or share
         offset, length, _, copied, features = scanner.take()
-        before, self.records = self.records, self.records + len(offset)
-        for name, piece in (("offset", offset), ("length", length)):
-            self.arrays.append(name, piece)
-        self.arrays.append("copied", copied)
-        for number, record, count, *rest in features:
-            rows_of_feature = self.found.setdefault(number, _Found())
-            if rows_of_feature.rows < before or len(record) < len(offset):
-                self._with_gaps(number, rows_of_feature)
-            if not rows_of_feature.counted and (count != 1).any():
-                rows_of_feature.counted = True
-                for start in range(0, rows_of_feature.rows, STEP):
-                    self.arrays.append(
-                        f"{number} counts",
-                        np.ones(min(STEP, rows_of_feature.rows - start), np.int64),
-                    )
-            rows_of_feature.rows += len(record)
-            if rows_of_feature.gaps:
-                self.arrays.append(f"{number} record", record)
-            if rows_of_feature.counted:
-                self.arrays.append(f"{number} counts", count)
-            for name, piece in zip(_PLACES, rest, strict=True):
-                if len(piece):
-                    self.arrays.append(f"{number} {name}", piece)
+        self.records += len(offset)
+        pieces: dict[str, np.ndarray] = {"offset": offset, "length": length, "copied": copied}
+        for number, *places in features:
+            pieces |= {
+                f"{number} {name}": piece for name, piece in zip(_PLACES, places, strict=True)
+            }
+            if (pieces[f"{number} counts"] != 1).any():
+                self.counted.add(number)
+        for name, piece in pieces.items():
+            if len(piece):
+                self.arrays.append(name, piece)
         self.arrays.share = share
-
-    def _with_gaps(self, number: int, feature: _Found) -> None:
-        """Store which records have a feature that all records had until now."""
-        if not feature.gaps:
-            feature.gaps = True
-            for start in range(0, feature.rows, STEP):
-                self.arrays.append(
-                    f"{number} record",
-                    np.arange(start, min(start + STEP, feature.rows), dtype=np.int64),
-                )
 
     def finish(self, scanner: TfrecordScanner) -> Records:
         """Return the records. Nothing is added afterwards."""
-        for number, rows_of_feature in self.found.items():
-            if rows_of_feature.rows < self.records:
-                self._with_gaps(number, rows_of_feature)
         arrays, none = self.arrays.finish(), np.empty(0, np.int64)
         features = []
-        for number, (name, kind, most, copied) in enumerate(
-            scanner.features if scanner.other < 0 else ()
-        ):
-            rows_of_feature = self.found[number]
-            record, counts = (arrays.get(f"{number} {part}") for part in ("record", "counts"))
-            places = [arrays.get(f"{number} {part}", none) for part in _PLACES]
+        for number, description in enumerate(scanner.features if scanner.other < 0 else ()):
+            record, counts, *places = (arrays.get(f"{number} {name}", none) for name in _PLACES)
             features.append(
-                Feature(name, kind, most, copied, rows_of_feature.rows, record, counts, *places)
+                Feature(
+                    *description,
+                    len(record),
+                    record if len(record) < self.records else None,
+                    counts if number in self.counted else None,
+                    *places,
+                )
             )
         offset, length = arrays.get("offset", none), arrays.get("length", none)
         return Records(offset, length, arrays.get("copied", none.view(np.uint8)), tuple(features))
