@@ -14,11 +14,11 @@ import reprlib
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, Array
 from bushel.errors import SpecError
 
 from .base import (
@@ -35,8 +35,6 @@ from .base import (
     refusing,
     rows_after_header,
 )
-
-Array: TypeAlias = np.ndarray
 
 _KINDS = "biufcSUMm"  # no objects (they would be pickles), no records
 _DTYPE = re.compile(r"[<>|=]?([biufcSU][0-9]{1,9}|[mM]8(\[[0-9]{0,9}[A-Za-z]{1,7}\])?)")
@@ -66,6 +64,26 @@ def _array_of(value: Any) -> np.ndarray:
     from .columns import exact_array  # which reading does not need
 
     return np.asarray(exact_array(value))
+
+
+def exact_cast(codec: str, array: Array, dtype: np.dtype[Any]) -> Array:
+    """Return an array with another dtype.
+
+    Raises:
+        CodecError: The dtype does not keep its values.
+    """
+    with np.errstate(all="ignore"):
+        cast = array.astype(dtype)
+        back = cast.astype(array.dtype)
+        kept = (back == array) | (back != back) & (array != array)  # NaN is kept
+        real, whole = (cast, array) if dtype.kind == "f" else (array, cast)
+        if whole.dtype.kind in "iu":
+            kept &= (cast < 0) == (array < 0)
+            if real.dtype.kind == "f":  # a processor may turn a larger number into the largest one
+                kept &= np.isfinite(real) & (real < float(int(np.iinfo(whole.dtype).max) + 1))
+    if not kept.all():
+        raise refused(codec, f"numbers that {dtype} holds", array)
+    return cast
 
 
 def dtype_from(codec: str, text: object) -> np.dtype[Any]:
@@ -272,10 +290,8 @@ def _array(name: str, arguments: str) -> Codec:
     shape = tuple(map(int, sizes))
     # These bytes carry no byte order. Their writers ran on little-endian machines.
     little = dtype.newbyteorder("<")
-    encode, decode = (
-        partial(_encode_raw, name, little, shape),
-        partial(_decode_raw, name, little, shape),
-    )
+    encode = partial(_encode_raw, name, little, shape)
+    decode = partial(_decode_raw, name, little, shape)
     layout = partial(_raw_layout, little, shape)
     ranged = rows_of(decode, layout) if shape else None
     return Codec(name, encode, decode, ranged, partial(rows_after_header, encode), layout)
@@ -364,9 +380,8 @@ _TENBIN_DTYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u
 
 
 def _tenbin_chunk(data: bytes) -> bytes:
-    return (
-        _TENBIN_MAGIC + struct.pack("<q", len(data)) + data + bytes(-len(data) % _TENBIN_ALIGNMENT)
-    )
+    padding = bytes(-len(data) % _TENBIN_ALIGNMENT)
+    return _TENBIN_MAGIC + struct.pack("<q", len(data)) + data + padding
 
 
 def _encode_tenbin(value: Any) -> bytes:

@@ -20,7 +20,7 @@ import numpy as np
 from bushel._runtime.arrays import Array
 from bushel.errors import CodecError, SpecError
 
-from .arrays import as_array, dtype_named
+from .arrays import as_array, dtype_named, exact_cast
 from .base import MAX_EXPANDED, Buffer, Codec, codec_error, refused, refusing
 from .scalars import FACTORIES as SCALARS
 from .scalars import encode_bytes, exact_time, time_dtype
@@ -93,16 +93,10 @@ def _plain(value: Any) -> Any:
 
 
 def _array(codec: str, value: Any, dtype: str) -> Array:
-    array = as_array(codec, value)
-    if not dtype or array.dtype == (target_dtype := dtype_named(dtype)):
+    array, target = as_array(codec, value), dtype_named(dtype)
+    if target is None or array.dtype == target:
         return array
-    with np.errstate(all="ignore"):
-        cast = array.astype(target_dtype)
-    # Python compares numbers exactly
-    pairs = zip(array.ravel().tolist(), cast.ravel().tolist(), strict=True)
-    if not all(before == after or (before != before and after != after) for before, after in pairs):
-        raise refused(codec, f"numbers that {dtype} holds", array)
-    return cast
+    return exact_cast(codec, array, target)
 
 
 def _decode(name: str, target: Codec, stored: Codec, data: Buffer) -> Any:

@@ -19,10 +19,10 @@ import numpy as np
 from msgspec import Struct, field
 
 from bushel._kinds import JPEG_START, PNG
+from bushel._runtime.arrays import Array
 from bushel.errors import CodecError, MissingPackageError, SpecError
 from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
 
-from .arrays import Array
 from .base import (
     Buffer,
     Codec,

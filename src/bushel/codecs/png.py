@@ -61,30 +61,27 @@ class PngHeader(Struct, frozen=True):
 
 def png_header(data: Buffer) -> PngHeader | None:
     """Return the header of a PNG; None if Pillow has to read the image."""
-    view = memoryview(data)
-    if view.nbytes < 8 + _HEADER.size or view[:8] != PNG:
+    fields = _header_of(data)
+    if fields is None or any(fields[4:]) or fields[2] not in _DEPTHS.get(fields[3], ()):
         return None
-    length, name, width, height, depth, colour, compression, filtering, interlaced, crc = (
-        _HEADER.unpack_from(view, 8)
-    )
-    if (length, name, compression, filtering, interlaced) != (13, b"IHDR", 0, 0, 0) or not (
-        width and height
-    ):
-        return None
-    if depth not in _DEPTHS.get(colour, ()) or crc != zlib.crc32(view[12:29]):
-        return None
-    return PngHeader(width, height, depth, colour)
+    return PngHeader(*fields[:4])
 
 
 def png_size(data: Buffer) -> tuple[int, int] | None:
     """Return width and height of any PNG, by its header; None if Pillow has to read it."""
+    fields = _header_of(data)
+    return None if fields is None else (fields[0], fields[1])
+
+
+def _header_of(data: Buffer) -> list[int] | None:
+    """Return width, height, bits, type of colour, compression, filtering and interlacing; None for damaged headers."""
     view = memoryview(data)
     if view.nbytes < 8 + _HEADER.size or view[:8] != PNG:
         return None
-    length, name, width, height, *_, crc = _HEADER.unpack_from(view, 8)
-    if (length, name) != (13, b"IHDR") or not (width and height) or crc != zlib.crc32(view[12:29]):
+    length, name, *fields, crc = _HEADER.unpack_from(view, 8)
+    if (length, name) != (13, b"IHDR") or 0 in fields[:2] or crc != zlib.crc32(view[12:29]):
         return None
-    return width, height
+    return fields
 
 
 def may_be_turned(data: Buffer) -> bool:
@@ -142,7 +139,7 @@ class _Chunks(Struct, frozen=True):
 
 def _chunks(view: memoryview) -> _Chunks | None:
     """Return the contents of an image's chunks; None if Pillow has to read them."""
-    at, parts, palette, alpha = 8 + 25, list[memoryview](), b"", None
+    at, parts, tables = 8 + 25, list[memoryview](), dict[bytes, bytes]()
     while at + 12 <= len(view):
         length, name = struct.unpack_from(">I4s", view, at)
         end = at + 12 + length
@@ -152,18 +149,15 @@ def _chunks(view: memoryview) -> _Chunks | None:
         if name == b"IDAT":
             parts.append(content)
         elif name == b"IEND":
-            if parts:
-                return _Chunks(parts[0] if len(parts) == 1 else b"".join(parts), palette, alpha)
-            return None
-        elif name in (b"PLTE", b"tRNS"):
-            if parts or int.from_bytes(view[end - 4 : end], "big") != zlib.crc32(
-                view[at + 4 : end - 4]
-            ):
+            if not parts:
                 return None
-            if name == b"PLTE":
-                palette, alpha = bytes(content), alpha
-            else:
-                palette, alpha = palette, bytes(content)
+            data = parts[0] if len(parts) == 1 else b"".join(parts)
+            return _Chunks(data, tables.get(b"PLTE", b""), tables.get(b"tRNS"))
+        elif name in (b"PLTE", b"tRNS"):
+            crc = int.from_bytes(view[end - 4 : end])
+            if parts or crc != zlib.crc32(view[at + 4 : end - 4]):
+                return None
+            tables[name] = bytes(content)
         elif name in (b"acTL", b"fcTL") or not name[0] & 0x20:
             # an animation, or a critical chunk of another standard
             return None

@@ -21,7 +21,7 @@ import numpy as np
 from bushel._runtime.arrays import I64, Array
 from bushel.kernels import decode_varints
 
-from .arrays import as_array
+from .arrays import as_array, exact_cast
 from .base import Buffer, Factory, NumberLayout, plain, refused
 
 _SCALAR = struct.Struct("<If")
@@ -45,15 +45,13 @@ def _encode_label(value: Any) -> bytes:
 
 def _pack(codec: str, array: Array, value: Any) -> bytes:
     flat = array.reshape(-1)
-    with np.errstate(over="ignore"):
-        floats = flat.astype("<f4")
     if array.dtype.kind == "f":
-        is_exact = bool(np.all(np.isinf(floats) == np.isinf(flat)))
-    else:  # beyond 2**24 float32 skips integers; Python compares the two exactly
-        large = np.flatnonzero(np.abs(flat.astype(np.float64)) > _EXACT).tolist()
-        is_exact = all(float(floats[at]) == int(flat[at]) for at in large)
-    if not is_exact:
-        raise refused(codec, "numbers that 32-bit floats can represent", value)
+        with np.errstate(over="ignore"):
+            floats = flat.astype("<f4")
+        if not (np.isinf(floats) == np.isinf(flat)).all():
+            raise refused(codec, "numbers that 32-bit floats can represent", value)
+    else:
+        floats = exact_cast(codec, flat, np.dtype("<f4"))
     if array.ndim == 0:
         return _SCALAR.pack(0, float(floats[0]))
     return struct.pack("<If16x", floats.size, 0.0) + floats.tobytes()

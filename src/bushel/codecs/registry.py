@@ -28,8 +28,6 @@ from .base import (
 
 _NAME = r"[a-z0-9_-]+"
 _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
-
-
 _MODULES: Mapping[str, Collection[str]] = {
     "scalars": (
         *("bytes", "utf8", "bool", "int", "uint", "i64", "u64", "float", "f32", "cls"),

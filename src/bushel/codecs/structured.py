@@ -12,7 +12,7 @@ import numpy as np
 from bushel._runtime.arrays import Array
 
 from .arrays import FACTORIES as ARRAYS
-from .arrays import array_from, as_array, dtype_from
+from .arrays import array_from, as_array, dtype_from, exact_cast
 from .base import Buffer, Codec, Factory, plain, refused, refusing
 
 _ARRAY_MARK = "_"
@@ -80,27 +80,13 @@ def _of_dtype(codec: str, array: Array, dtype: np.dtype[Any]) -> Array:
     Raises:
         CodecError: The dtype does not keep them.
     """
-    if array.dtype.kind not in "biuf":
-        raise refused(codec, "lists of numbers", array)
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        if (
-            array.dtype.kind not in "iu"
-            or int(array.min()) < limits.min
-            or int(array.max()) > limits.max
-        ):
-            raise refused(codec, f"integers that fit {dtype}", array)
-    if dtype.kind == "b" and array.dtype.kind != "b":
-        raise refused(codec, "truth values", array)
-    with np.errstate(over="ignore"):
-        cast = array.astype(dtype)
-    if dtype.kind == "f" and array.dtype.kind in "iu":
-        exact = 1 << (np.finfo(dtype).nmant + 1)
-        if int(array.min()) < -exact or int(array.max()) > exact:
-            changed = zip(cast.ravel().tolist(), array.ravel().tolist(), strict=True)
-            if any(real != whole for real, whole in changed):  # Python compares them exactly
-                raise refused(codec, f"integers that {dtype} keeps", array)
-    return cast
+    takes = {"i": "iu", "u": "iu", "b": "b"}.get(dtype.kind, "biuf")
+    if array.dtype.kind not in takes:
+        raise refused(codec, f"lists of numbers that {dtype} holds", array)
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return array.astype(dtype)
+    return exact_cast(codec, array, dtype)
 
 
 def _encode_msgpack(value: Any, codec: str = "msgpack") -> bytes:

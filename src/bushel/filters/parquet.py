@@ -24,6 +24,8 @@ from .base import MAX_BLOCK, Filter
 from .parquet_pages import (
     DICTIONARY,
     Leaf,
+    Page,
+    Payload,
     expanded,
     indices,
     pages_of,
@@ -38,6 +40,10 @@ DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT = 5, 6, 7, 9
 """DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY and BYTE_STREAM_SPLIT."""
 NUMBERS = (0, DELTA, SPLIT)
 """The encodings that `number_bytes` decodes."""
+
+
+class OtherEncoding(ValueError):
+    """A page has another encoding than those of plain numbers and of byte arrays: pyarrow has to decode its values."""
 
 
 class Prefixed(Struct, frozen=True):
@@ -81,6 +87,22 @@ def number_bytes(values: memoryview, encoding: int, count: int, width: int) -> U
     if encoding == SPLIT:
         return np.ascontiguousarray(plain.reshape(width, count).T).reshape(-1)
     return plain
+
+
+def page_numbers(page: Page, payload: Payload, count: int, dictionary: np.ndarray) -> np.ndarray:
+    """Return the numbers of a page, with the dtype of the dictionary of its chunk, which may be empty.
+
+    Raises:
+        OtherEncoding: They are encoded in another way.
+        ValueError: They are damaged.
+    """
+    values, dtype = payload.values(), dictionary.dtype
+    if page.encoding == DICTIONARY:
+        return dictionary[indices(values, count, len(dictionary))]
+    if page.encoding not in NUMBERS:
+        what = f"a page has encoding {page.encoding}, which is not of numbers or of a dictionary"
+        raise OtherEncoding(what)
+    return number_bytes(values, page.encoding, count, dtype.itemsize).view(dtype)
 
 
 def delta_byte_arrays(values: memoryview, count: int) -> tuple[I64, I64]:
@@ -128,11 +150,12 @@ def side_of(leaf: Leaf, width: int) -> bytes:
 
 
 def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
-    codec, definition, repetition, width = bytes(side or b"").decode("ascii").split()
-    leaf, size = Leaf(codec, int(definition), int(repetition)), int(width)
+    codec, *numbers = bytes(side or b"").decode("ascii").split()
+    definition, repetition, width = map(int, numbers)
+    leaf = Leaf(codec, definition, repetition)
     data = memoryview(stored).cast("B")
     target = np.frombuffer(out, np.uint8)
-    dictionary = np.zeros((0, size), np.uint8)
+    dictionary = np.zeros(0, f"V{width}")
     filled = 0
 
     def read(offset: int, length: int) -> memoryview:
@@ -140,25 +163,17 @@ def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
 
     for page in pages_of(read, 0, len(data)):
         payload = payload_of(page, read, leaf)
-        values = payload.values()
         if page.dictionary:
-            dictionary = np.frombuffer(values[: len(values) // size * size], np.uint8).reshape(
-                -1, size
-            )
+            values = payload.values()
+            dictionary = np.frombuffer(values, dictionary.dtype, len(values) // width)
             continue
         count, _ = present(page, payload, leaf)
-        if page.encoding == DICTIONARY:
-            numbers = dictionary[indices(values, count, len(dictionary))].reshape(-1)
-        elif page.encoding in NUMBERS:
-            numbers = number_bytes(values, page.encoding, count, size)
-        else:
-            raise ValueError(
-                f"a page has encoding {page.encoding}, which is not of numbers or of a dictionary"
-            )
-        if len(numbers) != count * size or filled + len(numbers) > len(target):
+        expanded_page = page_numbers(page, payload, count, dictionary).view(np.uint8)
+        end = filled + len(expanded_page)
+        if len(expanded_page) != count * width or end > len(target):
             raise ValueError("a page has more or fewer numbers than its levels announce")
-        target[filled : filled + len(numbers)] = numbers
-        filled += len(numbers)
+        target[filled:end] = expanded_page
+        filled = end
     return filled
 
 

@@ -202,6 +202,11 @@ class Page(Struct, frozen=True):
     compressed: bool  # whether the values are compressed, if the chunk is
 
     @property
+    def levels(self) -> int:
+        """Bytes of levels before the values, which are not compressed."""
+        return sum(self.before or ())
+
+    @property
     def next(self) -> int:
         """Offset of the header of the next page."""
         return self.offset + self.length
@@ -312,8 +317,8 @@ def payload_of(page: Page, read: Read, leaf: Leaf) -> Payload:
         ValueError: Its levels are longer than the page.
     """
     if page.before is not None:
-        first, levels_length = page.before[0], sum(page.before)
-        levels = read(page.offset, levels_length) if levels_length else b""
+        first = page.before[0]
+        levels = read(page.offset, page.levels) if page.levels else b""
         definition = levels[first:] if leaf.definition else None
         values = partial(_after_levels, page, read, codec_of(page, leaf.codec))
         return Payload(levels[:first] if leaf.repetition else None, definition, 0, values)
@@ -348,11 +353,8 @@ def codec_of(page: Page, codec: str) -> str:
 
 def _after_levels(page: Page, read: Read, codec: str) -> memoryview:
     """Return the values of a page of version 2."""
-    before = sum(page.before or (0,))
-    data = memoryview(read(page.offset + before, page.length - before))
-    if len(data):
-        return expanded(data, codec, page.size - before)
-    return data
+    data = memoryview(read(page.offset + page.levels, page.length - page.levels))
+    return expanded(data, codec, page.size - page.levels) if len(data) else data
 
 
 def present(page: Page, payload: Payload, leaf: Leaf) -> tuple[int, Bools | None]:

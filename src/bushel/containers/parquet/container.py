@@ -32,13 +32,14 @@ from bushel.containers.references import with_keys, with_references
 from bushel.containers.row_table import check_pyarrow
 from bushel.errors import FormatError
 from bushel.filters import FilterError
+from bushel.filters.parquet import OtherEncoding
 from bushel.spec import KEY, Field
 from bushel.storage import AnyPath, File, is_object, open_file
 
 from .footer import TAIL, Footer, Node, read_footer
 from .page_index import Groups, index_faults, narrowed, sections_of
 from .table import Table, field_of, is_decoded
-from .values import OtherEncoding, scalars_of
+from .values import scalars_of
 
 _METADATA = "metadata.parquet"  # beside other files, a list of these: see folder_metadata.py
 # ends of names of files about the data

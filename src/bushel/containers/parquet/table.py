@@ -13,7 +13,7 @@ import numpy as np
 from bushel.containers.features import Feature, codec_by_magic
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.row_table import RowTable
-from bushel.filters.parquet import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT
+from bushel.filters.parquet import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT, OtherEncoding
 from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, Page, pages_of, payload_of
 from bushel.kernels import decode_deltas
 from bushel.spec import Field, Spec
@@ -31,7 +31,6 @@ from .footer import (
     holds_json,
 )
 from .values import (
-    OtherEncoding,
     Scanned,
     scalars_of,
     scan_lists,

@@ -6,6 +6,7 @@ Its pages are read chunk by chunk, and their levels make the rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -17,8 +18,10 @@ from bushel.filters.parquet import (
     DELTA_PREFIXES,
     NUMBERS,
     SPLIT,
+    OtherEncoding,
     delta_byte_arrays,
     number_bytes,
+    page_numbers,
     prefixed_byte_arrays,
     side_of,
     values_side,
@@ -41,105 +44,98 @@ from bushel.storage.blocks import BlockList
 
 from .footer import BOOLEAN, FIXED, Chunk, Footer, Node, dtype_of
 
-
-class OtherEncoding(Exception):
-    """The values of a leaf have no extents: pyarrow has to decode them."""
-
-
-class ChunkPages(Struct, frozen=True):
-    """The pages of a leaf in one row group."""
-
-    file: File
-    node: Node
-    chunk: Chunk
-    rows: int  # rows of the pages that are read
-    kept: slice  # the wanted ones among these rows
-
-    @property
-    def leaf(self) -> Leaf:
-        """The properties of the leaf that its pages need."""
-        return Leaf(self.chunk.codec, self.node.definition, self.node.repeats)
-
-    def __iter__(self) -> Iterator[tuple[Page, Payload]]:
-        for start, stop in self.chunk.spans:
-            for page in pages_of(self.file.read, start, stop - start):
-                yield page, payload_of(page, self.file.read, self.leaf)
-
-    def present(self, page: Page, payload: Payload) -> tuple[int, Bools | None]:
-        """Return the number of values of a page that are there, and which these are; None for all."""
-        return present(page, payload, self.leaf)
-
-    def check(self, values: int) -> None:
-        """Raise ValueError if a leaf that does not repeat has another number of values than rows."""
-        if values != self.rows:
-            raise ValueError(
-                f"column {self.name!r} has {values} values in a row group of {self.rows} rows"
-            )
-
-    @property
-    def name(self) -> str:
-        """The name of the leaf."""
-        return ".".join(self.node.path)
-
-
-def chunks_of(file: File, footer: Footer, node: Node) -> Iterator[ChunkPages]:
-    """Yield the chunks of a leaf."""
-    for group in footer.groups:
-        chunk = group.chunks[node.leaf]
-        rows, chosen = group.rows, slice(None)
-        if chunk.part is not None:
-            rows, first = chunk.part.rows, group.first - chunk.part.first
-            chosen = slice(first, first + group.rows)
-        yield ChunkPages(file, node, chunk, rows, chosen)
-
-
-class ListRows:
-    """The rows of a chunk of a leaf that repeats once, which its pages fill."""
-
-    def __init__(self, pages: ChunkPages, group: Node) -> None:
-        self.pages, self.list_level = pages, group.definition
-        # elements of each row; 1 for each row that is a null; number of rows that have begun
-        self.counts, self.absent = np.empty(pages.rows, np.int64), np.empty(pages.rows, np.uint8)
-        self.begun = 0
-
-    def add(self, page: Page, payload: Payload) -> tuple[int, int, Bools | None]:
-        """Add the rows of a page.
-
-        Returns:
-            The number of elements of the page, the number of those that are there, and which these
-            are; None for all.
-
-        Raises:
-            ValueError: The levels are damaged.
-        """
-        if payload.repetition is None or payload.definition is None:
-            raise ValueError("a list has no levels")
-        self.begun, elements, count, present_rows = present_elements(
-            payload.repetition,
-            payload.definition,
-            self.pages.node.definition,
-            self.list_level,
-            page.values,
-            self.begun,
-            self.counts,
-            self.absent,
-        )
-        return elements, count, present_rows
-
-    def finish(self) -> tuple[I64, Bools]:
-        """Return int64[rows], the elements of each row, and bool[rows], the nulls, when all pages were added.
-
-        Raises:
-            ValueError: The pages have another number of rows.
-        """
-        if self.begun != self.pages.rows:
-            name, rows = self.pages.name, self.pages.rows
-            raise ValueError(f"column {name!r} has {self.begun} rows in a row group of {rows}")
-        return self.counts, self.absent.view(np.bool_)
-
-
+_RLE = 3
 _DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that are not in a page
 _SNAPPY_PART = 1 << 16
+_NONE = np.zeros(0, np.int64)
+
+
+class _Values(NamedTuple):
+    """A page with values."""
+
+    page: Page
+    payload: Payload
+    elements: int  # number of its values, nulls included
+    valid: int  # number of those that are not null
+    present: Bools | None  # bool[elements], which these are; None for all
+
+    @property
+    def start(self) -> int:
+        """Where the values begin in the page as it is stored, if that is not compressed."""
+        return self.page.levels + self.payload.start
+
+
+class ChunkPages:
+    """The pages of a leaf in one row group.
+
+    Attributes:
+        file: The file.
+        node: The leaf.
+        chunk: Its chunk.
+        rows: Rows of the pages that are read.
+        kept: The wanted ones among these rows.
+        leaf: The properties of the leaf that its pages need.
+        dictionary: The page of the dictionary, when it has been met; else None.
+        counts: int64[rows], the elements of each row of a list, when all pages have been read.
+        absent: uint8[rows], 1 for each row that is a null, of a list.
+    """
+
+    def __init__(
+        self, file: File, node: Node, list_level: int | None, chunk: Chunk, rows: int, kept: slice
+    ) -> None:
+        self.file, self.node, self.chunk, self.rows, self.kept = file, node, chunk, rows, kept
+        self.leaf = Leaf(chunk.codec, node.definition, node.repeats)
+        self.dictionary: tuple[Page, Payload] | None = None
+        self._list_level = list_level
+        lists = 0 if list_level is None else rows
+        self.counts, self.absent = np.empty(lists, np.int64), np.empty(lists, np.uint8)
+
+    def __iter__(self) -> Iterator[_Values]:
+        begun = 0
+        for page in self._all():
+            payload = payload_of(page, self.file.read, self.leaf)
+            if page.dictionary:
+                self.dictionary = page, payload
+            elif self._list_level is None:
+                yield _Values(page, payload, page.values, *present(page, payload, self.leaf))
+                begun += page.values
+            elif payload.repetition is None or payload.definition is None:
+                raise ValueError("a list has no levels")
+            else:
+                begun, elements, valid, which = present_elements(
+                    payload.repetition,
+                    payload.definition,
+                    self.node.definition,
+                    self._list_level,
+                    page.values,
+                    begun,
+                    self.counts,
+                    self.absent,
+                )
+                yield _Values(page, payload, elements, valid, which)
+        if begun != self.rows:
+            name = ".".join(self.node.path)
+            raise ValueError(
+                f"column {name!r} has {begun} values in a row group of {self.rows} rows"
+            )
+
+    def _all(self) -> Iterator[Page]:
+        for start, stop in self.chunk.spans:
+            yield from pages_of(self.file.read, start, stop - start)
+
+
+def chunks_of(
+    file: File, footer: Footer, node: Node, group: Node | None = None
+) -> Iterator[ChunkPages]:
+    """Yield the chunks of a leaf, which may be the element of a list."""
+    list_level = None if group is None else group.definition
+    for row_group in footer.groups:
+        chunk = row_group.chunks[node.leaf]
+        rows, kept = row_group.rows, slice(None)
+        if chunk.part is not None:
+            rows, first = chunk.part.rows, row_group.first - chunk.part.first
+            kept = slice(first, first + row_group.rows)
+        yield ChunkPages(file, node, list_level, chunk, rows, kept)
 
 
 class Scanned(Struct, frozen=True):
@@ -187,44 +183,32 @@ def scan_places(
         OtherEncoding: The values have no extents.
         FilterError, ThriftError, ValueError: A page is damaged.
     """
-    chunks = list(chunks_of(file, footer, node))
+    chunks = list(chunks_of(file, footer, node, group))
     blocks = None if all(map(_lies_plain, chunks)) else BlockList()
-    none, elements = np.zeros(0, np.int64), 0
-    for name, first in (("offset", none), ("length", none)):
-        arrays.append(f"{key} {name}", first)
+    elements, kept = 0, slice(None)
+    for name in ("offset", "length"):
+        arrays.append(f"{key} {name}", _NONE)
     if group is not None:
         arrays.append(f"{key} starts", np.zeros(1, np.int64))
         arrays.append(f"{key} absent", np.zeros(0, np.bool_))
     for pages in chunks:
-        rows = None if group is None else ListRows(pages, group)
-        entries, values = (none, none), 0
-        for page, payload in pages:
-            if page.dictionary:
-                entries = _lying(pages, page, payload, blocks, page.values)
-                continue
-            size = page.values
-            if rows is None:
-                count, present = pages.present(page, payload)
-            else:
-                size, count, present = rows.add(page, payload)
-            places = _page(pages, page, payload, blocks, count, entries)
-            for name, placed, missing in zip(("offset", "length"), places, (0, -1), strict=True):
-                arrays.append(
-                    f"{key} {name}",
-                    placed if present is None else _spread(placed, present, size, missing),
-                )
-            values += page.values
-        if rows is None:
-            pages.check(values)
-            continue
-        counts, absent = rows.finish()
-        starts = offsets_of(counts)[1:] + elements
-        if len(starts):
+        byte_arrays = _ByteArrays(pages, blocks)
+        for values in pages:
+            places = byte_arrays.places(values)
+            for name, numbers, missing in zip(("offset", "length"), places, (0, -1), strict=True):
+                if values.present is not None:
+                    spread = np.full(values.elements, missing, np.int64)
+                    spread[values.present] = numbers
+                    numbers = spread
+                arrays.append(f"{key} {name}", numbers)
+        if pages.kept != slice(None):
+            kept = pages.kept
+        if group is not None:
+            starts = offsets_of(pages.counts) + elements
             elements = int(starts[-1])
-        arrays.append(f"{key} starts", starts)
-        arrays.append(f"{key} absent", absent)
-    chosen = next((pages.kept for pages in chunks if pages.chunk.part is not None), slice(None))
-    return Scanned(key, chosen, None if blocks is None else blocks.blocks())
+            arrays.append(f"{key} starts", starts[1:])
+            arrays.append(f"{key} absent", pages.absent.view(np.bool_))
+    return Scanned(key, kept, None if blocks is None else blocks.blocks())
 
 
 def _lies_plain(pages: ChunkPages) -> bool:
@@ -234,106 +218,104 @@ def _lies_plain(pages: ChunkPages) -> bool:
     )
 
 
-def _spread(numbers: I64, present: Bools, size: int, missing: int) -> I64:
-    """Return the numbers of a page, with another one where values are missing."""
-    spread = np.full(size, missing, np.int64)
-    spread[present] = numbers
-    return spread
+class _ByteArrays:
+    """Finds the byte arrays of the pages of a chunk, in the file or in a block file that gets the pages."""
+
+    def __init__(self, pages: ChunkPages, blocks: BlockList | None) -> None:
+        self._pages, self._blocks = pages, blocks
+        self._entries: tuple[I64, I64] | None = None  # of the dictionary
+
+    def places(self, values: _Values) -> tuple[I64, I64]:
+        """Return where the byte arrays of a page are, without nulls."""
+        if values.page.encoding == DICTIONARY:
+            if self._entries is None:
+                self._entries = self._of_dictionary()
+            numbers = indices(values.payload.values(), values.valid, len(self._entries[0]))
+            return self._entries[0][numbers], self._entries[1][numbers]
+        if values.page.encoding in _DECODED:
+            return self._decoded(values)
+        return self._lying(values)
+
+    def _of_dictionary(self) -> tuple[I64, I64]:
+        if self._pages.dictionary is None:
+            return _NONE, _NONE
+        page, payload = self._pages.dictionary
+        return self._lying(_Values(page, payload, page.values, page.values, None))
+
+    def _lying(self, values: _Values) -> tuple[I64, I64]:
+        """Return where the byte arrays of a page are, as they are in its payload."""
+        page, file, count, width = (
+            values.page,
+            self._pages.file,
+            values.valid,
+            self._pages.node.width,
+        )
+        fixed = self._pages.node.physical == FIXED
+        begin = page.offset + values.start
+        if page.encoding == PLAIN and fixed:
+            starts, sizes = _fixed(values, width)
+        elif page.encoding == PLAIN:
+            if self._blocks is None and isinstance(
+                file, MappedFile
+            ):  # most of the page is not read
+                return scan_byte_arrays(file, count, begin, page.next - begin)
+            starts, sizes = scan_byte_arrays(values.payload.values(), count)
+        elif page.encoding == DELTA_LENGTHS and not fixed:
+            starts, sizes = delta_byte_arrays(values.payload.values(), count)
+        else:
+            raise OtherEncoding
+        if self._blocks is not None:
+            begin = self._block(values, self._blocks) + values.payload.start
+        return starts + begin, sizes
+
+    def _decoded(self, values: _Values) -> tuple[I64, I64]:
+        """Return where the byte arrays of a page are in a block of the decoded values."""
+        blocks, encoding, width = self._blocks, values.page.encoding, self._pages.node.width
+        if blocks is None:
+            raise OtherEncoding  # the footer does not list the encoding
+        if encoding == DELTA_PREFIXES:
+            sizes = prefixed_byte_arrays(values.payload.values(), values.valid).sizes
+        else:
+            _, sizes = _fixed(values, width)
+        starts = offsets_of(sizes) + blocks.starts[-1]
+        if total := int(sizes.sum()):
+            offset, length, size, codec = self._stored(values)
+            side = values_side(codec, size, values.payload.start, encoding, width)
+            blocks.add(offset, length, total, "parquet-values", side)
+        return starts[:-1], sizes
+
+    def _stored(self, values: _Values) -> tuple[int, int, int, str]:
+        """Return where the part of a page is that may be compressed, its bytes, those it expands to, and its filter."""
+        page, before = values.page, values.page.levels
+        codec = codec_of(page, self._pages.chunk.codec)
+        return page.offset + before, page.length - before, page.size - before, codec
+
+    def _block(self, values: _Values, blocks: BlockList) -> int:
+        """Add the payload of a page to the block file, and return where it begins there."""
+        offset, length, size, codec = self._stored(values)
+        if codec != "snappy":
+            return blocks.add(offset, length, size, codec)
+        # a Snappy stream has parts of 64 KiB; of photos, 9 of 10 are plain bytes
+        first, stored = blocks.starts[-1], self._pages.file.read(offset, length)
+        starts, offsets, lengths, literal = scan_snappy(stored, _SNAPPY_PART)
+        if int(starts[-1]) != size:
+            raise ValueError(
+                f"a page expands to {int(starts[-1])} bytes, where its header says {size}"
+            )
+        columns = (offsets + offset, lengths, np.diff(starts), literal)
+        for at, bytes_stored, expanded, plain in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            blocks.add(at, bytes_stored, expanded, "stored" if plain else "snappy-tags")
+        return first
 
 
-def _page(
-    pages: ChunkPages,
-    page: Page,
-    payload: Payload,
-    blocks: BlockList | None,
-    count: int,
-    entries: tuple[I64, I64],
-) -> tuple[I64, I64]:
-    """Return where the byte arrays of a page are, without nulls."""
-    if page.encoding == DICTIONARY:
-        numbers = indices(payload.values(), count, len(entries[0]))
-        return entries[0][numbers], entries[1][numbers]
-    return (_decoded if page.encoding in _DECODED else _lying)(pages, page, payload, blocks, count)
-
-
-def _lying(
-    pages: ChunkPages, page: Page, payload: Payload, blocks: BlockList | None, count: int
-) -> tuple[I64, I64]:
-    """Return where the byte arrays of a page are, as they are in its payload: in the file, or in the block file."""
-    node, file = pages.node, pages.file
-    before = page.offset + sum(page.before or (0,)) + payload.start
-    if page.encoding == PLAIN and node.physical != FIXED:
-        if blocks is None and isinstance(file, MappedFile):  # most of the page is not read
-            return scan_byte_arrays(file, count, before, page.next - before)
-        starts, sizes = scan_byte_arrays(payload.values(), count)
-    elif page.encoding == PLAIN:
-        starts, sizes = _fixed(pages, page, payload, count)
-    elif page.encoding == DELTA_LENGTHS and node.physical != FIXED:
-        starts, sizes = delta_byte_arrays(payload.values(), count)
-    else:
-        raise OtherEncoding
-    return starts + (
-        before if blocks is None else _block(pages, page, blocks) + payload.start
-    ), sizes
-
-
-def _fixed(pages: ChunkPages, page: Page, payload: Payload, count: int) -> tuple[I64, I64]:
-    width, size = pages.node.width, len(payload.values())
+def _fixed(values: _Values, width: int) -> tuple[I64, I64]:
+    """Return offset and length of byte arrays of one length in the values of a page."""
+    count, size = values.valid, len(values.payload.values())
     if count * width > size:
         raise ValueError(f"{count} values of {width} bytes are announced in {size} bytes")
     return np.arange(count, dtype=np.int64) * width, np.full(count, width, np.int64)
-
-
-def _decoded(
-    pages: ChunkPages, page: Page, payload: Payload, blocks: BlockList | None, count: int
-) -> tuple[I64, I64]:
-    """Return where the byte arrays of a page are in a block of the decoded values."""
-    if blocks is None:
-        raise OtherEncoding  # the footer does not list the encoding
-    if page.encoding == DELTA_PREFIXES:
-        sizes = prefixed_byte_arrays(payload.values(), count).sizes
-        starts = offsets_of(sizes)
-    else:
-        starts, sizes = _fixed(pages, page, payload, count)
-        starts = offsets_of(sizes)
-    start, total, width = blocks.starts[-1], int(starts[-1]), pages.node.width
-    if total:
-        offset, length, size, codec = _stored(pages, page)
-        side = values_side(codec, size, payload.start, page.encoding, width)
-        start = blocks.add(offset, length, total, "parquet-values", side)
-    return starts[:-1] + start, sizes
-
-
-def _stored(pages: ChunkPages, page: Page) -> tuple[int, int, int, str]:
-    """Return where the part of a page is that may be compressed, its bytes, those it expands to, and its filter."""
-    before = sum(page.before or (0,))
-    return (
-        page.offset + before,
-        page.length - before,
-        page.size - before,
-        codec_of(page, pages.chunk.codec),
-    )
-
-
-def _block(pages: ChunkPages, page: Page, blocks: BlockList) -> int:
-    """Add the payload of a page to the block file, and return where it begins there."""
-    offset, length, size, codec = _stored(pages, page)
-    if codec != "snappy":
-        return blocks.add(offset, length, size, codec)
-    # a Snappy stream has parts of 64 KiB; of photos, 9 of 10 are plain bytes
-    first = blocks.starts[-1]
-    starts, offsets, lengths, literal = scan_snappy(pages.file.read(offset, length), _SNAPPY_PART)
-    if int(starts[-1]) != size:
-        raise ValueError(f"a page expands to {int(starts[-1])} bytes, where its header says {size}")
-    sizes = np.diff(starts).tolist()
-    for start, stored, part, plain in zip(
-        offsets.tolist(), lengths.tolist(), sizes, literal.tolist(), strict=True
-    ):
-        blocks.add(offset + start, stored, part, "stored" if plain else "snappy-tags")
-    return first
-
-
-_RLE = 3
 
 
 def scan_lists(
@@ -354,49 +336,41 @@ def scan_lists(
         FilterError, ThriftError, ValueError: A page is damaged.
     """
     width = np.dtype(dtype_of(node)).itemsize
-    blocks, chosen = BlockList(), slice(None)
+    blocks, kept = BlockList(), slice(None)
     for name in ("offset", "length"):
-        arrays.append(f"{key} {name}", np.zeros(0, np.int64))
-    for pages in chunks_of(file, footer, node):
-        start, chosen = blocks.starts[-1], pages.kept
-        counts, absent = _list_rows(pages, group, width, blocks)
-        length = counts * np.int64(width)
+        arrays.append(f"{key} {name}", _NONE)
+    for pages in chunks_of(file, footer, node, group):
+        start, kept = blocks.starts[-1], pages.kept
+        _add_numbers(pages, width, blocks)
+        length = pages.counts * np.int64(width)
         arrays.append(f"{key} offset", np.cumsum(length) - length + start)
-        length[absent] = -1
+        length[pages.absent.view(np.bool_)] = -1
         arrays.append(f"{key} length", length)
-    return Scanned(key, chosen, blocks.blocks())
+    return Scanned(key, kept, blocks.blocks())
 
 
-def _list_rows(pages: ChunkPages, group: Node, width: int, blocks: BlockList) -> tuple[I64, Bools]:
-    """Add the numbers of a chunk to the block file, and return the numbers of each row, and which rows are null."""
-    rows = ListRows(pages, group)
+def _add_numbers(pages: ChunkPages, width: int, blocks: BlockList) -> None:
+    """Add the numbers of a chunk to the block file: its pages if all are plain, else the chunk as one block."""
     sections: list[tuple[int, int]] = []
-    plain, total = pages.chunk.codec == "stored", 0
-    for page, payload in pages:
-        if page.dictionary:
-            continue
-        if page.encoding not in (*NUMBERS, DICTIONARY):
+    plain = pages.chunk.codec == "stored"
+    for values in pages:
+        page, size = values.page, values.valid * width
+        if page.encoding not in (*NUMBERS, DICTIONARY) or values.valid < values.elements:
             raise OtherEncoding
         plain = plain and page.encoding == PLAIN
-        elements, count, _ = rows.add(page, payload)
-        if count < elements:
-            raise OtherEncoding
-        size, before = count * width, sum(page.before or (0,)) + payload.start
-        room = (
-            page.length if codec_of(page, pages.chunk.codec) == "stored" else page.size
-        ) - before
+        is_stored = codec_of(page, pages.chunk.codec) == "stored"
+        room = (page.length if is_stored else page.size) - values.start
         if page.encoding == PLAIN and size > room:
             raise ValueError(f"{size} bytes of numbers are announced in a page of {room}")
-        sections.append((page.offset + before, size))
-        total += size
+        sections.append((page.offset + values.start, size))
     if plain:
         for at, size in sections:
             blocks.add(at, size, size, "stored")
-    else:
-        # without a dictionary if it is a part: see container.py
-        [(start, stop)] = pages.chunk.spans
-        blocks.add(start, stop - start, total, "parquet", side_of(pages.leaf, width))
-    return rows.finish()
+        return
+    # without a dictionary if it is a part: see container.py
+    [(start, stop)] = pages.chunk.spans
+    total = sum(size for _, size in sections)
+    blocks.add(start, stop - start, total, "parquet", side_of(pages.leaf, width))
 
 
 def scalars_of(file: File, footer: Footer, node: Node) -> tuple[np.ndarray, Bools]:
@@ -409,39 +383,35 @@ def scalars_of(file: File, footer: Footer, node: Node) -> tuple[np.ndarray, Bool
     dtype = np.dtype(np.bool_ if node.physical == BOOLEAN else dtype_of(node) or "V")
     if dtype.kind == "V":
         raise OtherEncoding
-    values, nulls, chosen = [np.zeros(0, dtype)], [np.zeros(0, np.bool_)], slice(None)
+    numbers, nulls, kept = [np.zeros(0, dtype)], [np.zeros(0, np.bool_)], slice(None)
     for pages in chunks_of(file, footer, node):
-        dictionary, count, chosen = np.zeros(0, dtype), 0, pages.kept
-        for page, payload in pages:
-            if page.dictionary:
-                dictionary = _numbers(payload.values(), page.values, dtype)
-                continue
-            present, valid = pages.present(page, payload)
-            if page.encoding == DICTIONARY:
-                numbers = dictionary[indices(payload.values(), present, len(dictionary))]
-            elif page.encoding == PLAIN or (page.encoding in NUMBERS and dtype.kind != "b"):
-                numbers = _numbers(payload.values(), present, dtype, page.encoding)
-            elif page.encoding == _RLE and dtype.kind == "b":
-                numbers = read_hybrid(payload.values()[4:], 1, present).astype(np.bool_)
+        dictionary, kept = numbers[0], pages.kept
+        for values in pages:
+            if pages.dictionary is not None and not len(dictionary):
+                page, payload = pages.dictionary
+                plain = number_bytes(payload.values(), PLAIN, page.values, dtype.itemsize)
+                dictionary = plain.view(dtype)
+            if dtype.kind == "b":
+                filled = _truths(values)
             else:
-                raise OtherEncoding
-            if valid is not None:
-                filled = np.zeros(page.values, dtype)
-                filled[valid] = numbers
-                numbers = filled
-            values.append(numbers)
-            nulls.append(np.zeros(page.values, np.bool_) if valid is None else ~valid)
-            count += page.values
-        pages.check(count)
-    return np.concatenate(values)[chosen], np.concatenate(nulls)[chosen]
+                filled = page_numbers(values.page, values.payload, values.valid, dictionary)
+            null = np.zeros(values.elements, np.bool_)
+            if values.present is not None:
+                there, null = filled, ~values.present
+                filled = np.zeros(values.elements, dtype)
+                filled[values.present] = there
+            numbers.append(filled)
+            nulls.append(null)
+    return np.concatenate(numbers)[kept], np.concatenate(nulls)[kept]
 
 
-def _numbers(
-    values: memoryview, count: int, dtype: np.dtype[np.generic], encoding: int = PLAIN
-) -> np.ndarray:
-    if dtype.kind == "b":
-        bits = np.unpackbits(np.frombuffer(values, np.uint8), bitorder="little")[:count]
-        if len(bits) < count:
-            raise ValueError(f"{count} truth values are announced in {len(values)} bytes")
-        return bits.astype(np.bool_)
-    return number_bytes(values, encoding, count, dtype.itemsize).view(dtype)
+def _truths(values: _Values) -> Bools:
+    data, count = values.payload.values(), values.valid
+    if values.page.encoding == _RLE:
+        return read_hybrid(data[4:], 1, count).astype(np.bool_)
+    if values.page.encoding != PLAIN:
+        raise OtherEncoding
+    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")[:count]
+    if len(bits) < count:
+        raise ValueError(f"{count} truth values are announced in {len(data)} bytes")
+    return bits.astype(np.bool_)
