@@ -75,13 +75,13 @@ def exact_cast(codec: str, array: Array, dtype: np.dtype[Any]) -> Array:
     with np.errstate(all="ignore"):
         cast = array.astype(dtype)
         back = cast.astype(array.dtype)
-        kept = (back == array) | (back != back) & (array != array)  # NaN is kept
+        same = (back == array) | (back != back) & (array != array)  # NaN is kept
         real, whole = (cast, array) if dtype.kind == "f" else (array, cast)
         if whole.dtype.kind in "iu":
-            kept &= (cast < 0) == (array < 0)
+            same &= (cast < 0) == (array < 0)
             if real.dtype.kind == "f":  # a processor may turn a larger number into the largest one
-                kept &= np.isfinite(real) & (real < float(int(np.iinfo(whole.dtype).max) + 1))
-    if not kept.all():
+                same &= np.isfinite(real) & (real < float(int(np.iinfo(whole.dtype).max) + 1))
+    if not same.all():
         raise refused(codec, f"numbers that {dtype} holds", array)
     return cast
 

@@ -35,7 +35,7 @@ class Part(Struct, frozen=True, eq=False):
             the bytes do not give them, so that the value has to be read whole.
         data: The bytes; empty before they are read.
         of_clip: Whether the elements are frames of a clip.
-        by_form: Whether the places are those of other values of the field, which this one may lack.
+        by_form: Whether the places are where other values of the field have these elements; this one may differ.
     """
 
     offsets: I64
@@ -95,7 +95,7 @@ class Runs(NamedTuple):
 
     first: I64  # int64[runs], the first element of each, ascending
     counts: I64  # int64[runs], the elements of each
-    # int64[n], the place of each requested element among those of all runs; None if they are the same
+    # int64[n], the place of each requested element in the runs, counted through all; None if it is the same
     places: I64 | None
 
     @classmethod

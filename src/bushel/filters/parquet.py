@@ -43,7 +43,7 @@ NUMBERS = (0, DELTA, SPLIT)
 
 
 class OtherEncoding(ValueError):
-    """A page has another encoding than those of plain numbers and of byte arrays: pyarrow has to decode its values."""
+    """A page has an encoding that is read by pyarrow only, which has to decode its values."""
 
 
 class Prefixed(Struct, frozen=True):

@@ -96,7 +96,7 @@ class _Growing(Struct):
             before each list; numbers or truth values; and which numbers or lists are nulls.
         made: The blocks of its buffers, if they are compressed.
         elements: Number of elements of lists.
-        known: The dictionary that was used last, and its values, with one that is missing at the end.
+        last_entries: The dictionary that was used last, and its values, with one that is missing at the end.
     """
 
     column: Column
@@ -105,7 +105,7 @@ class _Growing(Struct):
     arrays: GrowingArrays
     made: BlockList | None = None
     elements: int = 0
-    known: tuple[tuple[Part, ...], list[np.ndarray]] | None = None
+    last_entries: tuple[tuple[Part, ...], list[np.ndarray]] | None = None
 
     def append(self, **pieces: np.ndarray) -> None:
         """Add elements to arrays."""
@@ -158,16 +158,19 @@ class _Growing(Struct):
         entries = sum(part_of_dictionary.rows for part_of_dictionary in values)
         if not ((rows >= 0) & (rows < entries) | ~valid).all():
             raise ValueError(f"a value has a number that its dictionary of {entries} values lacks")
-        if self.known is None or self.known[0] is not values:
+        if self.last_entries is None or self.last_entries[0] is not values:
             column = values[0].column
             if _form_of(column) != self.form or _dtype(column) != _dtype(self.column):
                 raise ValueError(f"its dictionary {number} has values of another type")
             pairs = [_values(part_of_dictionary, self.made) for part_of_dictionary in values]
             missing = np.array([-1]) if self.form == "bytes" else np.ones(1, np.bool_)
             pairs.append((np.zeros(1, pairs[0][0].dtype), missing))
-            self.known = values, [np.concatenate(arrays) for arrays in zip(*pairs, strict=True)]
+            self.last_entries = (
+                values,
+                [np.concatenate(arrays) for arrays in zip(*pairs, strict=True)],
+            )
         chosen = np.where(valid, rows, entries)
-        return [array[chosen] for array in self.known[1]]
+        return [array[chosen] for array in self.last_entries[1]]
 
     def _take_lists(self, part: Part) -> None:
         """Add lists of numbers, an extent for each. Lists with nulls inside have another form."""

@@ -73,7 +73,7 @@ class ChunkPages:
         node: The leaf.
         chunk: Its chunk.
         rows: Rows of the pages that are read.
-        kept: The wanted ones among these rows.
+        wanted_rows: The wanted ones among these rows.
         leaf: The properties of the leaf that its pages need.
         dictionary: The page of the dictionary, when it has been met; else None.
         counts: int64[rows], the elements of each row of a list, when all pages have been read.
@@ -81,9 +81,21 @@ class ChunkPages:
     """
 
     def __init__(
-        self, file: File, node: Node, list_level: int | None, chunk: Chunk, rows: int, kept: slice
+        self,
+        file: File,
+        node: Node,
+        list_level: int | None,
+        chunk: Chunk,
+        rows: int,
+        wanted_rows: slice,
     ) -> None:
-        self.file, self.node, self.chunk, self.rows, self.kept = file, node, chunk, rows, kept
+        self.file, self.node, self.chunk, self.rows, self.wanted_rows = (
+            file,
+            node,
+            chunk,
+            rows,
+            wanted_rows,
+        )
         self.leaf = Leaf(chunk.codec, node.definition, node.repeats)
         self.dictionary: tuple[Page, Payload] | None = None
         self._list_level = list_level
@@ -131,18 +143,18 @@ def chunks_of(
     list_level = None if group is None else group.definition
     for row_group in footer.groups:
         chunk = row_group.chunks[node.leaf]
-        rows, kept = row_group.rows, slice(None)
+        rows, wanted_rows = row_group.rows, slice(None)
         if chunk.part is not None:
             rows, first = chunk.part.rows, row_group.first - chunk.part.first
-            kept = slice(first, first + row_group.rows)
-        yield ChunkPages(file, node, list_level, chunk, rows, kept)
+            wanted_rows = slice(first, first + row_group.rows)
+        yield ChunkPages(file, node, list_level, chunk, rows, wanted_rows)
 
 
 class Scanned(Struct, frozen=True):
     """The places of the values of a leaf, in arrays that grow."""
 
     key: str  # with which the names of its arrays begin
-    kept: slice  # the rows that are wanted
+    wanted_rows: slice  # the rows that are wanted
     blocks: Blocks | None  # the block file; None if the bytes are in the file as they are
 
     def within(self, arrays: Mapping[str, np.ndarray]) -> tuple[I64, I64, I64 | None, Bools | None]:
@@ -157,10 +169,10 @@ class Scanned(Struct, frozen=True):
         offset, length = (arrays[f"{self.key} {name}"] for name in ("offset", "length"))
         starts = arrays.get(f"{self.key} starts")
         if starts is None:
-            return offset[self.kept], length[self.kept], None, None
-        absent = arrays[f"{self.key} absent"][self.kept]
-        if self.kept != slice(None):
-            starts = starts[self.kept.start : self.kept.stop + 1]
+            return offset[self.wanted_rows], length[self.wanted_rows], None, None
+        absent = arrays[f"{self.key} absent"][self.wanted_rows]
+        if self.wanted_rows != slice(None):
+            starts = starts[self.wanted_rows.start : self.wanted_rows.stop + 1]
             elements = slice(int(starts[0]), int(starts[-1]))
             offset, length, starts = offset[elements], length[elements], starts - starts[0]
         return offset, length, starts, absent
@@ -185,7 +197,7 @@ def scan_places(
     """
     chunks = list(chunks_of(file, footer, node, group))
     blocks = None if all(map(_lies_plain, chunks)) else BlockList()
-    elements, kept = 0, slice(None)
+    elements, wanted_rows = 0, slice(None)
     for name in ("offset", "length"):
         arrays.append(f"{key} {name}", _NONE)
     if group is not None:
@@ -201,14 +213,14 @@ def scan_places(
                     spread[values.present] = numbers
                     numbers = spread
                 arrays.append(f"{key} {name}", numbers)
-        if pages.kept != slice(None):
-            kept = pages.kept
+        if pages.wanted_rows != slice(None):
+            wanted_rows = pages.wanted_rows
         if group is not None:
             starts = offsets_of(pages.counts) + elements
             elements = int(starts[-1])
             arrays.append(f"{key} starts", starts[1:])
             arrays.append(f"{key} absent", pages.absent.view(np.bool_))
-    return Scanned(key, kept, None if blocks is None else blocks.blocks())
+    return Scanned(key, wanted_rows, None if blocks is None else blocks.blocks())
 
 
 def _lies_plain(pages: ChunkPages) -> bool:
@@ -336,17 +348,17 @@ def scan_lists(
         FilterError, ThriftError, ValueError: A page is damaged.
     """
     width = np.dtype(dtype_of(node)).itemsize
-    blocks, kept = BlockList(), slice(None)
+    blocks, wanted_rows = BlockList(), slice(None)
     for name in ("offset", "length"):
         arrays.append(f"{key} {name}", _NONE)
     for pages in chunks_of(file, footer, node, group):
-        start, kept = blocks.starts[-1], pages.kept
+        start, wanted_rows = blocks.starts[-1], pages.wanted_rows
         _add_numbers(pages, width, blocks)
         length = pages.counts * np.int64(width)
         arrays.append(f"{key} offset", np.cumsum(length) - length + start)
         length[pages.absent.view(np.bool_)] = -1
         arrays.append(f"{key} length", length)
-    return Scanned(key, kept, blocks.blocks())
+    return Scanned(key, wanted_rows, blocks.blocks())
 
 
 def _add_numbers(pages: ChunkPages, width: int, blocks: BlockList) -> None:
@@ -383,9 +395,9 @@ def scalars_of(file: File, footer: Footer, node: Node) -> tuple[np.ndarray, Bool
     dtype = np.dtype(np.bool_ if node.physical == BOOLEAN else dtype_of(node) or "V")
     if dtype.kind == "V":
         raise OtherEncoding
-    numbers, nulls, kept = [np.zeros(0, dtype)], [np.zeros(0, np.bool_)], slice(None)
+    numbers, nulls, wanted_rows = [np.zeros(0, dtype)], [np.zeros(0, np.bool_)], slice(None)
     for pages in chunks_of(file, footer, node):
-        dictionary, kept = numbers[0], pages.kept
+        dictionary, wanted_rows = numbers[0], pages.wanted_rows
         for values in pages:
             if pages.dictionary is not None and not len(dictionary):
                 page, payload = pages.dictionary
@@ -397,12 +409,12 @@ def scalars_of(file: File, footer: Footer, node: Node) -> tuple[np.ndarray, Bool
                 filled = page_numbers(values.page, values.payload, values.valid, dictionary)
             null = np.zeros(values.elements, np.bool_)
             if values.present is not None:
-                there, null = filled, ~values.present
+                present_numbers, null = filled, ~values.present
                 filled = np.zeros(values.elements, dtype)
-                filled[values.present] = there
+                filled[values.present] = present_numbers
             numbers.append(filled)
             nulls.append(null)
-    return np.concatenate(numbers)[kept], np.concatenate(nulls)[kept]
+    return np.concatenate(numbers)[wanted_rows], np.concatenate(nulls)[wanted_rows]
 
 
 def _truths(values: _Values) -> Bools:

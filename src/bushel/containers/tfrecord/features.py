@@ -281,7 +281,7 @@ class FeatureTable:
             self.blocks.append(
                 _with_held(self.file, self.blocks[0] if self.blocks else None, copied)
             )
-        for name in self._copied:  # the copied bytes follow those of the file
+        for name in self._copied:  # the copied bytes come after the file
             offset = arrays[f"offset {name}"]
             np.subtract(self.file.size - 1, offset, out=offset, where=offset < 0)
         files = dict.fromkeys(self._copied, len(self.blocks))

@@ -62,7 +62,7 @@ class _Rows:
 
     def __init__(self) -> None:
         self.arrays, self.records = GrowingArrays(), 0
-        self.counted: set[int] = set()  # the features of which a record has not exactly one value
+        self.counted: set[int] = set()  # the features that a record has no or several values of
 
     def take(self, scanner: TfrecordScanner, share: float) -> None:
         """Add the rows that a scanner has, after which this share of the file is read."""
