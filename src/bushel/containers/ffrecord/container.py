@@ -367,9 +367,9 @@ def _with_damaged_blocks(
         return ShardIndex(samples, stamp, packed.fields, "ffrecord", packed.keys)
     from bushel.storage.blocks import Blocks
 
-    rows = np.array([sample for sample, _ in packed.damaged], np.int64)
-    offset = np.array([0, *(record.offset for _, record in packed.damaged)], np.int64)
-    length = np.array([stamp[0].size, *(record.length for _, record in packed.damaged)], np.int64)
+    rows, records = np.array(list(packed.damaged), np.int64), packed.damaged.values()
+    offset = np.array([0, *(record.offset for record in records)], np.int64)
+    length = np.array([stamp[0].size, *(record.length for record in records)], np.int64)
     start = offsets_of(np.maximum(length, 1))
     kind = (np.arange(len(offset)) > 0).astype(np.uint8)
     blocks = Blocks(
