@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal, TypeAlias, cast
 
@@ -24,7 +25,6 @@ from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.errors import SpecError, naming
-from bushel.spec import Field
 
 from .packed_folder import MAGIC, FolderPaths, write_table
 
@@ -154,32 +154,35 @@ class FFRecordWriter(ShardWriter):
     ) -> int:
         if not any(column.is_large for column in columns.values()):
             return 0
-        samples = len(next(iter(columns.values())))
-        texts: Sequence[str | None] = [None] * samples if keys is None else keys.texts
-        pieces = {
-            field.name: zip(
-                columns[field.name].pieces, columns[field.name].crc32.tolist(), strict=True
-            )
-            for field in self._fields
-        }
-        values = [dict(zip(pieces, row, strict=True)) for row in zip(*pieces.values(), strict=True)]
+        texts: Iterable[str | None] = repeat(None) if keys is None else keys.texts
+        rows = zip(*(columns[field.name].pieces for field in self._fields), strict=True)
+        names = [field.name for field in self._fields]
         records = [
-            _map_record(key, self._fields, row) for key, row in zip(texts, values, strict=True)
+            encode(key, self._fields, dict(zip(names, row, strict=True)))
+            for key, row in zip(texts, rows, strict=False)
         ]
-        count = fitting(np.cumsum([record.size + TABLE_ROW.itemsize for record in records]), room)
-        del records[count:]
-        start = self._data.write_pieces([piece for record in records for piece in record.pieces])
-        rows = np.empty(count, TABLE_ROW)
-        rows["crc32"] = [record.crc32 for record in records]
         sizes = np.array([record.size for record in records], np.int64)
-        rows["offset"] = start + np.cumsum(sizes) - sizes
-        self._table.write(rows.tobytes())
-        starts = np.array([record.starts for record in records], np.int64) + rows["offset"][:, None]
-        for number, field in enumerate(self._fields):
-            stored = columns[field.name].rows(0, count)
-            sums = np.array([row[field.name][1] for row in values[:count]], np.uint32)
-            self._builder.columns[field.name].add_rows(
-                np.ascontiguousarray(starts[:, number]), stored.lengths, sums
+        ends = np.cumsum(sizes)
+        count = fitting(ends + np.arange(1, len(records) + 1) * TABLE_ROW.itemsize, room)
+        del records[count:]
+        values = [columns[name].rows(0, count).with_sums() for name in names]
+        sums = np.stack([column.crc32 for column in values], axis=1)
+        start = self._data.write_pieces(
+            [memoryview(piece) for record in records for piece in record.pieces]
+        )
+        table = np.empty(count, TABLE_ROW)
+        table["crc32"] = [
+            _joined_crc32(record.pieces, sums_of_values)
+            for record, sums_of_values in zip(records, sums.tolist(), strict=True)
+        ]
+        table["offset"] = start + (ends - sizes)[:count]
+        self._table.write(table.tobytes())
+        places = np.array(
+            [[start for _, start, _ in record.values] for record in records], np.int64
+        )
+        for number, (name, column) in enumerate(zip(names, values, strict=True)):
+            self._builder.columns[name].add_rows(
+                table["offset"] + places[:, number], column.lengths, column.crc32
             )
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
@@ -220,18 +223,16 @@ class FFRecordWriter(ShardWriter):
 
     def _append_map(self, key: str | None, values: Mapping[str, Stored]) -> None:
         packed = encode(key, self._fields, values)
-        crc32_of: dict[int, int] = {}  # CRC-32, by the identity of a piece
         if packed.size < _SMALL:
             pieces: list[Buffer] = [b"".join(packed.pieces)]
-            sums = [whole := kernels.crc32(pieces[0])]
+            whole = kernels.crc32(pieces[0])
+            sums = [kernels.crc32(value) for _, _, value in packed.values]
         else:
             pieces = packed.pieces
             sums, whole = kernels.crc32_pieces(pieces)
-            crc32_of.update(zip(map(id, pieces), sums, strict=True))
+            sums = sums[1::2]  # of the values, each of which follows its head
         offset = self._record(pieces, whole)
-        for name, start, value in packed.values:
-            known_crc32 = crc32_of.get(id(value))
-            crc32 = kernels.crc32(value) if known_crc32 is None else known_crc32
+        for (name, start, value), crc32 in zip(packed.values, sums, strict=True):
             self._builder.columns[name].add(offset + start, memoryview(value).nbytes, crc32)
         for field in self._fields:
             if field.name not in values:
@@ -259,30 +260,13 @@ class FFRecordWriter(ShardWriter):
         return offset
 
 
-class _Record(Struct, frozen=True):
-    """A sample as one record."""
-
-    pieces: list[memoryview]  # its bytes
-    size: int  # number of bytes
-    crc32: int  # the CRC-32 of all of them
-    starts: list[int]  # where the value of each field begins
-
-
-def _map_record(
-    key: str | None, fields: Sequence[Field], values: Mapping[str, tuple[memoryview, int]]
-) -> _Record:
-    packed = encode(key, fields, {name: value for name, (value, _) in values.items()})
-    # values are pieces of the record as they are
-    crc32_of = {id(value): crc32 for value, crc32 in values.values()}
-    sums = [
-        crc32_of[id(piece)] if id(piece) in crc32_of else kernels.crc32(piece)
-        for piece in packed.pieces
-    ]
-    pieces = [memoryview(piece) for piece in packed.pieces]
+def _joined_crc32(pieces: Sequence[Buffer], sums: Sequence[int]) -> int:
+    """Return the CRC-32 of a record whose values, each after its head, have these."""
     whole = 0
-    for piece, crc32 in zip(pieces, sums, strict=True):
-        whole = kernels.join_crc32(whole, crc32, piece.nbytes)
-    return _Record(pieces, packed.size, whole, [start for _, start, _ in packed.values])
+    for head, value, crc32 in zip(pieces[::2], pieces[1::2], sums, strict=True):
+        whole = kernels.join_crc32(whole, kernels.crc32(head), memoryview(head).nbytes)
+        whole = kernels.join_crc32(whole, crc32, memoryview(value).nbytes)
+    return whole
 
 
 def _header_size(records: int) -> int:

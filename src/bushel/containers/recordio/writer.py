@@ -87,6 +87,7 @@ class RecordIOWriter(ShardWriter):
         self._builder = builder
         self._fields = [column.field for column in layout.columns]
         self._form = form_of({field.name: field for field in self._fields})
+        self._encode = {"image": self._image, "raw": self._raw, "maps": self._map}[self._form]
         self._data, self._idx = (staging.open(name) for name in self._names)
 
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
@@ -99,9 +100,7 @@ class RecordIOWriter(ShardWriter):
                 f"field {missing[0]!r} is missing: only packed maps of several fields"
                 " allow missing fields"
             )
-        make = {"image": self._image, "raw": self._raw, "maps": self._map}[self._form]
-        pieces, placed = make(key, values)
-        offset = self._record(pieces, placed)
+        offset = self._record(*self._encode(key, values))
         self._idx.write(f"{name}\t{offset}\n".encode("utf-8", "surrogateescape"))
         self._builder.close_sample(key)
 
@@ -284,10 +283,10 @@ class RecordIOWriter(ShardWriter):
         crc32_of: dict[int, int] = {}  # CRC-32, by the identity of a piece
         if (sums := kernels.recordio_crc32(pieces)) is not None:
             offset = self._data.write(_PART.pack(_MAGIC, size))
-            for piece, crc32 in zip(pieces, sums, strict=True):
+            for piece in pieces:
                 self._data.write(piece)
-                crc32_of[id(piece)] = crc32
             self._data.write(bytes(-size % 4))
+            crc32_of.update(zip(map(id, pieces), sums, strict=True))
         else:
             framed = kernels.split_recordio(b"".join(pieces))
             offset = self._data.write(framed)
@@ -296,12 +295,8 @@ class RecordIOWriter(ShardWriter):
             self._leave_out(framed[: len(framed) - -size % 4], offset)
         for name, start, value in placed:
             column, length = self._builder.columns[name], memoryview(value).nbytes
-            known_crc32 = crc32_of.get(id(value))
-            column.add(
-                payload + start,
-                length,
-                kernels.crc32(value) if known_crc32 is None else known_crc32,
-            )
+            crc32 = crc32_of.get(id(value)) or kernels.crc32(value)
+            column.add(payload + start, length, crc32)
         return offset
 
     def _leave_out(self, record: Buffer, offset: int, row: int = 0) -> int:
