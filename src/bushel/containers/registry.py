@@ -34,18 +34,13 @@ class _Registration(Struct, frozen=True):
     suffixes: tuple[str, ...] = ()
     file_names: tuple[str, ...] = ()
     suffix: str | None = None  # its `suffix`; None if it is only read
-    # ends of the names of its files that are read from front to back, in a stream
-    forward: tuple[str, ...] = ()
-    # ends of the names of its files that are read in the same way unless they have an index
-    slow: tuple[str, ...] = ()
-    # ends of the names of files that are its data only if they are named, not if they are in a
-    # folder
-    alone: tuple[str, ...] = ()
+    forward: tuple[str, ...] = ()  # ends of names of files that are read in a stream
+    slow: tuple[str, ...] = ()  # the same, of those that are read so unless they have an index
+    alone: tuple[str, ...] = ()  # the same, of those that are its data only if a caller names them
     first_bytes: bool = False  # whether its files are recognised by their first bytes, too
     partitioned: bool = False  # whether folders `year=2020` may have its files
     nested: bool = False  # whether its datasets may be in sub-folders that form one dataset
-    # name of the container that reads the same files with an episode as a sample
-    episodes: str | None = None
+    episodes: str | None = None  # the container of the same files with an episode as a sample
 
     def owns(self, whole: frozenset[str], endings: frozenset[str]) -> bool:
         """Return whether some of the names (`_shapes`) may be names of its files."""
@@ -153,15 +148,13 @@ def register_container(container: Container, *, replace: bool = False) -> None:
             f"{name!r} cannot be the name of a container: use lower-case letters,"
             " digits, '_' and '-'"
         )
-    if name in _BUILT_IN or (name in _registered and not replace):
-        if name in _BUILT_IN:
-            advice = "choose another name"
-        else:
-            advice = "choose another name, or pass replace=True"
-        raise ValueError(f"container {name!r} exists already: {advice}")
-    _registered[name] = _registration_of(container)
-    get_container.cache_clear()
-    _all_endings.cache_clear()
+    if name in _BUILT_IN:
+        raise ValueError(f"container {name!r} exists already: choose another name")
+    if name in _registered and not replace:
+        raise ValueError(
+            f"container {name!r} exists already: choose another name, or pass replace=True"
+        )
+    _add(container)
 
 
 @lru_cache(maxsize=256)
@@ -180,7 +173,7 @@ def get_container(name: str) -> Container:
     if name not in _registered:
         if not has_plugin(_GROUP, name):
             raise _unknown(name, container_names())
-        _registered[name] = _registration_of(_loaded(name))
+        _add(_loaded(name))
     return _registered[name].load()
 
 
@@ -193,9 +186,8 @@ def get_writable(name: str) -> Container:
     written = container_names(written=True)
     if name not in container_names():
         raise _unknown(name, written)
-    container = get_container(name)
-    if container.is_written:
-        return container
+    if get_container(name).is_written:
+        return get_container(name)
     raise ValueError(
         f"{name} datasets are read in place, and not written: choose one of {', '.join(written)}"
     )
@@ -221,19 +213,17 @@ def _unknown(name: str, names: Sequence[str]) -> ValueError:
 
 
 def with_episodes(name: str | None) -> str:
-    """Return the container that reads the files of another one with an episode as a sample.
-
-    Args:
-        name: The other container; None for any that has episodes.
+    """Return the container that reads the files of this one, or of any, with an episode as a sample.
 
     Raises:
-        ValueError: It has none.
+        ValueError: It has no episodes.
     """
-    names = {container: own.episodes for container, own in _registered.items() if own.episodes}
-    chosen = [episodes for container, episodes in names.items() if name in (None, container)]
-    if len(chosen) != 1:
-        raise ValueError(f"episodes=True is for {', '.join(names)}, and {name} has no episodes")
-    return chosen[0]
+    names = {container: known.episodes for container, known in _registered.items()}
+    having = [container for container, episodes in names.items() if episodes]
+    for container in having:
+        if name in (None, container):
+            return cast("str", names[container])
+    raise ValueError(f"episodes=True is for {', '.join(having)}, and {name} has no episodes")
 
 
 def container_names(*, written: bool = False) -> tuple[str, ...]:
@@ -245,9 +235,7 @@ def container_names(*, written: bool = False) -> tuple[str, ...]:
         ('bag', 'tar', 'ffrecord', 'gulp', 'recordio')
     """
     if written:
-        return tuple(
-            name for name, registration in _registered.items() if registration.suffix is not None
-        )
+        return tuple(name for name, known in _registered.items() if known.suffix is not None)
     return tuple(dict.fromkeys((*_registered, *plugin_names(_GROUP))))
 
 
@@ -258,12 +246,10 @@ def writable_containers() -> list[Container]:
 
 def container_by_suffix(name: str) -> Container | None:
     """Return the container that writes files whose names end like this, or None."""
-    containers = (
-        container
-        for container, registration in _registered.items()
-        if registration.suffix and name.endswith(registration.suffix)
-    )
-    return next(map(get_writable, containers), None)
+    for container, registration in _registered.items():
+        if registration.suffix and name.endswith(registration.suffix):
+            return get_writable(container)
+    return None
 
 
 def container_for(name: str) -> Container:
@@ -290,11 +276,7 @@ def read_only_ending(name: str, container: Container) -> str | None:
 
 
 def refuse_read_only(name: str, container: Container, path: str) -> None:
-    """Check that a container does not only read files of this name, as `x.tar.gz`.
-
-    Raises:
-        UnsupportedError: It does. The message has the path.
-    """
+    """Raise UnsupportedError with the path if a container only reads files of this name, as `x.tar.gz`."""
     if (ending := read_only_ending(name, container)) is not None:
         raise UnsupportedError(
             f"{path} cannot be written: a {container.name} dataset in a {ending} file can be read"
@@ -349,16 +331,13 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
 
 def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[Container]:
     """Return the containers whose datasets may be in the sub-folders of a folder, given some of the names in it."""
-    return _registered_with(
-        lambda registration: (
-            registration.nested
-            and any(
-                (below(path, name, any_text=True) / file_name).exists()
-                for name in names
-                for file_name in registration.file_names
-            )
-        )
-    )
+    names = list(names)
+
+    def has_one(known: _Registration) -> bool:
+        folders = [below(path, name, any_text=True) for name in names]
+        return any((folder / file).exists() for folder in folders for file in known.file_names)
+
+    return _registered_with(lambda known: known.nested and has_one(known))
 
 
 def containers_with_first_bytes() -> list[Container]:
@@ -367,16 +346,9 @@ def containers_with_first_bytes() -> list[Container]:
 
 
 def last_candidates(file: str = "") -> list[Container]:
-    """Return the containers that may own a path that no other container owns.
-
-    Args:
-        file: The name of the file; empty for a folder.
-    """
+    """Return the containers that may own a file of this name, or a folder, that no other container owns."""
     return _registered_with(
-        lambda registration: (
-            not registration.suffixes + registration.file_names
-            or file.lower().endswith(registration.alone)
-        )
+        lambda known: not known.suffixes + known.file_names or file.lower().endswith(known.alone)
     )
 
 
@@ -402,15 +374,12 @@ def needs_index(name: str) -> bool:
 
 def _ends(name: str, kind: str) -> bool:
     """Return whether a name ends as names of one kind of files of a container do."""
-    return name.lower().endswith(_all_endings(kind, len(_registered)))
+    return name.lower().endswith(_all_endings(kind))
 
 
 @lru_cache
-def _all_endings(kind: str, count: int) -> tuple[str, ...]:
-    """Return the endings of one kind of files of all containers; `count` is their number."""
-    return tuple(
-        chain.from_iterable(getattr(container, kind) for container in _registered.values())
-    )
+def _all_endings(kind: str) -> tuple[str, ...]:
+    return tuple(chain.from_iterable(getattr(known, kind) for known in _registered.values()))
 
 
 def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
@@ -418,24 +387,19 @@ def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
     names_by_owner: dict[str, list[str]] = {}
     for name in sorted(names):
         plain = _DIGITS.sub("#", name.lower())
-        owners = (
-            container
-            for container, registration in _registered.items()
-            if plain.endswith(registration.suffixes)
-        )
-        if (owner := next(owners, None)) is not None and not name.startswith("."):
+        owners = (owner for owner, known in _registered.items() if plain.endswith(known.suffixes))
+        owner = next(owners, None)
+        if owner is not None and not name.startswith("."):
             names_by_owner.setdefault(owner, []).append(name)
     return names_by_owner
 
 
 def _shapes(names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the whole names and their endings, with `#` for each run of digits."""
-    whole = set(names)
-    endings = {
-        _DIGITS.sub("#", ending.lower())
-        for ending in {name[max(name.rfind("."), 0) :] for name in whole}
-    }
-    return frozenset(whole | endings), frozenset(endings)
+    whole = frozenset(names)
+    endings = {name[max(name.rfind("."), 0) :].lower() for name in whole}
+    endings = {_DIGITS.sub("#", ending) for ending in endings}
+    return whole | endings, frozenset(endings)
 
 
 @lru_cache
@@ -446,14 +410,16 @@ def _endings(suffixes: tuple[str, ...]) -> frozenset[str]:
 # Containers of other packages
 
 
-def _registration_of(container: Container) -> _Registration:
-    return _Registration(
+def _add(container: Container) -> None:
+    _registered[container.name] = _Registration(
         lambda: container,
         tuple(container.suffixes),
         tuple(container.file_names),
         container.suffix if container.is_written else None,
         first_bytes=container.has_first_bytes,
     )
+    get_container.cache_clear()
+    _all_endings.cache_clear()
 
 
 def _loaded(name: str) -> Container:
