@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._runtime.arrays import I32, I64, U8, U32, U64, Bools, joined, ranges
+from bushel._runtime.arrays import I32, I64, U8, U32, U64, Bools, joined, offsets_of, ranges
 from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field
@@ -237,8 +237,7 @@ class FieldExtents(Struct, frozen=True):
 
     Attributes:
         field: The field in the spec.
-        codec: Name of the codec of the *stored* bytes. It differs from `field.codec` if a container
-            stores a type in its own way (`int` as decimal text in a tar).
+        codec: Codec of the *stored* bytes. A tar stores `int` as decimal text, not as `field.codec`.
         file: Number of the file in `ShardIndex.files`; the numbers that follow count
             `ShardIndex.blocks`.
         offset: int64[rows], bytes from the start of the file.
@@ -305,6 +304,15 @@ class FieldExtents(Struct, frozen=True):
         first = self.starts[samples]
         counts = self.starts[samples + 1] - first
         return ranges(first, counts), counts
+
+    def take(self, samples: I64) -> FieldExtents:
+        """Return the column of these samples, with its extents and checksums alone."""
+        rows, counts = self.rows_of(samples)
+        crc32 = None if self.crc32 is None else self.crc32[rows]
+        starts = None if self.starts is None else offsets_of(counts)
+        absent = None if self.absent is None else self.absent[samples]
+        places = self.offset[rows], self.length[rows]
+        return FieldExtents(self.field, self.codec, self.file, *places, crc32, starts, absent)
 
 
 def stamps(shard: Shard, files: Sequence[File]) -> tuple[FileStamp, ...]:

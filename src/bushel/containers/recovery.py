@@ -13,9 +13,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._index.table import FieldExtents, Keys, ShardIndex
+from bushel._index.table import Keys, ShardIndex
 from bushel._kinds import JPEG_END, JPEG_START, PNG
-from bushel._runtime.arrays import I64, U64, Bools, offsets_of
+from bushel._runtime.arrays import I64, U64, Bools
 from bushel.errors import FormatError
 
 Fault = Callable[[FormatError], None]
@@ -56,25 +56,11 @@ def with_gaps(recovered: Recovered) -> Recovered:
         for number, (place, key) in enumerate(recovered.gaps):
             renumbered[place + number] = key
         keys = Keys.of(renumbered)
-    columns = {name: _taken(column, samples) for name, column in index.fields.items()}
+    columns = {name: column.take(samples) for name, column in index.fields.items()}
     return Recovered(
         replace(index, samples=len(samples), fields=columns, keys=keys),
         np.insert(recovered.whole, places, False),
         recovered.lost - len(places),
-    )
-
-
-def _taken(column: FieldExtents, samples: I64) -> FieldExtents:
-    """Return the column of these samples."""
-    rows, counts = column.rows_of(samples)
-    return replace(
-        column,
-        offset=column.offset[rows],
-        length=column.length[rows],
-        crc32=None if column.crc32 is None else column.crc32[rows],
-        starts=None if column.starts is None else offsets_of(counts),
-        absent=None if column.absent is None else column.absent[samples],
-        segments=None,
     )
 
 

@@ -218,7 +218,7 @@ def with_episodes(name: str | None) -> str:
     Raises:
         ValueError: It has no episodes.
     """
-    names = {container: known.episodes for container, known in _registered.items()}
+    names = {container: facts.episodes for container, facts in _registered.items()}
     having = [container for container, episodes in names.items() if episodes]
     for container in having:
         if name in (None, container):
@@ -235,7 +235,7 @@ def container_names(*, written: bool = False) -> tuple[str, ...]:
         ('bag', 'tar', 'ffrecord', 'gulp', 'recordio')
     """
     if written:
-        return tuple(name for name, known in _registered.items() if known.suffix is not None)
+        return tuple(name for name, facts in _registered.items() if facts.suffix is not None)
     return tuple(dict.fromkeys((*_registered, *plugin_names(_GROUP))))
 
 
@@ -333,11 +333,14 @@ def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[Container]:
     """Return the containers whose datasets may be in the sub-folders of a folder, given some of the names in it."""
     names = list(names)
 
-    def has_one(known: _Registration) -> bool:
-        folders = [below(path, name, any_text=True) for name in names]
-        return any((folder / file).exists() for folder in folders for file in known.file_names)
+    def has_one(facts: _Registration) -> bool:
+        return any(
+            (below(path, name, any_text=True) / file_name).exists()
+            for name in names
+            for file_name in facts.file_names
+        )
 
-    return _registered_with(lambda known: known.nested and has_one(known))
+    return _registered_with(lambda facts: facts.nested and has_one(facts))
 
 
 def containers_with_first_bytes() -> list[Container]:
@@ -348,7 +351,7 @@ def containers_with_first_bytes() -> list[Container]:
 def last_candidates(file: str = "") -> list[Container]:
     """Return the containers that may own a file of this name, or a folder, that no other container owns."""
     return _registered_with(
-        lambda known: not known.suffixes + known.file_names or file.lower().endswith(known.alone)
+        lambda facts: not facts.suffixes + facts.file_names or file.lower().endswith(facts.alone)
     )
 
 
@@ -379,7 +382,7 @@ def _ends(name: str, kind: str) -> bool:
 
 @lru_cache
 def _all_endings(kind: str) -> tuple[str, ...]:
-    return tuple(chain.from_iterable(getattr(known, kind) for known in _registered.values()))
+    return tuple(chain.from_iterable(getattr(facts, kind) for facts in _registered.values()))
 
 
 def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
@@ -387,7 +390,7 @@ def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
     names_by_owner: dict[str, list[str]] = {}
     for name in sorted(names):
         plain = _DIGITS.sub("#", name.lower())
-        owners = (owner for owner, known in _registered.items() if plain.endswith(known.suffixes))
+        owners = (owner for owner, facts in _registered.items() if plain.endswith(facts.suffixes))
         owner = next(owners, None)
         if owner is not None and not name.startswith("."):
             names_by_owner.setdefault(owner, []).append(name)

@@ -178,29 +178,15 @@ def digests_of(shard: OpenShard, rows: I64) -> U64:
         name: _read_column(index.fields[name], rows, [sample.get(name) for sample in samples])
         for name in lacking
     }
-    few |= {
-        name: _some_of(column, rows) for name, column in index.fields.items() if name not in few
-    }
+    few |= {name: column.take(rows) for name, column in index.fields.items() if name not in few}
     return sample_digests(
         ShardIndex(len(rows), (), few, index.container), np.arange(len(rows), dtype=np.int64)
     )
 
 
-def _some_of(column: FieldExtents, samples: I64) -> FieldExtents:
-    """Return the extents of some samples."""
-    rows, counts = column.rows_of(samples)
-    crc32_of = None if column.crc32 is None else column.crc32[rows]
-    starts = None if column.starts is None else offsets_of(counts)
-    absent = None if column.absent is None else column.absent[samples]
-    return replace(
-        column, offset=column.offset[rows], length=column.length[rows], crc32=crc32_of, starts=starts, absent=absent,
-        segments=None, frames=None, seek=None,
-    )  # fmt: skip
-
-
 def _read_column(column: FieldExtents, samples: I64, values: Sequence[object]) -> FieldExtents:
     """Return the extents of some samples with the checksums of their values, which were read."""
-    extents = _some_of(column, samples)
+    extents = column.take(samples)
     flat = values
     if column.starts is not None:
         flat = [value for several in values for value in several or ()]  # type: ignore[attr-defined]

@@ -167,28 +167,14 @@ def follow(file: File, offset: I64, report: Report = unreported) -> Records:
     Raises:
         FormatError: An offset has no record, or a record of a wrong length.
     """
-    if (bad := (offset < 0) | (offset > file.size - 8) | (offset % 4 != 0)).any():
-        at = int(offset[int(bad.argmax())])
-        raise _fault(
-            file,
-            at,
-            f"the .idx lists a record here, but a file of {file.size} bytes has no space for one",
-        )
+    outside = (offset < 0) | (offset > file.size - 8) | (offset % 4 != 0)
+    _refuse(file, offset, outside, f"a file of {file.size} bytes has no space for one")
     flag, span = np.empty(len(offset), np.uint8), np.empty(len(offset), np.int64)
     for rows, heads in _heads(file, offset, 0, 8, report):
         magic, word = heads.view("<u4").T
-        if (bad := magic != MAGIC).any():
-            raise _fault(
-                file,
-                int(offset[rows][int(bad.argmax())]),
-                "the .idx lists a record here, but the file has none",
-            )
+        _refuse(file, offset[rows], magic != MAGIC, "the file has none")
         flag[rows], span[rows] = word >> 29, word & _LENGTH
-    if (bad := flag > 1).any():
-        at = int(offset[int(bad.argmax())])
-        raise _fault(
-            file, at, "the .idx lists a record here, but the file has the later part of one"
-        )
+    _refuse(file, offset, flag > 1, "the file has the later part of one")
     split = np.flatnonzero(flag == 1).astype(np.int64)
     _join_parts(file, offset, span, split)
     if (bad := span > file.size - 8 - offset).any():
@@ -311,6 +297,13 @@ def _check_gaps(file: File, offset: I64, span: I64) -> None:
                 int(gaps[rows][int(bad.argmax())]),
                 "expected a record or the end of the file",
             )
+
+
+def _refuse(file: File, offset: I64, bad: Bools, reason: str) -> None:
+    """Raise for the first bad offset of a record, if there is one."""
+    if bad.any():
+        message = f"the .idx lists a record here, but {reason}"
+        raise _fault(file, int(offset[int(bad.argmax())]), message)
 
 
 def _fault(file: File, offset: int, message: str) -> FormatError:

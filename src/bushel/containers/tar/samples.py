@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
-from bushel._runtime.arrays import I32, I64, U8, U32, joined
+from bushel._runtime.arrays import I32, I64, U8, U32, joined, offsets_of
 from bushel._runtime.messages import log_warning
 from bushel.containers.growing import GrowingArrays
 from bushel.errors import FormatError
@@ -21,6 +21,7 @@ from bushel.spec import KEY, Spec
 from .names import Naming, Place, extension_of, field_name
 
 if TYPE_CHECKING:
+    from bushel.kernels import TarMembers
     from bushel.storage import Blocks
 
 Repeated = Callable[[FormatError, int], None]
@@ -42,6 +43,12 @@ class Members(Struct, frozen=True):
     header: I64  # int64[members], offset of its header
     crc32: U32 | None = None  # uint32[members], their checksums, if the archive has them
 
+    @classmethod
+    def of(cls, scanned: TarMembers) -> Members:
+        """Return all members that a scan found."""
+        places = scanned.offset, scanned.size, scanned.header
+        return cls(scanned.names, scanned.name_offsets, *places)
+
     def __len__(self) -> int:
         return len(self.offset)
 
@@ -49,6 +56,14 @@ class Members(Struct, frozen=True):
         """Return the name of one member."""
         first, last = self.name_offsets[member], self.name_offsets[member + 1]
         return self.names[first:last].tobytes().decode("utf-8", "surrogateescape")
+
+    def chosen(self, rows: I64) -> Members:
+        """Return the members of these numbers, ascending."""
+        length = np.diff(self.name_offsets)
+        is_chosen = np.zeros(len(self), np.bool_)
+        is_chosen[rows] = True
+        names, offsets = self.names[np.repeat(is_chosen, length)], offsets_of(length[rows])
+        return Members(names, offsets, self.offset[rows], self.size[rows], self.header[rows])
 
     def since(self, member: int) -> Members:
         """Return the members from one on."""

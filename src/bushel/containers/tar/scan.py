@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.class_names import Labels
 from bushel._recognise.junk import counted, junk_kind, may_hold_junk
-from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.messages import log_warning
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, TarMembers
@@ -173,10 +173,7 @@ def sparse_file(found: TarMembers, path: str) -> FormatError | None:
     if not len(sparse):
         return None
     row = int(sparse[0])
-    name = Members(found.names, found.name_offsets, found.offset, found.size, found.header).name(
-        row
-    )
-    message = f"{name!r} is stored as a sparse file"
+    message = f"{Members.of(found).name(row)!r} is stored as a sparse file"
     return FormatError(message, path, int(found.header[row]), "make the archive without --sparse")
 
 
@@ -195,10 +192,8 @@ def only_regular(found: TarMembers) -> Members:
     """Return the regular files among the members; sparse files are left out."""
     rows = np.flatnonzero(np.isin(found.type, REGULAR))
     if len(rows) == len(found):
-        return Members(found.names, found.name_offsets, found.offset, found.size, found.header)
-    return _chosen(
-        Members(found.names, found.name_offsets, found.offset, found.size, found.header), rows
-    )
+        return Members.of(found)
+    return Members.of(found).chosen(rows)
 
 
 class Links:
@@ -225,7 +220,7 @@ class Links:
             places = zip(files.offset.tolist(), files.size.tolist(), strict=True)
             self._places = {files.name(row): place for row, place in enumerate(places)}
         offset, size = scanned.offset.copy(), scanned.size.copy()
-        members = Members(scanned.names, scanned.name_offsets, offset, size, scanned.header)
+        members = replace(Members.of(scanned), offset=offset, size=size)
         is_file = np.isin(scanned.type, REGULAR)
         for row in links:
             name = members.name(row)
@@ -235,7 +230,7 @@ class Links:
             else:
                 offset[row], size[row] = self._places[name] = place
                 is_file[row] = True
-        return _chosen(members, np.flatnonzero(is_file))
+        return members.chosen(np.flatnonzero(is_file))
 
     def _target(self, scanned: TarMembers, row: int, name: str) -> str:
         """Return the name of the member that a link names, also in a record before its header; empty if damaged."""
@@ -260,22 +255,11 @@ def without_junk(members: Members, counts: Counter[str]) -> Members:
     if not may_hold_junk(members.names.tobytes()):
         return members
     kinds = [junk_kind(members.name(row)) for row in range(len(members))]
-    counts.update(kind for kind in kinds if kind is not None)
-    return _chosen(
-        members, np.array([row for row, kind in enumerate(kinds) if kind is None], np.int64)
-    )
+    counts.update(filter(None, kinds))
+    return members.chosen(np.flatnonzero([kind is None for kind in kinds]))
 
 
 def report_left_out(path: str, counts: Counter[str]) -> None:
     """Log the files that are left out of an archive."""
     if counts:
         log_warning("%s: left out: %s", path, counted(counts.items()))
-
-
-def _chosen(members: Members, rows: I64) -> Members:
-    length = np.diff(members.name_offsets)
-    chosen = np.zeros(len(members), np.bool_)
-    chosen[rows] = True
-    text = members.names[np.repeat(chosen, length)]
-    offsets = offsets_of(length[rows])
-    return Members(text, offsets, members.offset[rows], members.size[rows], members.header[rows])
