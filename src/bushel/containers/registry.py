@@ -35,7 +35,7 @@ class _Registration(Struct, frozen=True):
     file_names: tuple[str, ...] = ()
     suffix: str | None = None  # its `suffix`; None if it is only read
     forward: tuple[str, ...] = ()  # ends of names of files that are read in a stream
-    slow: tuple[str, ...] = ()  # the same, of those that are read so unless they have an index
+    slow: tuple[str, ...] = ()  # the same, of streams unless they have an index
     alone: tuple[str, ...] = ()  # the same, of those that are its data only if a caller names them
     first_bytes: bool = False  # whether its files are recognised by their first bytes, too
     partitioned: bool = False  # whether folders `year=2020` may have its files

@@ -230,7 +230,7 @@ class FFRecordWriter(ShardWriter):
         else:
             pieces = packed.pieces
             sums, whole = kernels.crc32_pieces(pieces)
-            sums = sums[1::2]  # of the values, each of which follows its head
+            sums = sums[1::2]  # of the values, which follow their heads
         offset = self._record(pieces, whole)
         for (name, start, value), crc32 in zip(packed.values, sums, strict=True):
             self._builder.columns[name].add(offset + start, memoryview(value).nbytes, crc32)
