@@ -272,3 +272,13 @@ def test_errors_of_values_name_field_and_sample(place: Path) -> None:
         bushel.pack([{"label": "cow"}], place / "cow", container="tar", spec={"label": "int"}, sync=False)
     with pytest.raises(KeyError, match=r"unknown field 'imag': did you mean 'image'\? the sample has image, label"):
         bushel.open(place / "named.tar")[0]["imag"]
+
+
+@pytest.mark.parametrize("write", [bushel.pack, bushel.convert])
+def test_names_of_files_are_read_by_open(write: Callable[..., Any], tmp_path: Path) -> None:
+    """Otherwise it would say that a text is not an image, or that a table of images has no such field."""
+    (tmp_path / "list.csv").write_text("photo,n\na.jpg,1\n")
+    with pytest.raises(
+        bushel.SpecError, match=r"pack or convert bushel\.open\(source, spec=\{'photo': 'jpg\(path\)'\}\)"
+    ):
+        write(tmp_path / "list.csv", tmp_path / "out.tar", spec={"photo": "jpg(path)"})

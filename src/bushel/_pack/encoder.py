@@ -171,8 +171,8 @@ class Encoder(Struct, frozen=True):
             if self.rewriting:
                 values = self._rewritten(key, values)
         except Exception as error:
-            file = error.filename if isinstance(error, OSError) else None
-            path = self.feed.origin(position) or (None if file is None else str(file))
+            file = getattr(error, "filename", None)
+            path = self.feed.origin(position) or (file and str(file))
             return BadItem(position, key, path, error)
         for plan in self.plans.values():
             stored = values.get(plan.target.name)

@@ -64,7 +64,7 @@ class SourceFeed(Struct, frozen=True):
                 sample: Any = source[position]
             except Exception as error:
                 sample = error
-            yield position, None, self._renumbered(sample) if self.changes else sample
+            yield position, None, self._renumbered(sample)
 
     def _renumbered(self, sample: Any) -> Any:
         """Return a sample with the new numbers of its classes, or the error of one that has no name."""
@@ -283,7 +283,8 @@ class StreamFeed(Struct, frozen=True):
 
     def samples(self, batch: Batch) -> Iterator[Arrived]:
         """Yield the samples of a batch."""
-        for position, stored in batch if isinstance(batch, list) else ():
+        assert isinstance(batch, list)  # a stream has no positions
+        for position, stored in batch:
             sample: Any
             try:
                 sample = self._decoded(stored)

@@ -81,10 +81,9 @@ def _refuse_changed(dataset: Dataset, target: AnyPath, place: _Place) -> None:
         (path for path in later if os.path.realpath(path) not in map(os.path.realpath, opened)),
         None,
     )
-    for shard in overlapping if changed is None else ():
-        if not _is_as_opened(shard):
-            changed = str(shard.path(0))
-            break
+    if changed is None:
+        others = (str(shard.path(0)) for shard in overlapping if not _is_as_opened(shard))
+        changed = next(others, None)
     if changed is not None:
         raise StateError(
             f"{changed} was written after the source was opened, and would be replaced without its "

@@ -128,7 +128,9 @@ def _facts_of_dataset(dataset: Dataset, fields: Spec) -> _Facts:
 def _empty_folders_in(dataset: Dataset) -> tuple[str, ...]:
     """Return the empty folders of the packed folders of a dataset; none of a view."""
     folders: list[str] = []
-    for shard in dataset.shards if len(dataset) == dataset.info.samples else ():
+    if len(dataset) != dataset.info.samples:
+        return ()
+    for shard in dataset.shards:
         if shard.keyed:
             with suppress(FormatError):  # a damaged file, from which samples are recovered
                 folders += get_container(shard.container).empty_folders(shard.shard)

@@ -51,6 +51,7 @@ class PackOptions(Struct, frozen=True, kw_only=True):
     """The arguments of `pack` and `convert` apart from source, target and progress: see `pack`.
 
     Raises:
+        SpecError: A type stands for names of files.
         ValueError: There would be no thread.
     """
 
@@ -79,6 +80,12 @@ class PackOptions(Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"threads={self.threads} is too small: give 1 or more, or None for"
                 " the number of CPUs"
+            )
+        of_files = [kind for kind in self.spec.values() if kind.endswith(("(path)", "(url)"))]
+        if of_files:
+            raise SpecError(
+                f"{of_files[0]} is a type to read names of files with: pack or convert"
+                f" bushel.open(source, spec={dict(self.spec)})"
             )
 
     @classmethod

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from bushel._dataset.open.completeness import marker_path
-from bushel._dataset.open.folders import run_folder, shard_of_entry
+from bushel._dataset.open.folders import place_of, run_folder, shard_of_entry
 from bushel._index.sidecar import Manifest, PartOfRun, find_manifest
 from bushel._index.table import Shard
 from bushel._runtime.parallel import parallel_map
@@ -191,7 +191,9 @@ class RunFolder(Struct, frozen=True):
             OSError: A store refuses, or cannot be reached.
         """
         path = self._marker(number)
-        manifest = find_manifest(path) if is_there(path) else None
+        if not is_there(path):
+            return None
+        manifest = find_manifest(path)
         if manifest is None or not manifest.complete or note_in(manifest).run != plan.id:
             return None
         files = (
@@ -199,13 +201,12 @@ class RunFolder(Struct, frozen=True):
             for shard in self.shards(number, manifest)
             for path in (*shard.paths, shard.sidecar)
         )
-        return manifest if all(map(is_there, files)) else None
+        if all(map(is_there, files)):
+            return manifest
+        return None
 
     def _marker(self, number: int) -> AnyPath:
-        part = self.part(number)
-        if self.single:
-            return marker_path(self.root, part.name)
-        return marker_path(part, "")
+        return marker_path(*place_of(self.part(number), single=self.single))
 
     def shards(self, number: int, manifest: Manifest) -> list[Shard]:
         """Return the shards of a part."""

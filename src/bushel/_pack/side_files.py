@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from bushel._dataset.open.folders import place_of
 from bushel._index.sidecar import FOLDER
 from bushel._runtime.public import public
 from bushel.errors import FormatError, StateError, naming
@@ -307,5 +308,5 @@ _RECORD = msgspec.json.Decoder(_Noted)
 
 def record_path(target: AnyPath, *, single: bool) -> AnyPath:
     """Return the path of the record of a run that writes a folder or a single file: see `RunRecord`."""
-    root, name = (target.parent, target.name) if single else (target, "dataset")
-    return below(root, f"{FOLDER}/{name}.pack.json", any_text=True)
+    root, name = place_of(target, single=single)
+    return below(root, f"{FOLDER}/{name or 'dataset'}.pack.json", any_text=True)

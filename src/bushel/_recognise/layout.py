@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.errors import FormatError
 
-from .splits import roles_of, split_in, splits_in
+from .splits import class_folders, folders_of_splits, roles_of, split_in
 
 T = TypeVar("T")
 OUTSIDE = "outside class folders"
@@ -207,19 +207,6 @@ def _folders_of_splits(names: Sequence[str], tops: Collection[str]) -> tuple[str
     return folders_of_splits([name for name in names if media_of(suffix_of(name)) is not None])
 
 
-def folders_of_splits(media: Iterable[str]) -> tuple[str, ...]:
-    """Return the folders at the top of media files, if these are all splits; empty if not."""
-    folders = set[str]()
-    for name in media:
-        folder, slash, _ = name.partition("/")
-        if not slash:
-            return ()
-        folders.add(folder)
-    if splits_in(folders, ()):
-        return tuple(sorted(folders))
-    return ()
-
-
 def _companions(
     listing: _Listing, counts: Counter[str], media: Collection[str], declared: Collection[str]
 ) -> set[str]:
@@ -356,46 +343,6 @@ def _one_kind(
     classes = tuple(sorted({*folders, *known}))
     number_of = {name: number for number, name in enumerate(classes)}
     return replace(layout, classes=classes, class_of=[number_of[folder] for folder in folders])
-
-
-def class_folders(
-    names: Sequence[str],
-    counts: Sequence[int] | None = None,
-    *,
-    inside: bool,
-    known: Collection[str] = (),
-) -> list[str]:
-    """Return the folder of each file that is its class; empty for a file outside of them.
-
-    All are empty if most files are outside of folders, or if these are the only split, or fields
-    (`images`, `masks`). A folder around all others is not a class: `data/cat/1.jpg`, or
-    `set/cat/1.jpg` in an archive of the folder `set`.
-
-    Args:
-        names: The paths of the files.
-        counts: The number of files that each name stands for in its folder; by default one.
-        inside: Whether the first folder is a split, and the second one the class.
-        known: Classes of other splits.
-    """
-    if inside:
-        names = [name.partition("/")[2] for name in names]
-    folders = [name[: max(name.find("/"), 0)] for name in names]
-    if counts is None:
-        counts = [1] * len(folders)
-    nested = sum(count for count, folder in zip(counts, folders, strict=True) if folder)
-    outside = [""] * len(folders)
-    different = {*folders, *known} - {""}
-    if 2 * nested < sum(counts) or roles_of(different):
-        return outside
-    if len(different) == 1:
-        below = [name.partition("/")[2] for name in names]
-        are_splits = bool(folders_of_splits(name for name in below if "/" in name))
-        inner = class_folders(below, counts, inside=are_splits)
-        if all(inner) or len({*inner} - {""}) > 1:
-            return inner
-        if split_in(*different, folder=True) is not None:
-            return outside
-    return folders
 
 
 def _taken(values: Sequence[T], places: Sequence[int]) -> list[T]:

@@ -1,9 +1,9 @@
-"""Which names of files and folders are splits, `train`, `test-00000-of-00002.parquet`, or fields, `images`."""
+"""Which names of files and folders are splits, `train`, `test-00000-of-00002.parquet`, fields, `images`, or classes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from bushel._runtime.public import did_you_mean
 from bushel.errors import SpecError
@@ -122,6 +122,59 @@ def roles_of(folders: Collection[str]) -> dict[str, str]:
     if different and "" not in fields.values() and "image" in fields.values():
         return fields
     return {}
+
+
+def folders_of_splits(media: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders at the top of media files, if these are all splits; empty if not."""
+    folders = set[str]()
+    for name in media:
+        folder, slash, _ = name.partition("/")
+        if not slash:
+            return ()
+        folders.add(folder)
+    if splits_in(folders, ()):
+        return tuple(sorted(folders))
+    return ()
+
+
+def class_folders(
+    names: Sequence[str],
+    counts: Sequence[int] | None = None,
+    *,
+    inside: bool,
+    known: Collection[str] = (),
+) -> list[str]:
+    """Return the folder of each file that is its class; empty for a file outside of them.
+
+    All are empty if most files are outside of folders, or if these are the only split, or fields
+    (`images`, `masks`). A folder around all others is not a class: `data/cat/1.jpg`, or
+    `set/cat/1.jpg` in an archive of the folder `set`.
+
+    Args:
+        names: The paths of the files.
+        counts: The number of files that each name stands for in its folder; by default one.
+        inside: Whether the first folder is a split, and the second one the class.
+        known: Classes of other splits.
+    """
+    if inside:
+        names = [name.partition("/")[2] for name in names]
+    folders = [name[: max(name.find("/"), 0)] for name in names]
+    if counts is None:
+        counts = [1] * len(folders)
+    nested = sum(count for count, folder in zip(counts, folders, strict=True) if folder)
+    outside = [""] * len(folders)
+    different = {*folders, *known} - {""}
+    if 2 * nested < sum(counts) or roles_of(different):
+        return outside
+    if len(different) == 1:
+        below = [name.partition("/")[2] for name in names]
+        are_splits = bool(folders_of_splits(name for name in below if "/" in name))
+        inner = class_folders(below, counts, inside=are_splits)
+        if all(inner) or len({*inner} - {""}) > 1:
+            return inner
+        if split_in(*different, folder=True) is not None:
+            return outside
+    return folders
 
 
 def no_such(

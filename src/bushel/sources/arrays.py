@@ -57,7 +57,9 @@ class Arrays:
     ) -> None:
         if not isinstance(arrays, np.ndarray | Mapping):
             arrays = _load(as_path(arrays))
-        named = {"data": arrays} if isinstance(arrays, np.ndarray) else arrays
+        named = arrays
+        if isinstance(named, np.ndarray):
+            named = {"data": named}
         self._arrays = {name: _column(name, array) for name, array in named.items()}
         if single := next((name for name, array in self._arrays.items() if not array.ndim), None):
             raise SpecError(
@@ -82,7 +84,9 @@ class Arrays:
     def __getitem__(self, position: int) -> Sample:
         if not 0 <= position < len(self):
             raise IndexError(f"position {position} is out of range for {len(self)} samples")
-        sample: dict[str, Any] = {} if self._keys is None else {KEY: str(self._keys[position])}
+        sample: dict[str, Any] = {}
+        if self._keys is not None:
+            sample[KEY] = str(self._keys[position])
         for name, array in self._arrays.items():
             value = array[position]
             if array.ndim == 1 and isinstance(array, np.ndarray):
@@ -108,16 +112,18 @@ class Arrays:
         if len(positions) and (positions[1:] - positions[:-1] == 1).all():
             rows = slice(int(positions[0]), int(positions[-1]) + 1)
         columns = {name: array[rows] for name, array in self._arrays.items()}
-        return columns, None if self._keys is None else list(map(str, self._keys[rows]))
+        if self._keys is None:
+            return columns, None
+        return columns, list(map(str, self._keys[rows]))
 
 
 class _Values:
-    """A list of texts or bytes: as a NumPy array they would be padded or cut."""
+    """A list of texts or bytes, which would be padded or cut as a NumPy array, of truth values, or of arrays."""
 
     ndim = 1
 
-    def __init__(self, values: Sequence[Any]) -> None:
-        self.values = values
+    def __init__(self, values: Sequence[Any], codec: str) -> None:
+        self.values, self.codec = values, codec
 
     def __len__(self) -> int:
         return len(self.values)
@@ -128,18 +134,10 @@ class _Values:
         return [self.values[row] for row in rows.tolist()]
 
 
-class _TruthValues(_Values):
-    """A list of truth values: in an array of integers they would become 0 and 1."""
-
-
-class _Ragged(_Values):
-    """Arrays of different shapes, and of one dtype."""
-
-
 class _Stored:
     """Bytes of all samples, and where each one begins."""
 
-    ndim = 1
+    ndim, codec = 1, "bytes"
 
     def __init__(self, data: U8, offsets: I64) -> None:
         self._data, self._offsets = data, offsets
@@ -165,11 +163,11 @@ def _column(name: str, given: Any) -> _Column:
     if is_stored(plain):
         return _Stored(*check_stored(name, *plain))
     if _holds(plain, (bytes, bytearray, memoryview)):
-        return _Values(list(map(bytes, plain)))
+        return _Values(list(map(bytes, plain)), "bytes")
     if _holds(plain, str):
-        return _Values(plain)
-    if _holds(plain, bool):
-        return _TruthValues(plain)
+        return _Values(plain, "utf8")
+    if _holds(plain, bool):  # in an array of integers they would become 0 and 1
+        return _Values(plain, "json")
     if isinstance(plain, np.ndarray) and plain.dtype.hasobject and plain.ndim == 1:
         plain = list(plain)
     try:
@@ -192,7 +190,7 @@ def _holds(values: object, kinds: type | tuple[type, ...]) -> bool:
     )
 
 
-def _ragged(name: str, values: Sequence[Any]) -> _Ragged:
+def _ragged(name: str, values: Sequence[Any]) -> _Values:
     """Return arrays of different shapes in their common dtype.
 
     Raises:
@@ -223,7 +221,7 @@ def _ragged(name: str, values: Sequence[Any]) -> _Ragged:
                 f"the column {name!r} holds whole numbers that {common}, the common"
                 " dtype, does not keep"
             )
-    return _Ragged([array.astype(common, copy=False) for array in arrays])
+    return _Values([array.astype(common, copy=False) for array in arrays], "array")
 
 
 def _unsupported_value(values: Sequence[Any]) -> str:
@@ -260,29 +258,25 @@ def _loaded(path: AnyPath) -> dict[str, np.ndarray] | np.ndarray:
             file.seek(0)
             archive = np.load(file, allow_pickle=False)
             return {name: archive[name] for name in archive.files}
-    source = path if isinstance(path, Path) else io.BytesIO(read_whole(path))
-    array: np.ndarray = np.load(
-        source, mmap_mode="r" if isinstance(path, Path) else None, allow_pickle=False
-    )
+    array: np.ndarray
+    if isinstance(path, Path):
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    else:
+        array = np.load(io.BytesIO(read_whole(path)), allow_pickle=False)
     return array
 
 
 def _type_of(name: str, array: _Column) -> str:
-    if isinstance(array, _Ragged):
-        return "array"
-    if isinstance(array, _TruthValues):
-        return "json"
     if not isinstance(array, np.ndarray):
-        if isinstance(array, _Values) and isinstance(array[0], str):
-            return "utf8"
-        return "bytes"
+        return array.codec
     if array.dtype.hasobject:
         raise SpecError(
             f"the array {name!r} holds Python objects: pass numbers or text, or an"
             " iterable of dicts"
         )
     if array.ndim > 1:
-        return (image_codec(name, array[0]) if len(array) else None) or "array"
+        images = [image_codec(name, value) for value in array[:1]]
+        return next(filter(None, images), "array")
     kinds = {"b": "int", "i": "int", "u": "int", "f": "float", "U": "utf8", "S": "bytes"}
     if array.dtype.kind not in kinds:
         raise SpecError(

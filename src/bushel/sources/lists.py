@@ -109,8 +109,9 @@ class ListFile(FileSource):
         first_label: bool = False,
     ) -> None:
         self._path = as_path(path)
-        self._root = self._path.parent if root is None else as_path(root)
-        self._place = "the folder of the list" if root is None else "as root= says"
+        self._root, self._place = self._path.parent, "the folder of the list"
+        if root is not None:
+            self._root, self._place = as_path(root), "as root= says"
         self._first = first_label
         text = read_text(self._path)
         numbered = [
@@ -120,18 +121,20 @@ class ListFile(FileSource):
         self._numbers = np.array([number for number, _ in numbered], np.int64)
         self._kind = self._label_kind()
         self.spec = {"image": self._image_codec(), "label": self._kind}
-        names = self._class_names() if self._kind == "int" else ()
-        self.labels: Mapping[str, Sequence[str]] = {"label": names} if names else {}
+        self.labels: Mapping[str, Sequence[str]] = {}
+        if self._kind == "int" and (names := self._class_names()):
+            self.labels = {"label": names}
 
     def __len__(self) -> int:
         return len(self._lines)
 
     def __getitem__(self, position: int) -> Sample:
         line = self._parsed(position)
-        labels = line.labels[:1] if self._first else line.labels
-        label: object = np.array(labels, np.float32)
-        if self._kind != "array":
-            label = int(labels[0]) if self._kind == "int" else labels[0]
+        label: object = line.labels[0]
+        if self._kind == "array":
+            label = np.array(line.labels, np.float32)
+        elif self._kind == "int":
+            label = int(line.labels[0])
         with relative_to(self._root, self._place):
             image = read_file(self._at(listed(self._root, line.path)))
         return {KEY: str(line.index), "image": image, "label": label}

@@ -30,18 +30,17 @@ from .base import Source
 from .files import Files, LabelledFolder
 from .foreign import Adapter, AdapterLike, StoredStream, samples_of
 from .lists import ListFile
-from .media import IMAGES, SOUNDS, UNCHANGED, VIDEOS
+from .media import VIDEOS, Audio, Clip, Image, Media
 from .samples import Samples, Stream, holds_paths, rows_of
 from .tables import Table, first_row
 
+_MEDIA: Mapping[str, Media] = {"images": Image(), "videos": Clip(), "sounds": Audio()}
 KINDS: Mapping[str, Any] = {
-    "images": LabelledFolder,
+    **{kind: partial(LabelledFolder, media=media) for kind, media in _MEDIA.items()},
     "files": Files,
     "list": ListFile,
     "table": Table,
     "arrays": Arrays,
-    "videos": partial(LabelledFolder, media=UNCHANGED["clip"]),
-    "sounds": partial(LabelledFolder, media=UNCHANGED["audio"]),
     "dataset": lambda path: _stored(open_any(path, verify=True)),
 }
 """Names of the kinds of sources that a path can be, and the classes that make them."""
@@ -49,15 +48,10 @@ KINDS: Mapping[str, Any] = {
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz")
 
 
-_MEDIA = ("images", "videos", "sounds")
 _LISTED = (*_MEDIA, "files")  # the kinds that list a folder
 # number of kinds of files to name in the error about a folder without any that Bushel reads
 _NAMED = 5
-_KIND_OF_SUFFIX = {
-    suffix: kind
-    for kind, suffixes in (("images", IMAGES), ("videos", VIDEOS), ("sounds", SOUNDS))
-    for suffix in suffixes
-}
+_KIND_OF_SUFFIX = {suffix: kind for kind, media in _MEDIA.items() for suffix in media.suffixes}
 _SIGN = re.compile(r"[*?[{]")  # of a pattern
 
 

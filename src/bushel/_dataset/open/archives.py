@@ -30,8 +30,8 @@ from bushel._index.named_arrays import encode, parse, whole_crc32
 from bushel._index.sidecar import DAMAGES
 from bushel._index.table import FOLDER, MISSING, FieldExtents, Keys, ShardIndex
 from bushel._recognise.archive import has_media, labelled_media, media_of_members
-from bushel._recognise.layout import LABEL, OUTSIDE, class_folders, folders_of_splits
-from bushel._recognise.splits import split_in
+from bushel._recognise.layout import LABEL, OUTSIDE
+from bushel._recognise.splits import class_folders, folders_of_splits, split_in
 from bushel._runtime.arrays import I64, U32, ranges
 from bushel._runtime.messages import log_info
 from bushel.containers.base import ReadOptions

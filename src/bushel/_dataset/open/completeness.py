@@ -33,7 +33,7 @@ from bushel.errors import (
 from bushel.spec import Spec
 from bushel.storage import AnyPath, below, is_local
 
-from .folders import above_parts, is_half_replaced, is_part, run_folder
+from .folders import above_parts, is_half_replaced, is_part, place_of, run_folder
 
 if TYPE_CHECKING:
     from bushel.containers.recovery import Fault, Recovered
@@ -152,7 +152,7 @@ def incomplete_by(manifest: Manifest | None, path: AnyPath, *, folder: bool) -> 
         return Incomplete(str(path), manifest.expected)
     if not isinstance(path, Path):
         return None
-    root, name = (path, "") if folder else (path.parent, path.name)
+    root, name = place_of(path, single=not folder)
     if is_half_replaced(root, name):
         return Incomplete(str(path), advice=_replace_again(path))
     if is_staged(root, name):
@@ -161,8 +161,8 @@ def incomplete_by(manifest: Manifest | None, path: AnyPath, *, folder: bool) -> 
 
 
 def _incomplete_at(path: AnyPath, load: LoadManifest, *, folder: bool) -> Incomplete | None:
-    place = marker_path(path, "") if folder else marker_path(path.parent, path.name)
-    return incomplete_by(load(place), path, folder=folder)
+    manifest = load(marker_path(*place_of(path, single=not folder)))
+    return incomplete_by(manifest, path, folder=folder)
 
 
 def _replace_again(path: AnyPath) -> str:
@@ -179,7 +179,7 @@ def interrupted_write(path: AnyPath) -> str | None:
     """Return advice if a write to this path was interrupted before any shard was complete, else None."""
     if not isinstance(path, Path):
         return None
-    folder, name = (path, "") if path.is_dir() else (path.parent, path.name)
+    folder, name = place_of(path, single=not path.is_dir())
     run = run_folder(path, single=bool(name))
     in_parts = run.exists() and not (run / "result.json").exists()
     if is_half_replaced(folder, name):
@@ -215,7 +215,9 @@ def find_incomplete(
         incomplete = _incomplete_at(path, load, folder=folder) if folder or files else None
         if incomplete is not None:
             return incomplete
-    for root in [] if len(paths) == 1 else list(roots.values()):
+    if len(paths) == 1:
+        return None
+    for root in roots.values():
         state = load(marker_path(root, ""))
         if state is not None and not state.complete:
             return Incomplete(str(root), state.expected)
@@ -226,9 +228,9 @@ def _incomplete_parts(
     path: AnyPath, parts: Sequence[AnyPath], load: LoadManifest
 ) -> Incomplete | None:
     """Return the state of a folder of parts if one is incomplete or missing, or if they have not been joined yet."""
-    for part in parts if len(parts) <= _MANY else ():
-        incomplete = _incomplete_at(part, load, folder=True)
-        if incomplete is not None:
+    if len(parts) <= _MANY:
+        states = (_incomplete_at(part, load, folder=True) for part in parts)
+        if (incomplete := next(filter(None, states), None)) is not None:
             return incomplete
     manifest = load(marker_path(path, ""))
     if manifest is None:

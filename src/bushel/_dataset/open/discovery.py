@@ -223,8 +223,7 @@ def _unowned(path: AnyPath, file: str, names: list[str]) -> FormatError:
             path,
             hint="`bushel pack` writes a dataset into a folder",
         )
-    error = None if file else of_several_kinds(path, names, owners_of(names))
-    if error is not None:
+    if not file and (error := of_several_kinds(path, names, owners_of(names))) is not None:
         return error
     from .repository import splits_hint
 

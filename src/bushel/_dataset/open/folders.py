@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 from bushel._index.sidecar import FOLDER, ManifestShard
 from bushel._index.table import Shard
@@ -22,6 +23,7 @@ from bushel._runtime.messages import few
 from bushel.containers import nested_candidates
 from bushel.errors import FormatError
 from bushel.storage import AnyPath
+from bushel.storage.names import PathT
 
 # entries of a folder: if it has sub-folders that form a dataset, few of them are files
 _LOOKED_INTO = 8
@@ -30,6 +32,13 @@ _LOOKED_INTO = 8
 def is_part(name: str) -> bool:
     """Return whether a folder has the name of a part."""
     return re.fullmatch("part-[0-9]{5,}", name) is not None
+
+
+def place_of(path: PathT, *, single: bool) -> tuple[PathT, str]:
+    """Return the folder of a dataset, and its name there if it is one file; an empty name if it is the folder."""
+    if single:
+        return cast("PathT", path.parent), path.name
+    return path, ""
 
 
 def run_folder(target: AnyPath, *, single: bool) -> AnyPath:

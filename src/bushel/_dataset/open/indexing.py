@@ -356,9 +356,11 @@ def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
         table = cached_table(container, shard)
     else:
         table = stored_table(shard, check=True)
-    known = None if table is None else table.index
-    is_good = table is not None and table.fits and not force and options.spec is None
-    index = known if is_good else None
+    known = index = None
+    if table is not None:
+        known = table.index
+        if table.fits and not force and options.spec is None:
+            index = known
     if index is None or lacks_checksums(index, options):
         index = build_table(container, shard, options, table)
         if table is not None and table.index.has_checksums and not force:

@@ -17,7 +17,7 @@ from bushel.storage import AnyPath, below, is_object
 from bushel.storage.lock import Lock
 from bushel.storage.names import PathT
 
-from .folders import is_part, recover_files, run_folder
+from .folders import is_part, place_of, recover_files, run_folder
 
 _PATIENCE = 120.0  # seconds to wait for others who join the same run
 _WHOLE = "dataset"
@@ -134,7 +134,8 @@ def lock_part(path: AnyPath) -> Lock:
 def _place(path: AnyPath, *, single: bool) -> tuple[AnyPath | None, str]:
     """Return the folder that has the lock of a target, None if it cannot have one, and its name."""
     single = single or (isinstance(path, Path) and path.is_file())  # no dataset: the writer says so
-    root, name = (path.parent, path.name) if single else (path, _WHOLE)
+    root, name = place_of(path, single=single)
+    name = name or _WHOLE
     if isinstance(root, Path):
         root = Path(os.path.realpath(root))
     elif not (is_object(root) and root.writable):

@@ -143,7 +143,9 @@ def staged_table(shard: Shard) -> StoredTable | None:
     replaced = overwrite_folder(below(shard.root, shard.name, any_text=True))
     path = replaced / FOLDER / shard.sidecar.name
     staged = _read(shard, path, note=False, check=False, listed=None)
-    return staged if staged is not None and staged.fits else None
+    if staged is not None and staged.fits:
+        return staged
+    return None
 
 
 def _read(
