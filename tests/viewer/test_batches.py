@@ -128,7 +128,7 @@ def test_a_transform_that_fails_is_named(tmp_path: Path) -> None:
 def test_a_dataset_without_pictures_has_no_page_of_batches(texts: bushel.Dataset) -> None:
     with client_of(texts) as client:
         assert "/d/0/batches" not in client.get("/d/0").text
-        assert "known are none" in client.get("/d/0/batches").text
+        assert "no field of pictures" in client.get("/d/0/batches").text
 
 
 def test_shares_of_a_mixture(texts: bushel.Dataset) -> None:

@@ -61,7 +61,7 @@ def test_equal_values_in_other_bytes_are_a_state_of_their_own(tmp_path: Path) ->
     with client_of(tmp_path / "bag", tmp_path / "tar") as client:
         text = client.get("/d/0/compare").text
         assert states(text) == ["differs" if number == 7 else "value" for number in range(24)]
-        assert "same value, other bytes" in text
+        assert "same value, different bytes" in text
         assert states(client.get("/d/0/compare?show=differs").text) == ["differs"]
         assert states(client.get("/d/0/compare?show=value").text) == ["value"] * 23
 
@@ -141,7 +141,7 @@ def test_only_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with client_of(left, right) as client:
         text = client.get(address).text
         assert states(text) == ["differs", "differs"]
-        assert "2 of the samples 1 to 2 of 2 that may differ" in text
+        assert "2 shown, from samples 1 to 2 of the 2 that may differ" in text
         assert 'id="after"' not in text
         monkeypatch.setattr(compare_pages, "_LOOK_AT", 1)
         text = client.get(address).text

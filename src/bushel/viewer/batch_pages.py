@@ -279,7 +279,9 @@ class BatchPages(Pages):
         names = self._names(shown)
         name = parameters.get("loader") or next(iter(names), "")
         if name not in names:
-            raise KeyError(f"unknown loader {name!r}: known are {', '.join(names) or 'none'}")
+            if not names:
+                raise KeyError(f"{shown.name} has no field of pictures, so no batches can be shown")
+            raise KeyError(f"unknown loader {name!r}; known loaders: {', '.join(names)}")
         numbers = [number_in(parameters, key, 0, 1 << 48) for key in ("epoch", "step", "rank")]
         loaders = self._shelf.loaders
         loader = loaders[name] if name in loaders else self._loader_of(shown, name)

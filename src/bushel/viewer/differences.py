@@ -147,8 +147,8 @@ def _shortened(runs: list[Run]) -> list[Run]:
 SHOWN: Mapping[str, str] = {
     "all": "all samples",
     "differences": "all differences",
-    "differs": "other values",
-    "value": "same value, other bytes",
+    "differs": "different values",
+    "value": "same value, different bytes",
     "left": "on the left only",
     "right": "on the right only",
 }
@@ -203,7 +203,7 @@ class Pair:
     key: str
     left: int | None  # position on the left; None if only the right side has the sample
     right: int | None  # position on the right; None if only the left side has it
-    # `same`, `value` (the same value, other bytes), `differs`, `large` (other bytes, too many to
+    # `same`, `value` (the same value, different bytes), `differs`, `large` (other bytes, too many to
     # decode), `left`, `right` (only that side has the sample), `missing` (one of two values is
     # missing) or `unreadable`
     state: str

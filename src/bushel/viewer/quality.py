@@ -200,7 +200,7 @@ class Measures:
         if name == HASH:
             return self.hashes, ~self.hashed
         if name not in self.values:
-            raise KeyError(f"unknown measure {name!r}: known are {', '.join([*self.values, HASH])}")
+            raise KeyError(f"unknown measure {name!r}; known measures: {', '.join([*self.values, HASH])}")
         values = self.values[name].astype(np.float64)
         return values, np.isnan(values)
 

@@ -50,7 +50,7 @@ export function copyLine(tile) { // as tab-separated values, to paste into a she
 // The header. A click on a name sorts by it, a second one the other way round, a third one no more.
 export function header(box, names, sortable, picture, sort, sortBy) {
   box.replaceChildren(cell(null, WIDE.check, "columnheader"));
-  if (picture) box.append(cell(element("span", picture), WIDE.picture, "columnheader"));
+  if (picture) { const made = element("span", picture); made.title = picture; box.append(cell(made, WIDE.picture, "columnheader")); }
   box.append(cell(element("span", "key"), WIDE.key, "columnheader"));
   for (const name of names) {
     const made = cell(null, WIDE.value, "columnheader");

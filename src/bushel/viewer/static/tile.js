@@ -1,7 +1,6 @@
 // One tile of the grid: pictures, texts and the key of a sample.
 const page = document.body;
 const PLAIN = /^(-?[\d.]+(e[+-]?\d+)?|true|false|nan|-?inf)$/;
-const WHOLE = 24; // chips of up to this many characters are never cut
 
 export function element(kind, content, style) {
   const made = document.createElement(kind);
@@ -22,7 +21,7 @@ export function tileContent(found, href, pixels) {
   const [label, predicted] = found.compared ?? [];
   for (const [name, value] of found.values) {
     if (named.has(name)) continue;
-    const chip = element("span", value, value.length > WHOLE ? "chip" : "chip whole");
+    const chip = element("span", value, value.length > 24 ? "chip long" : "chip");
     if (PLAIN.test(value)) chip.prepend(element("small", `${name} `)); // a number alone says nothing
     if (name === predicted && values.has(label) && values.get(label) !== value) chip.classList.add("bad");
     chip.title = `${name}: ${value}`;
@@ -30,9 +29,9 @@ export function tileContent(found, href, pixels) {
   }
   for (const cell of found.cells) for (const [part, unit] of [["duration", "s"], ["fps", "frames/s"]]) {
     const value = cell.plays && found.columns?.[`${cell.field}.${part}`];
-    if (value) line.append(element("span", `${Number(value).toPrecision(3)} ${unit}`, "chip whole"));
+    if (value) line.append(element("span", `${Number(value).toPrecision(3)} ${unit}`, "chip"));
   }
-  if (found.error) { const why = element("span", found.error, "chip bad"); why.title = found.error; line.append(why); }
+  if (found.error) { const why = element("span", found.error, "chip bad"); why.title = found.error; line.prepend(why); }
   link.append(box, element("span", found.key, "key"), line);
   link.title = found.key;
   return link;
