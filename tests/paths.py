@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -11,3 +14,10 @@ GOLDEN = ROOT / "tests" / "golden"
 
 SAMPLE_DATA = ROOT.parent / "shared" / "data"
 """Photos and videos, which are not part of the repository; tests that need them are skipped without."""
+
+
+@contextmanager
+def folder_on_disk() -> Iterator[Path]:
+    """Yield a temporary folder for tests of direct reads and of the page cache: other tests may write to memory."""
+    with tempfile.TemporaryDirectory(prefix="bushel-test-", dir="/var/tmp") as folder:
+        yield Path(folder)

@@ -145,6 +145,10 @@ def test_convert_used_wrongly(data: Path, tmp_path: Path) -> None:
     assert "invalid size 'much'" in fails("convert", data, out, "-c", "tar", "--shard-bytes", "much")
     assert "write to another path, or replace the source with --overwrite" in fails("convert", data, data, "-c", "tar")
     assert "generation" in fails("convert", data, out, "-c", "bag", "--generation", "Z")
+    assert "the new dataset comes first" in fails("merge", data, out)
+    assert "Quote a pattern" in fails("remove", data, data)
+    assert "Quote a pattern" not in fails("remove", data, "no-such-key")
+    assert "'x' is not a valid number" in fails("cat", data, "--limit", "x")
     assert not out.exists()
 
 

@@ -59,7 +59,8 @@ def test_several_datasets_are_joined_with_new_names(here: Path) -> None:
 
 
 def test_errors_say_what_to_do(here: Path) -> None:
-    assert "--rename cls=cls_2" in fails("join", "texts.tar", "same.csv", "--on", "key=id")
+    same_field = fails("join", "texts.tar", "same.csv", "--on", "key=id")
+    assert "'cls': give the second one's another name, with --rename cls=cls_2" in same_field
     assert "did you mean 'kind'?" in fails("join", "texts.tar", "labels.csv", "--on", "key=kinds")
     assert "is not one of 'inner', 'left'" in fails(*JOIN, "--how", "outer")
     assert "leave --how left out" in fails(*JOIN, "--how", "left", "--save-view", "some")

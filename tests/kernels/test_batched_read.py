@@ -6,7 +6,7 @@ import os
 import pickle
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.paths import folder_on_disk
 
 from bushel import kernels
 from bushel.kernels import ExtentError, MappedFile
@@ -30,11 +31,11 @@ def contents() -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def paths(contents: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("files")
-    for number, data in enumerate(contents):
-        (folder / str(number)).write_bytes(data)
-    return [folder / str(number) for number in range(len(contents))]
+def paths(contents: list[bytes]) -> Iterator[list[Path]]:
+    with folder_on_disk() as folder:
+        for number, data in enumerate(contents):
+            (folder / str(number)).write_bytes(data)
+        yield [folder / str(number) for number in range(len(contents))]
 
 
 @pytest.fixture

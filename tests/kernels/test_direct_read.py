@@ -6,11 +6,13 @@ import ctypes
 import multiprocessing
 import os
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.paths import folder_on_disk
 
 from bushel import kernels
 from bushel.kernels import ExtentError, MappedFile
@@ -21,6 +23,12 @@ _SIZE = 20_000_003  # more than one room of 8 MiB, and no multiple of a page
 @pytest.fixture(scope="module")
 def data() -> bytes:
     return np.random.default_rng(0).bytes(_SIZE)
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    with folder_on_disk() as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -205,13 +205,14 @@ class _Command(click.Command):
                 for name in (*parameter.opts, *parameter.secondary_opts)
             }
             args = _joined(args, sum(argument.required for argument in arguments) - 1, flags)
+        last = args[-1:]
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            if "unexpected extra argument" not in error.message:
+            if "unexpected extra argument" not in error.message or not os.path.exists(*last):
                 raise
             hint = "Quote a pattern such as 'train-*.tar', so that the shell does not expand it."
-            raise click.UsageError(f"{error.message} {hint}", ctx) from None
+            raise click.UsageError(f"{error.message}. {hint}", ctx) from None
 
 
 def _joined(args: list[str], needed: int, flags: Collection[str]) -> list[str]:
@@ -312,6 +313,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         kind = click.Choice(typing.get_args(kind))
     elif described.min is not None or described.max is not None:
         kind = (click.IntRange if kind is int else click.FloatRange)(described.min, described.max)
+        kind.name = "number"  # as errors call what is expected
     default_of_option: dict[str, Any] = (
         {} if needed else {"default": default}
     )  # with one, click takes no option for missing

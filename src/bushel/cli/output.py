@@ -172,7 +172,7 @@ _AS_OPTIONS = {
 }
 """Other terms in error messages that differ between Python and the commands."""
 _NEW_NAME = re.compile(
-    r"(?:choose fields with ds\.fields\(\[\.\.\.\]\), or" r" )?(.*)names=\{'(.+?)': '(.+?)'\}"
+    r"(?:choose fields with ds\.select_fields\(\[\.\.\.\]\), or (.*))?names=\{'(.+?)': '(.+?)'\}"
 )
 
 FOUND, WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141

@@ -124,7 +124,11 @@ def merge(
     mode = modes.mode()
     with resumable(target):
         options = {"mode": mode, "keys": None if keys else False, **structs.asdict(sizes)}
-        result = bushel.merge(sources, target, container=container, **options)
+        try:
+            result = bushel.merge(sources, target, container=container, **options)
+        except FileNotFoundError as error:
+            error.add_note("the new dataset comes first: bushel merge TARGET SOURCES...")
+            raise
     shown.show(
         {"target": target, **asdict(result)},
         f"{target}: {count(result.samples, 'sample')} written as {result.container}",

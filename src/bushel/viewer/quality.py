@@ -200,7 +200,9 @@ class Measures:
         if name == HASH:
             return self.hashes, ~self.hashed
         if name not in self.values:
-            raise KeyError(f"unknown measure {name!r}; known measures: {', '.join([*self.values, HASH])}")
+            raise KeyError(
+                f"unknown measure {name!r}; known measures: {', '.join([*self.values, HASH])}"
+            )
         values = self.values[name].astype(np.float64)
         return values, np.isnan(values)
 

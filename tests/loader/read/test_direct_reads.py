@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.paths import folder_on_disk
 
 import bushel
 from bushel.errors import CorruptError, FormatError
@@ -28,6 +30,12 @@ def written(folder: Path, container: str = "tar") -> bushel.Dataset:
             sample = {"data": rng.bytes(5000 + 100 * number), "text": "ä" * number, "label": number}
             writer.append({name: sample[name] for name in spec})
     return bushel.open(folder)
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    with folder_on_disk() as folder:
+        yield folder
 
 
 @pytest.fixture

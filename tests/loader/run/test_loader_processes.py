@@ -109,8 +109,8 @@ def test_arrays_are_views_of_shared_memory_that_stay_valid_and_writable() -> Non
 
 
 def names_in_memory(process: int) -> set[str]:
-    """What a process has mapped of the folder of shared memory: all but semaphores, whose names go at once."""
-    return set(re.findall(r"/dev/shm/(?!sem\.)\S+", Path(f"/proc/{process}/maps").read_text()))
+    """What a process has mapped of the folder of shared memory: all but semaphores, whose names go at once, and tests."""
+    return set(re.findall(r"/dev/shm/(?!sem\.|pytest-of)\S+", Path(f"/proc/{process}/maps").read_text()))
 
 
 def test_shared_memory_has_no_name() -> None:

@@ -190,6 +190,8 @@ class Dataset(StoredValues):
         message = f"a dataset has no attribute {name!r}"
         if name in _ELSEWHERE:
             message += f": write {_ELSEWHERE[name]}"
+        elif not name.startswith("_") and name in self.spec:
+            message += f": write ds[position][{name!r}] for this field of a sample"
         raise AttributeError(message, name=name, obj=self)
 
     def select_fields(self, names: Iterable[str]) -> Dataset:
