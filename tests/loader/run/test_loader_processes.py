@@ -109,7 +109,7 @@ def test_arrays_are_views_of_shared_memory_that_stay_valid_and_writable() -> Non
 
 
 def names_in_memory(process: int) -> set[str]:
-    """What a process has mapped of the folder of shared memory: all but semaphores, whose names go at once, and tests."""
+    """What a process has mapped of shared memory: all but semaphores, whose names go at once, and of tests."""
     return set(re.findall(r"/dev/shm/(?!sem\.|pytest-of)\S+", Path(f"/proc/{process}/maps").read_text()))
 
 
