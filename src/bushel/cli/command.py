@@ -313,7 +313,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         kind = click.Choice(typing.get_args(kind))
     elif described.min is not None or described.max is not None:
         kind = (click.IntRange if kind is int else click.FloatRange)(described.min, described.max)
-        kind.name = "number"  # as errors call what is expected
+        kind.name = "number"  # for errors
     default_of_option: dict[str, Any] = (
         {} if needed else {"default": default}
     )  # with one, click takes no option for missing
