@@ -11,6 +11,7 @@ from tests.formats import each_format
 from tests.storage.objects.memory import Buckets, objects_in
 
 import bushel
+from bushel._dataset.open.locking import lock_of
 from bushel._pack.finish import finish_run
 from bushel._pack.run_folder import find_run
 from bushel.errors import UnsupportedError
@@ -88,3 +89,15 @@ def test_folders_are_listed_in_parallel(buckets: Buckets) -> None:
         prefix = "" if root.endswith("photos") else "photos/"
         assert sorted(list_names(ObjectPath.parse(root))) == sorted(prefix + name for name in names)
     assert list_names(ObjectPath.parse("s3://bucket/nothing")) == []
+
+
+@pytest.mark.parametrize("target", [OUT, "s3://bucket/x.tar"])
+def test_the_lock_of_a_process_that_lost_the_store(buckets: Buckets, target: str) -> None:
+    options: dict[str, Any] = {"container": "tar", "parts": 2}
+    bushel.pack(Numbered(6), target, part=0, **options)
+    run, plan = find_run(ObjectPath.parse(target))
+    left = lock_of(run.part(0).parent, run.part(0).name)
+    write_whole(left, b"of a process that wrote its part, and then lost its network")
+    bushel.pack(Numbered(6), target, part=1, **options)
+    finish_run(run, plan)
+    assert not left.is_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import time
@@ -16,13 +17,16 @@ from bushel._pack.run_folder import find_run
 __all__ = ["finished", "use_slurm", "wait_for"]
 
 PATIENCE_SECONDS = 180
+# before a fixture gives the tests a folder of their own for temporary files
+_ENVIRONMENT = os.environ.copy()
 
 
 def use_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Use the Slurm that `make cluster` has started, from this folder."""
     if shutil.which("sbatch") is None:
         pytest.skip("Slurm is not installed")
-    said = subprocess.run([ROOT / "scripts/cluster.sh", "env"], check=True, capture_output=True, text=True).stdout
+    command: list[str | Path] = [ROOT / "scripts/cluster.sh", "env"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, env=_ENVIRONMENT).stdout
     monkeypatch.setenv("SLURM_CONF", said.strip().partition("=")[2])
     if subprocess.run(["sinfo"], capture_output=True, check=False).returncode:
         pytest.skip("Slurm does not run: `make cluster` starts it")

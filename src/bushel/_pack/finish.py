@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import marker_path
-from bushel._dataset.open.locking import lock_part, lock_run
+from bushel._dataset.open.locking import lock_of, lock_part, lock_run
 from bushel._index.class_names import Labels, join_labels
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, load_index
@@ -30,7 +30,7 @@ from bushel._runtime.tasks import format_numbers
 from bushel._writer.publishing import recover_target
 from bushel.errors import InUseError, StateError, TooManyErrors
 from bushel.spec import parse_spec
-from bushel.storage import AnyPath, remove, walk_names, write_whole
+from bushel.storage import AnyPath, list_names, remove, walk_names, write_whole
 from bushel.storage.lock import Lock
 from bushel.storage.names import below
 
@@ -198,6 +198,7 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> Totals:
         _refuse_taken_keys(run, plan, repeated)
     joined.save(plan)
     run.save_result(result)
+    _remove_locks(run, plan)
     return result
 
 
@@ -218,6 +219,17 @@ def _complete_parts(run: RunFolder, plan: RunPlan) -> None:
         if isinstance(path, Path) and path.name in staged:
             with suppress(InUseError), lock_part(path):  # another process may be writing it
                 recover_target(path)
+
+
+def _remove_locks(run: RunFolder, plan: RunPlan) -> None:
+    """Remove the locks of written parts that processes left in a store when they could not reach it any more."""
+    if isinstance(run.root, Path):
+        return
+    left = set(list_names(lock_of(run.root).parent))
+    for number in range(plan.parts):
+        lock = lock_of(run.root, run.part(number).name)
+        if lock.name in left:
+            remove(lock)
 
 
 def _keys_of(run: RunFolder, number: int, manifest: Manifest) -> Iterator[Keys]:
