@@ -209,8 +209,7 @@ class ShardWriter(ABC):
 class Container(ABC):
     """A container format: how the shards of a dataset are found and indexed, and perhaps written.
 
-    A subclass has a `name`, and the methods `shards` and `index`. Everything else has a default,
-    that of a container that is only read and has nothing special.
+    A subclass has a `name`, `shards` and `index`. By default, it is only read and nothing special.
 
     Attributes:
         name: The name for users: lower-case letters and digits (`Dataset.info.container`,
@@ -237,6 +236,7 @@ class Container(ABC):
         is_written: Whether it is also written: it then has `layout`, `shard`, `reopen` and
             `writer`, and writes byte for byte what its original tool writes.
         suffix: Suffix of a written dataset that is one file; empty if a dataset is always a folder.
+        stem: How the names of shards begin, before their numbers.
         needs_keys: Whether samples that are written need a key, which is else their number.
     """
 
@@ -254,6 +254,7 @@ class Container(ABC):
     names_file: str | None = None
     is_written: bool = False
     suffix: str = ""
+    stem: str = ""
     needs_keys: bool = False
 
     # Finding and indexing the shards of a dataset
@@ -354,12 +355,7 @@ class Container(ABC):
         return []
 
     def check_stored(self, shard: Shard, report: Report) -> Iterable[FormatError]:
-        """Compare pages, members, records or whole files that have a checksum with it; yield the differences.
-
-        Args:
-            shard: The shard.
-            report: Called with the number of bytes compared since the last call.
-        """
+        """Compare pages, members, records or whole files that have a checksum with it; yield the differences."""
         return ()
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
@@ -403,7 +399,12 @@ class Container(ABC):
             before: The shards of the dataset so far.
             name: The file that the user named, if the dataset is a single file.
         """
-        raise NotImplementedError
+        if name is None:
+            from .plain_table import next_name
+
+            names = [shard.name for shard in before]
+            name = next_name(names, suffix=self.suffix, stem=self.stem)
+        return Shard(root, name, (name,))
 
     def reopen(
         self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging

@@ -118,13 +118,16 @@ def sound_ranges(start: I64, end: I64, size: int) -> Bools:
     if not len(used):
         return sound
     first, last = start[used], end[used]
+    order = np.lexsort((last, first))
+    if (first[order][1:] >= last[order][:-1]).all():
+        return sound
     meets = np.concatenate([first[:1] == 0, last[:-1] == first[1:], last[-1:] == size]).astype(
         np.int64
     )
     fits = (meets[:-1] + 2 * meets[1:]).tolist()
     firsts, lasts = first.tolist(), last.tolist()
     current: int | None = None
-    for row in np.lexsort((last, first)).tolist():
+    for row in order.tolist():
         if current is None or firsts[row] >= lasts[current]:
             current = row
             continue

@@ -7,7 +7,7 @@ has the layout, the rules and an example.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +29,6 @@ from bushel.containers.base import (
     WriteOptions,
 )
 from bushel.containers.packed_map import PackedFields, Record, index_records, is_packed_map
-from bushel.containers.plain_table import next_name
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import (
@@ -139,14 +138,6 @@ class FFRecord(Container):
             )
         FolderPaths(options.folders or ())
         return Layout(columns, options, sparse=not single, limits=(limit,))
-
-    def shard(
-        self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None
-    ) -> Shard:
-        """Return the file that the user named, or a name that sorts after those before it: `000000.ffr`."""
-        if name is None:
-            name = next_name([shard.name for shard in before], suffix=self.suffix)
-        return Shard(root, name, (name,))
 
     def reopen(
         self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging

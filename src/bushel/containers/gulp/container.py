@@ -48,6 +48,7 @@ from .reading import (
     padding,
     pair_chunk,
     pair_chunks,
+    whole_items,
 )
 
 if TYPE_CHECKING:
@@ -345,38 +346,14 @@ def _base(field: Field) -> str:
 def _check_frames(frames: I64, starts: I64, keys: list[str], data: File, table: File) -> None:
     """Refuse frames that reach beyond the data file or overlap, and bytes at its end that belong to no frame."""
 
-    def refuse(row: int, what: str) -> None:
-        key = keys[int(np.searchsorted(starts, row, side="right")) - 1]
-        raise FormatError(f"{what} of item {key!r}", data.path, int(frames[row, 0]), hint(data))
+    def refuse(error: FormatError) -> None:
+        raise FormatError(error.message, error.file, error.offset, hint(data))
 
-    offset, pad, length = frames.T
-    if (bad := (length > data.size) | (offset > data.size - np.minimum(length, data.size))).any():
-        row = int(bad.argmax())
-        refuse(
-            row, f"the file has {data.size} bytes, too few for the {int(length[row])} bytes here"
-        )
-    if (bad := pad > length).any():
-        row = int(bad.argmax())
-        refuse(
-            row,
-            f"{table.path} gives a padding of {int(pad[row])} in {int(length[row])} bytes"
-            " for a frame",
-        )
-    order = np.lexsort((length, offset))
-    ends = (offset + length)[order]
-    if (bad := offset[order][1:] < ends[:-1]).any():
-        refuse(
-            int(order[int(bad.argmax()) + 1]),
-            f"{table.path} makes the frame before overlap a frame",
-        )
-    end = int(ends[-1]) if len(ends) else 0
+    whole_items(keys, frames, starts, data, refuse)
+    end = int((frames[:, 0] + frames[:, 2]).max(initial=0))
     if end != data.size:
-        raise FormatError(
-            f"{data.size - end} bytes at the end belong to no frame of {table.path}",
-            data.path,
-            end,
-            hint(data),
-        )
+        message = f"{data.size - end} bytes at the end belong to no frame of {table.path}"
+        refuse(FormatError(message, data.path, end))
 
 
 CONTAINER = _Gulp()

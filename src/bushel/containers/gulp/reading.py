@@ -262,14 +262,14 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         if text[:1] == b"\x80":
             raise
         parsed = parse_entries(text, table.path, lose)
-    whole = _whole_items(parsed, data, fault)
-    whole_items = {
+    whole = whole_items(list(parsed.items), *frames_of(parsed), data, fault)
+    left_items = {
         name: item
         for (name, item), good in zip(parsed.items.items(), whole.tolist(), strict=True)
         if good
     }
     left = replace(
-        parsed, items=whole_items, offset=parsed.offset[whole], length=parsed.length[whole]
+        parsed, items=left_items, offset=parsed.offset[whole], length=parsed.length[whole]
     )
     before: I64 = np.cumsum(whole) - whole
     gaps = tuple(
@@ -279,9 +279,16 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     return Recovered(index, np.ones(index.samples, np.bool_), lost + len(gaps), gaps)
 
 
-def _whole_items(parsed: Gmeta, data: File, fault: Fault) -> Bools:
-    """Return which items have frames in the file that overlap no other frame."""
-    frames, starts = frames_of(parsed)
+def whole_items(names: Sequence[str], frames: I64, starts: I64, data: File, fault: Fault) -> Bools:
+    """Return which items have frames in the file that overlap no other frame. Each other one is a fault.
+
+    Args:
+        names: The ids of the items.
+        frames: As `frames_of` returns them.
+        starts: As `frames_of` returns them.
+        data: The file of the frames.
+        fault: Called with the error of the first wrong frame of an item.
+    """
     offset, pad, length = frames.T
     inside = (
         (length <= data.size)
@@ -293,12 +300,12 @@ def _whole_items(parsed: Gmeta, data: File, fault: Fault) -> Bools:
     sound[rows[sound_ranges(offset[rows], offset[rows] + length[rows], data.size)]] = True
     wrong = offsets_of(~sound)
     whole: Bools = wrong[starts[1:]] == wrong[starts[:-1]]
-    names = list(parsed.items)
     for number in np.flatnonzero(~whole).tolist():
-        row = int(starts[number] + np.flatnonzero(~sound[starts[number] : starts[number + 1]])[0])
+        first = int(starts[number])
+        row = first + int((~sound[first:]).argmax())
         what = "is not inside the file"
         if inside[row]:
             what = "overlaps another frame"
-        message = f"item {names[number]!r} is lost: its frame {row - int(starts[number])} {what}"
+        message = f"frame {row - first} of item {names[number]!r} {what}"
         fault(FormatError(message, data.path, int(offset[row])))
     return whole

@@ -22,7 +22,6 @@ from bushel.containers.base import (
     ShardWriter,
     WriteOptions,
 )
-from bushel.containers.plain_table import next_name
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 from bushel.storage import AnyPath, File, copy_to_append, open_file, write_whole
@@ -134,9 +133,7 @@ class _RecordIO(Container):
         self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None
     ) -> Shard:
         """Return the file that the user named, or a name that sorts after those before it, with its `.idx`."""
-        if name is None:
-            name = next_name([shard.name for shard in before], suffix=self.suffix)
-        return _shard(root, name, has_idx=True)
+        return _shard(root, super().shard(root, layout, before, name).name, has_idx=True)
 
     def reopen(
         self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging

@@ -6,7 +6,6 @@ and `tar.members` reads streams. docs/format-tar.md has the layout, the rules an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -49,6 +48,7 @@ class _Tar(Container):
     file_names = (*LISTS, META)
     is_written = True
     suffix = ".tar"
+    stem = "shard-"
     needs_keys = True
     holds_files = True
 
@@ -130,18 +130,6 @@ class _Tar(Container):
                 )
         columns = tuple(LayoutField(field, extension_of(field)[1], 0) for field in spec.values())
         return Layout(columns, replace(options, keyed=True), sparse=True)
-
-    def shard(
-        self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None
-    ) -> Shard:
-        """Return the file that the user named, or a name that sorts after those before it: `shard-000000.tar`."""
-        if name is None:
-            from bushel.containers.plain_table import next_name
-
-            name = next_name([shard.name for shard in before], suffix=self.suffix, stem="shard-")
-        elif not name.endswith(".tar"):
-            raise SpecError(f"{name}: the name of a tar shard must end in .tar")
-        return Shard(root, name, (name,))
 
     def reopen(
         self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging
