@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from importlib import import_module
+from operator import attrgetter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -256,3 +257,20 @@ def _broken(group: str, entry: EntryPoint, problem: str) -> UnsupportedError:
         f"{package} adds {entry.name!r} to {group} ({entry.value}), which cannot be used"
         f" ({problem}){update}"
     )
+
+
+def imported(name: str, example: str) -> Any:
+    """Return the object of a name such as `my_training:augment`. Modules are also looked for in the current directory.
+
+    Raises:
+        ValueError: The name is malformed, or refers to nothing.
+    """
+    module, colon, attribute = name.partition(":")
+    if not module or not colon or not attribute:
+        raise ValueError(f"{name!r}: expected MODULE:NAME, such as {example}")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return attrgetter(attribute)(import_module(module))
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{name!r} cannot be imported: {error}") from error

@@ -262,7 +262,7 @@ def functions(items: list[str] | None) -> dict[str, Transform] | None:
     Raises:
         BadParameter: An option has another form, or the module or function does not exist.
     """
-    from bushel.viewer.named import imported
+    from bushel._runtime.public import imported
 
     functions_by_field: dict[str, Transform] = {}
     for field, name in pairs(items, "--transform").items():

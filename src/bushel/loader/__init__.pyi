@@ -17,6 +17,7 @@ from bushel.loader.map_view import MapView as MapView
 from bushel.loader.order.chunks import Megatron as Megatron
 from bushel.loader.order.mixture import Mixture as Mixture
 from bushel.loader.order.mixture import mix as mix
+from bushel.loader.read.loadable import Loadable as Loadable
 from bushel.loader.read.random_window import Fields as Fields
 from bushel.loader.read.random_window import RandomWindow as RandomWindow
 from bushel.loader.run.stats import LoaderStats as LoaderStats

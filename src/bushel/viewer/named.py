@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.splits import files_named
 from bushel._dataset.views.dataset import Dataset
+from bushel._runtime.public import imported
 from bushel.errors import needed_by
 from bushel.loader import Loader
 
@@ -88,23 +86,6 @@ def tokenizer_named(name: str | Path) -> Tokenizer:
             " object with decode()"
         )
     return function  # type: ignore[no-any-return]
-
-
-def imported(name: str, example: str) -> Any:
-    """Return the object of a name such as `my_training:augment`. Modules are also looked for in the current directory.
-
-    Raises:
-        ValueError: The name is malformed, or refers to nothing.
-    """
-    module, colon, attribute = name.partition(":")
-    if not module or not colon or not attribute:
-        raise ValueError(f"{name!r}: expected MODULE:NAME, such as {example}")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        return attrgetter(attribute)(import_module(module))
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"{name!r} cannot be imported: {error}") from error
 
 
 def _called(found: Any) -> Any:

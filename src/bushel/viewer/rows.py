@@ -124,7 +124,7 @@ MOST_ROWS = 500
 """Largest number of rows of one request."""
 
 _SHORT = 4096  # size in bytes up to which values are read for the grid
-_PLAYERS: Mapping[str, str] = {"clip": "video", "audio": "audio"}
+PLAYERS: Mapping[str, str] = {"clip": "video", "audio": "audio"}
 """The elements of a page that play a value while the pointer is over it, by kind."""
 
 _LINE = 240  # number of characters of a value in the grid
@@ -190,7 +190,7 @@ def rows_of(
                 {
                     "field": field.name,
                     "kind": _seen_as(field),
-                    "plays": None if field.sequence else _PLAYERS.get(field.kind),
+                    "plays": None if field.sequence else PLAYERS.get(field.kind),
                     "there": lengths[field.name][number] >= field.sequence,
                 }
                 for field in chosen

@@ -27,7 +27,7 @@ from bushel.codecs.image import ImageReading, decode_image
 from bushel.errors import BushelError
 from bushel.transforms.fused import image_size
 
-from .kinds import ShownField
+from .kinds import Kind, ShownField
 from .rows import Table, chat_of, line_of, table_of, tree_of
 from .shelf import Shown, plain_text
 from .stored import Stored, media_type, stored_values
@@ -37,6 +37,7 @@ _HEX = 2048
 _ELEMENTS = 120  # number of elements of a sequence on the page
 _CHECKED = 64 << 20  # size in bytes up to which values are read to compare them with their checksum
 _DECODED = 32 << 20  # size in bytes up to which values other than images are decoded
+_KINDS_OF_MEDIA: Mapping[str, Kind] = {"image": "image", "video": "clip", "audio": "audio"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,34 +150,28 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
     if kind == "frame" or view.field.frames:
         view.shape = "drawn"
         return
-    head = data[:16] if data is not None else value.read(0, 16)
-    media = media_type(head)
-    if kind in ("clip", "audio") or (
-        kind == "bytes" and (media or "").startswith(("video/", "audio/"))
-    ):
-        if kind == "audio" or (media or "").startswith("audio/"):
-            view.shape = "audio"
-        else:
-            view.shape = "video"
+    media = media_type(value.read(0, 16) if data is None else data[:16]) or ""
+    family = media.partition("/")[0]
+    if kind == "bytes":  # shown by what their first bytes say
+        kind = _KINDS_OF_MEDIA.get(family, kind)
+    if kind in ("clip", "audio"):
+        view.shape = "audio" if "audio" in (kind, family) else "video"
         view.note = media or "unknown format"
-        if kind in ("clip", "audio") and data is not None:
+        if kind == view.field.kind and data is not None:
             view.note += _rates(kind, value.extent.codec, data)
         return
-    if kind == "image" or (kind == "bytes" and (media or "").startswith("image/")):
-        view.shape, view.note = "image", media or ""
+    if kind == "image":
+        view.shape, view.note = "image", media
         if data is not None:
             width, height = image_size(data)
-            view.content, view.note = (
-                (width, height),
-                f"{width} × {height} pixels, {media or 'image'}",
-            )
+            view.content = width, height
+            view.note = f"{width} × {height} pixels, {media or 'image'}"
             if _one_channel(data):
                 view.classes = _classes(shown, view.field.name, data)
-            else:
-                view.classes = ()
         # a browser shows no TIFF and PNM files, and masks of class numbers in black: pictures of
         # them are made here
-        view.shape = "image" if media and not view.classes else "drawn"
+        if not media or view.classes:
+            view.shape = "drawn"
         return
     if data is None or value.size > _DECODED or kind == "bytes":
         view.shape, view.content = "hex", hex_lines(value.read(0, _HEX))

@@ -14,7 +14,7 @@ from bushel.errors import BushelError
 
 from .kinds import ShownField
 from .overlay_pages import overlays_of
-from .rows import MOST_ROWS, add_columns, keys_of, rows_of, window_text
+from .rows import MOST_ROWS, PLAYERS, add_columns, keys_of, rows_of, window_text
 from .sample_page import sample_fields
 from .selection import Query, select
 from .shelf import Shown, plain_text
@@ -63,14 +63,9 @@ def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
         title, steps = shown.episodes.of(position)
         first = max(steps.start, min(position, steps.stop - _STEPS))
         episode = range(first, min(steps.stop, first + _STEPS))
-    playback: dict[str, Any] = {
-        "title": title,
-        "tracks": [],
-        "errors": [],
-        "rate": _RATE,
-        "first": None,
-        "start": 0,
-    }
+    tracks: list[dict[str, Any]] = []
+    errors: list[str] = []
+    playback = {"title": title, "tracks": tracks, "errors": errors, "rate": _RATE}
     for field in shown.fields:
         try:
             if episode is None:
@@ -78,20 +73,16 @@ def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
             else:
                 track = _of_episode(shown, field, episode)
         except (BushelError, OSError, ValueError, LookupError) as error:
-            playback["errors"].append(f"{field.name}: {plain_text(str(error))}")
+            errors.append(f"{field.name}: {plain_text(str(error))}")
             continue
         if track is not None:
-            playback["tracks"].append({"field": field.name, **track})
-    playback["tracks"].sort(key=lambda track: track["kind"] == "channels")  # pictures first
+            tracks.append({"field": field.name, **track})
+    tracks.sort(key=lambda track: track["kind"] == "channels")  # pictures first
     if episode is None:
-        counts = [track["count"] for track in playback["tracks"] if "count" in track]
-        playback["steps"] = max(counts, default=1)
-        return playback
-    playback |= {
-        "first": episode.start,
-        "start": position - episode.start,
-        "steps": len(episode),
-    }
+        steps_of_tracks = [track["count"] for track in tracks if "count" in track]
+        return {**playback, "first": None, "start": 0, "steps": max(steps_of_tracks, default=1)}
+    start = position - episode.start
+    playback |= {"first": episode.start, "start": start, "steps": len(episode)}
     if _TIME in shown.dataset.columns and len(episode) > 1:
         times = column_of_view(shown.dataset, _TIME)[0][episode.start : episode.stop].astype(
             np.float64
@@ -102,28 +93,21 @@ def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
 
 
 def _of_sample(shown: Shown, field: ShownField, position: int) -> dict[str, Any] | None:
-    if field.kind in ("clip", "audio") and not field.sequence:
-        present = stored_values(shown.dataset, position, field.name) is not None
-        if present:
-            return {"kind": "video" if field.kind == "clip" else "audio"}
-        return None
     if field.frames or (field.sequence and field.kind == "image"):
         elements: Any = shown.dataset.available(position).get(field.name)
         return {"kind": "pictures", "count": len(elements)} if elements else None
     if field.sequence:
         return None
+    if field.kind in PLAYERS:
+        if stored_values(shown.dataset, position, field.name) is None:
+            return None
+        return {"kind": PLAYERS[field.kind]}
     if field.kind != "array":
         return None
-    value = shown.dataset[position, [field.name]].get(field.name)
-    array = None if value is None else np.asarray(value)
-    if (
-        array is None
-        or array.dtype.kind not in "biuf"
-        or array.ndim not in (1, 2)
-        or len(array) < 2
-    ):
-        return None
-    return _channels(array.reshape(len(array), -1))
+    array = np.asarray(shown.dataset[position, [field.name]].get(field.name))
+    if array.dtype.kind in "biuf" and array.ndim in (1, 2) and len(array) > 1:
+        return _channels(array.reshape(len(array), -1), len(array))
+    return None
 
 
 def _of_episode(shown: Shown, field: ShownField, episode: range) -> dict[str, Any] | None:
@@ -132,24 +116,15 @@ def _of_episode(shown: Shown, field: ShownField, episode: range) -> dict[str, An
     if field.kind == "array" and not field.sequence:
         step = max(1, -(-len(episode) // _DRAWN))
         samples = shown.dataset.read(list(episode)[::step], [field.name])
-        values = [
-            np.asarray(sample[field.name]).reshape(-1)
-            for sample in samples
-            if sample.get(field.name) is not None
-        ]
-        if (
-            len(values) == len(samples)
-            and len({len(vector) for vector in values}) == 1
-            and values[0].dtype.kind in "biuf"
-        ):
+        values = [np.asarray(sample.get(field.name)).reshape(-1) for sample in samples]
+        are_numbers = all(vector.dtype.kind in "biuf" for vector in values)
+        if are_numbers and len({len(vector) for vector in values}) == 1:
             return _channels(np.stack(values), len(episode))
     return None
 
 
-def _channels(array: np.ndarray, count: int | None = None) -> dict[str, Any]:
+def _channels(array: np.ndarray, count: int) -> dict[str, Any]:
     """Return an array (steps, channels) as a track; numbers that are not finite are None."""
-    if count is None:
-        count = len(array)
     thin = array[:: max(1, -(-len(array) // _DRAWN)), :_CHANNELS].astype(np.float64)
     rows = [
         [float(f"{number:.5g}") if np.isfinite(number) else None for number in row]
@@ -263,10 +238,8 @@ class SamplePages(Pages):
     def rows(self, shown: Shown, request: Any) -> Any:
         """Rows of the grid."""
         parameters = request.query_params
-        first, count = (
-            number_in(parameters, "first", 0),
-            min(number_in(parameters, "count", 60), MOST_ROWS),
-        )
+        first = number_in(parameters, "first", 0)
+        count = min(number_in(parameters, "count", 60), MOST_ROWS)
         query = Query.of(parameters)
         selection = select(shown, query)
         fields = parameters.getlist("field") or None

@@ -11,6 +11,7 @@ from msgspec import Struct
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reading
 from bushel._runtime.arrays import I64
+from bushel._runtime.public import public
 from bushel.errors import BushelError, CodecError, MissingPackageError
 from bushel.loader.values.bad_samples import BadSample, Failure, cause_of, note_once, read_errors
 from bushel.loader.values.collate import Sample
@@ -23,8 +24,16 @@ if TYPE_CHECKING:
     from bushel.loader.run.read_ahead import HeldBatch
 
 
+@public("bushel.loader")
 class Loadable(Protocol):
-    """The methods of a dataset that a loader uses."""
+    """The methods of a dataset that a loader uses: a `Dataset`, `ds.map(…)`, or a class of your own.
+
+    Examples:
+        >>> from bushel.loader import Loadable
+        >>> dataset: Loadable = ds.map(dict)
+        >>> bushel.Loader(dataset, 2)
+        <bushel.Loader: ...>
+    """
 
     @property
     def spec(self) -> Mapping[str, str]:
