@@ -1,6 +1,6 @@
 """Which samples, fields and classes the files of a folder have: a pure function of their names.
 
-docs/folders.md has the rules. The many decide, not the one: a stray file never takes a field or a
+docs/folders.md has the rules. The majority decides: a stray file never takes a field or a
 class from a dataset.
 """
 
