@@ -90,7 +90,6 @@ class _Format(Struct, frozen=True):
     channels: tuple[int, ...]
     deep: bool = False  # whether it can store 16-bit grey, too
     options: Mapping[str, Any] = field(default_factory=dict)  # arguments for Pillow's `save`
-    newer: bool = False  # whether it is one of `NEWER_FORMATS`
 
 
 def _pixels(image: Image.Image) -> Array:
@@ -281,15 +280,15 @@ def _check(codec: str, target: _Format, value: Any) -> Array:
 def _encode(codec: str, target: _Format, value: Any) -> bytes:
     from PIL import Image
 
+    from .newer_images import NEWER_FORMATS, add_format
+
     array = _check(codec, target, value)
     image = Image.fromarray(array)
     if codec == "pbm":
         if not np.isin(array, (0, 255)).all():
             raise refused(codec, "pixels of 0 and 255 only", value)
         image = image.convert("1", dither=Image.Dither.NONE)
-    if target.newer:
-        from .newer_images import add_format
-
+    if target.pillow in NEWER_FORMATS:
         add_format(target.pillow)
     stream = io.BytesIO()
     errors = OSError, ValueError, SystemError, OverflowError
@@ -304,19 +303,36 @@ def _encode_jpeg(codec: str, quality: int, sampling: tuple[int, int], value: Any
         return encode_jpeg(np.ascontiguousarray(array), quality, sampling)
 
 
-def _codec(name: str, target: _Format, reading: ImageReading) -> Codec:
-    return Codec(name, partial(_encode, name, target), partial(_decode, name, reading))
+def _by_pillow(
+    pillow: str,
+    channels: tuple[int, ...],
+    *,
+    deep: bool = False,
+    lossless: Mapping[str, Any] | None = None,
+    usual: int | None = None,
+) -> Factory:
+    """Return the factory of a codec whose images Pillow writes.
 
+    Args:
+        pillow: Pillow's name of the format.
+        channels: Numbers of channels that it can store.
+        deep: Whether it can store 16-bit grey, too.
+        lossless: Options for lossless images of a format that has lossy ones, too: `webp` and
+            `webp(80)`.
+        usual: The usual quality of a format that is always lossy.
+    """
 
-def _fixed(target: _Format) -> Factory:
     def factory(name: str, arguments: str) -> Codec:
         rest, reading = _without_words(arguments)
-        if rest:
+        if rest and lossless is None and usual is None:
             raise SpecError(
                 f"codec {name!r} takes no parameters but 'exif_rotate' and 'allow_truncated': "
                 f"write {name.partition('(')[0]!r}"
             )
-        return _codec(name, target, reading)
+        quality = _quality(name, rest) if rest else usual
+        options = lossless or {} if quality is None else {"quality": quality}
+        target = _Format(pillow, channels, deep, options)
+        return Codec(name, partial(_encode, name, target), partial(_decode, name, reading))
 
     return factory
 
@@ -344,48 +360,24 @@ def _jpeg(name: str, arguments: str) -> Codec:
     return Codec(name, encode, partial(_decode, name, reading))
 
 
-def _webp(name: str, arguments: str) -> Codec:
-    """Return codec `webp` (lossless) or `webp(80)` (lossy)."""
-    rest, reading = _without_words(arguments)
-    if rest:
-        options = {"quality": _quality(name, rest)}
-    else:
-        options = {"lossless": True, "exact": True}
-    return _codec(name, _Format("WEBP", (1, 3, 4), options=options), reading)
-
-
-def _newer(
-    pillow: str, channels: tuple[int, ...], lossless: Mapping[str, Any], usual: int | None = None
-) -> Factory:
-    """Return the factory of a codec `jxl` (lossless) or `jxl(80)` (lossy); one that is always lossy has a quality."""
-
-    def factory(name: str, arguments: str) -> Codec:
-        rest, reading = _without_words(arguments)
-        quality = _quality(name, rest) if rest else usual
-        options = lossless if quality is None else {"quality": quality}
-        return _codec(name, _Format(pillow, channels, options=options, newer=True), reading)
-
-    return factory
-
-
 _JPEG = _Format("JPEG", (1, 3))
-_PNG = _fixed(_Format("PNG", (1, 2, 3, 4), deep=True))
-_TIFF = _fixed(_Format("TIFF", (1, 3, 4), deep=True))
+_PNG = _by_pillow("PNG", (1, 2, 3, 4), deep=True)
+_TIFF = _by_pillow("TIFF", (1, 3, 4), deep=True)
 
 FACTORIES: Mapping[str, Factory] = {
     "jpg": _jpeg,
     "jpeg": _jpeg,
     "png": _PNG,
-    "webp": _webp,
-    "ppm": _fixed(_Format("PPM", (3,))),
-    "pgm": _fixed(_Format("PPM", (1,), deep=True)),
-    "pbm": _fixed(_Format("PPM", (1,))),
-    "bmp": _fixed(_Format("BMP", (1, 3))),
+    "webp": _by_pillow("WEBP", (1, 3, 4), lossless={"lossless": True, "exact": True}),
+    "ppm": _by_pillow("PPM", (3,)),
+    "pgm": _by_pillow("PPM", (1,), deep=True),
+    "pbm": _by_pillow("PPM", (1,)),
+    "bmp": _by_pillow("BMP", (1, 3)),
     "tif": _TIFF,
     "tiff": _TIFF,
-    "gif": _fixed(_Format("GIF", (1, 3))),
-    "avif": _newer("AVIF", (3, 4), {}, 80),
-    "heic": _newer("HEIF", (3, 4), {}, 80),
-    "jxl": _newer("JXL", (1, 3, 4), {"lossless": True}),
+    "gif": _by_pillow("GIF", (1, 3)),
+    "avif": _by_pillow("AVIF", (3, 4), usual=80),
+    "heic": _by_pillow("HEIF", (3, 4), usual=80),
+    "jxl": _by_pillow("JXL", (1, 3, 4), lossless={"lossless": True}),
     "image": _PNG,
 }

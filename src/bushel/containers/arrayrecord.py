@@ -21,7 +21,7 @@ import numpy as np
 
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64, U8
-from bushel.errors import FormatError, SpecError, UnsupportedError
+from bushel.errors import FormatError, UnsupportedError
 from bushel.filters import FilterError, expand
 from bushel.filters.riegeli import BLOCK, HEADER, KINDS, SIDE, read_number, sides_of
 from bushel.kernels import MappedFile, decode_varints, scan_riegeli
@@ -31,7 +31,7 @@ from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, Side, 
 from .base import Container, ReadOptions, Report
 from .features import codec_of_first_bytes
 from .growing import GrowingArrays
-from .plain_table import PlainField, file_shards, table_of
+from .plain_table import PlainField, declared_field, file_shards, table_of
 
 HINT = "the file is damaged or incomplete: write it again, or fetch it again"
 READ_AHEAD = 64
@@ -166,10 +166,9 @@ def _one(reader: Reader, chunk: _Chunk) -> Chunks | None:
         compression, size, values = _head(reader, chunk)
     except ValueError as error:
         raise damaged(reader, chunk.start, chunk.records, error) from error
-    row = np.array(
-        [chunk.start, chunk.length, chunk.records, chunk.expanded, size, values], np.int64
-    ).reshape(6, 1)
-    return Chunks(row[0], row[1], row[2], row[3], row[4], row[5], np.array([compression], np.uint8))
+    numbers = chunk.start, chunk.length, chunk.records, chunk.expanded, size, values
+    columns = [*np.array(numbers, np.int64).reshape(6, 1), np.array([compression], np.uint8)]
+    return Chunks(*columns)
 
 
 def _head(reader: Reader, chunk: _Chunk) -> tuple[int, int, int]:
@@ -267,9 +266,8 @@ class _ArrayRecord(Container):
         blocks.check(stored.path, [stored.size])
         file = BlockFile.over(stored, blocks)
         try:
-            field = _declared(options, stored) or Field(
-                _FIELD, codec_of_first_bytes(file, offset, length)
-            )
+            field = declared_field(options.spec, stored.path)
+            field = field or Field(_FIELD, codec_of_first_bytes(file, offset, length))
         except ExtentError as error:
             raise FormatError(str(error), stored.path, hint=HINT) from error
         place = PlainField(field.type, offset, length, file=len(shard.files))
@@ -308,36 +306,26 @@ class _ArrayRecord(Container):
 CONTAINER = _ArrayRecord()
 
 
-def _declared(options: ReadOptions, file: File) -> Field | None:
-    if options.spec is None:
-        return None
-    field = next(iter(options.spec.values()), None)
-    if field is None or len(options.spec) > 1 or field.sequence:
-        raise SpecError(
-            f"{file.path} has one plain field: spec= names another number or a sequence"
-        )
-    return field
-
-
 class Records:
     """The records and the blocks of the chunks so far."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader, self._arrays = reader, GrowingArrays()
         self._position = self._record = self._side = 0
-        for name in ("length", "record", "start", "offset", "stored"):
-            self._arrays.append(name, np.empty(0, np.int64))
-        for name in ("filter", "side"):
-            self._arrays.append(name, np.empty(0, np.uint8))
-        self._arrays.append("file", np.empty(0, np.int32))
-        self._arrays.append("side_end", np.zeros(1, np.int64))
+        none, no_bytes = np.empty(0, np.int64), np.empty(0, np.uint8)
+        self._append(length=none, record=none, start=none, offset=none, stored=none)
+        self._append(filter=no_bytes, side=no_bytes, file=np.empty(0, np.int32))
+        self._append(side_end=np.zeros(1, np.int64))
+
+    def _append(self, **pieces: np.ndarray) -> None:
+        for name, piece in pieces.items():
+            self._arrays.append(name, piece)
 
     def add(self, chunks: Chunks) -> None:
         """Add the records of some chunks. Raise FormatError if the lengths of the records of a chunk are damaged."""
         length = self._lengths(chunks)
         ends = self._record + np.cumsum(length)
-        self._arrays.append("length", length)
-        self._arrays.append("record", ends - length)
+        self._append(length=length, record=ends - length)
         self._record = int(ends[-1])
         last, compressed = chunks.start + chunks.length, chunks.compression > 0
         pieces = np.where(compressed, 1, -(-(chunks.values % ROOM + last - chunks.values) // ROOM))
@@ -355,41 +343,36 @@ class Records:
 
     def _add_blocks(self, begin: I64, end: I64, compression: U8, expanded: I64) -> None:
         """Add blocks that are between these positions."""
-        compressed = compression > 0
-        offset = place_of(begin)
+        compressed, offset = compression > 0, place_of(begin)
         stored = np.where(end > begin, place_of(end - 1) + 1 - offset, 0)
-        ends = self._position + np.cumsum(np.where(compressed, expanded, stored))
-        self._arrays.append("start", np.concatenate([[self._position], ends[:-1]]))
-        self._position = int(ends[-1])
-        self._arrays.append("file", np.zeros(len(begin), np.int32))
-        self._arrays.append("offset", offset)
-        self._arrays.append("stored", stored)
-        self._arrays.append("filter", compressed.astype(np.uint8))
-        self._arrays.append(
-            "side", sides_of(compression[compressed], offset[compressed]).reshape(-1)
-        )
+        sizes = np.where(compressed, expanded, stored)
+        ends = self._position + np.cumsum(sizes)
+        side = sides_of(compression[compressed], offset[compressed]).reshape(-1)
         side_ends = self._side + np.cumsum(SIDE * compressed.astype(np.int64))
-        self._arrays.append("side_end", side_ends)
-        self._side = int(side_ends[-1])
+        self._append(
+            start=ends - sizes,
+            file=np.zeros(len(begin), np.int32),
+            offset=offset,
+            stored=stored,
+            filter=compressed.astype(np.uint8),
+            side=side,
+            side_end=side_ends,
+        )
+        self._position, self._side = int(ends[-1]), int(side_ends[-1])
 
     def _lengths(self, chunks: Chunks) -> I64:
         """Return the length of each record. Raise FormatError if they are damaged."""
         many = np.flatnonzero(chunks.records > 1).tolist()
         if not many:
             return chunks.expanded.copy()
-        lengths = {}
+        lengths = np.split(chunks.expanded, len(chunks.expanded))
         for row in many:
-            start, records = int(chunks.start[row]), int(chunks.records[row])
             try:
                 lengths[row] = self._lengths_of(chunks, row)
             except (ValueError, FilterError) as error:
+                start, records = int(chunks.start[row]), int(chunks.records[row])
                 raise damaged(self._reader, start, records, error) from error
-        return np.concatenate(
-            [
-                lengths[row] if row in lengths else chunks.expanded[row : row + 1]
-                for row in range(len(chunks.records))
-            ]
-        )
+        return np.concatenate(lengths)
 
     def _lengths_of(self, chunks: Chunks, row: int) -> I64:
         """Return the lengths of the records of one chunk.
@@ -397,15 +380,8 @@ class Records:
         Raises:
             ValueError, FilterError: They are damaged.
         """
-        size, records, expanded = (
-            int(chunks.sizes[row]),
-            int(chunks.records[row]),
-            int(chunks.expanded[row]),
-        )
-        data, kind = (
-            self._reader.read(int(chunks.values[row]) - size, size),
-            int(chunks.compression[row]),
-        )
+        _, _, records, expanded, size, values, kind = (int(column[row]) for column in chunks)
+        data = self._reader.read(values - size, size)
         if kind:
             size, at = read_number(data)
             if size > 10 * records:
@@ -414,12 +390,8 @@ class Records:
         lengths = decode_varints(data)
         ends = np.cumsum(lengths)
         total = int(ends[-1]) if len(ends) else 0
-        if (
-            len(lengths) != records
-            or total != expanded
-            or (lengths < 0).any()
-            or (lengths > expanded).any()
-        ):
+        within = (lengths >= 0) & (lengths <= expanded)
+        if len(lengths) != records or total != expanded or not within.all():
             raise ValueError(f"its {len(lengths)} records have {total} bytes, expected {expanded}")
         if (ends < 0).any():  # their sum has more than 63 bits
             raise ValueError(f"its {len(lengths)} records have more than {expanded} bytes")
@@ -427,11 +399,9 @@ class Records:
 
     def finish(self) -> tuple[Blocks, I64, I64]:
         """Return the block file of all records, and the offset and the length of each record in it."""
-        self._arrays.append("start", np.array([self._position], np.int64))
+        self._append(start=np.array([self._position], np.int64))
         arrays = self._arrays.finish()
-        side = None
-        if len(arrays["side"]):
-            side = Side(arrays["side_end"], arrays["side"])
+        side = Side(arrays["side_end"], arrays["side"]) if len(arrays["side"]) else None
         blocks = Blocks(
             arrays["start"],
             arrays["file"],

@@ -148,13 +148,6 @@ class LineTable(Struct):
         Raises:
             FormatError: A line is damaged.
         """
-        try:
-            self._scan(scanner, start, lines_before)
-        except BaseException:
-            self._blocks.close()
-            raise
-
-    def _scan(self, scanner: LineScanner, start: int, lines_before: int) -> None:
         keep_freed_memory()
         lines = self.file.lines
         read, chunk = forward_reader(self.file.lines, self.file.real)

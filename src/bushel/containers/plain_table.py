@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.table import FieldExtents, Keys, Shard, ShardIndex, stamps
-from bushel.spec import Field
+from bushel.errors import SpecError
+from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, open_file
 
 if TYPE_CHECKING:
@@ -102,6 +103,21 @@ def table_of(
         blocks=blocks,
     )
     return table.check(str(shard.path(0)))
+
+
+def declared_field(spec: Spec | None, path: str) -> Field | None:
+    """Return the field that the caller declares for a file with one; None if nothing is declared.
+
+    Raises:
+        SpecError: Another number of fields is declared, or a sequence.
+    """
+    if spec is None:
+        return None
+    field = next(iter(spec.values()), None)
+    if field is None or len(spec) > 1 or field.sequence:
+        message = f"{path} has one plain field: spec= names another number or a sequence"
+        raise SpecError(message)
+    return field
 
 
 def file_shards(

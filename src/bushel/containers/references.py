@@ -82,31 +82,37 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
     stamps = _stamps(shard, list(unique), f"{folder}/" if folder else "", field, names)
     number_of = {name: number for number, name in enumerate(unique)}
     numbers = np.array([-1 if name is None else number_of[name] for name in names], np.int64)
-    files, count = len(index.files), len(stamps)
-    length = np.array([stamp.size for stamp in stamps], np.int64)
+    first, count = len(index.files), len(stamps)
+    # the last one stands for no file
+    sizes = np.array([*(stamp.size for stamp in stamps), MISSING], np.int64)
     blocks = Blocks.of(
-        np.zeros(count, np.int64), length, file=files + np.arange(count, dtype=np.int32)
+        np.zeros(count, np.int64), sizes[:-1], file=first + np.arange(count, dtype=np.int32)
     )
-    numbers_or_zero = np.maximum(numbers, 0)
+    index = with_files(index, stamps)
     extents = FieldExtents(
         field,
         content_codec(field.codec),
-        files + count + len(index.blocks),
-        np.where(numbers >= 0, blocks.start[numbers_or_zero], 0),
-        np.where(numbers >= 0, length[numbers_or_zero] if count else 0, MISSING),
+        index.next_file,
+        np.where(numbers < 0, 0, blocks.start[numbers]),
+        sizes[numbers],
     )
-    fields = {  # block files are numbered after the files, and now there are more files
-        name: replace(extents, file=extents.file + count) if extents.file >= files else extents
-        for name, extents in index.fields.items()
-    }
     columns = {name: column for name, column in index.columns.items() if name != field.name}
     return replace(
         index,
-        files=(*index.files, *stamps),
-        fields={**fields, field.name: extents},
+        fields={**index.fields, field.name: extents},
         columns=columns,
         blocks=(*index.blocks, blocks),
     ).check(str(shard.path(0)))
+
+
+def with_files(index: ShardIndex, stamps: Sequence[FileStamp]) -> ShardIndex:
+    """Return a table with further files. Block files are numbered after the files, so their numbers change."""
+    first, count = len(index.files), len(stamps)
+    fields = {
+        name: replace(extents, file=extents.file + count) if extents.file >= first else extents
+        for name, extents in index.fields.items()
+    }
+    return replace(index, files=(*index.files, *stamps), fields=fields)
 
 
 def _stamps(
@@ -119,30 +125,26 @@ def _stamps(
             such as `jpg(url)`.
         OSError: A server refuses, or cannot be reached.
     """
-    content_type = f"{content_codec(field.codec)}{_URL}"
     allowed = field.codec.endswith(_URL)
+    paths: list[str] = []
     for name in names:
+        inside, problem, hint = name.removeprefix("./"), "", _HINT
+        paths.append(name if is_url(name) else before + inside)
         if is_url(name) and not allowed:
-            raise FormatError(
-                f"field {field.name!r} of sample {of_samples.index(name)} is a URL, {name[:200]!r}",
-                shard.path(0),
-                hint=f"URLs are read if you allow it: spec={{{field.name!r}: {content_type!r}}}",
-            )
-    for name in names:
-        if not is_url(name) and leads_out(name.removeprefix("./")):
-            raise FormatError(
-                f"field {field.name!r} of sample {of_samples.index(name)}: {name[:200]!r} is not"
-                " the name of a file in this folder",
-                shard.path(0),
-                hint=_HINT,
-            )
-    inside = [name if is_url(name) else before + name.removeprefix("./") for name in names]
+            content_type = f"{content_codec(field.codec)}{_URL}"
+            problem = "is a URL"
+            hint = f"URLs are read if you allow it: spec={{{field.name!r}: {content_type!r}}}"
+        elif not is_url(name) and leads_out(inside):
+            problem = "is not the name of a file in this folder"
+        if problem:
+            where = f"field {field.name!r} of sample {of_samples.index(name)}"
+            raise FormatError(f"{where}: {name[:200]!r} {problem}", shard.path(0), hint=hint)
     places = [
-        as_path(name) if is_url(name) else below(shard.root, name, any_text=True) for name in inside
+        as_path(path) if is_url(path) else below(shard.root, path, any_text=True) for path in paths
     ]
     stats = map_all(_stat, places, threads=_LOOKERS) if allowed else map(_stat, places)
     stamps, missing = [], []
-    for name, path, stat in zip(names, inside, stats, strict=True):
+    for name, path, stat in zip(names, paths, stats, strict=True):
         if stat is None:
             missing.append(name)
         else:
@@ -151,9 +153,7 @@ def _stamps(
         first = ", ".join(
             f"{name[:200]!r} of sample {of_samples.index(name)}" for name in missing[:_NAMED]
         )
-        more = ""
-        if len(missing) > _NAMED:
-            more = f", and {len(missing) - _NAMED} more"
+        more = f", and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise FormatError(
             f"field {field.name!r} names files that cannot be found: {first}{more}",
             shard.path(0),

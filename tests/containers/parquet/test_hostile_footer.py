@@ -24,6 +24,13 @@ def footer(elements: list[bytes], announced: int | None = None) -> bytes:
     return b"\x15\x02\x19\xfc" + varint(count) + b"".join(elements) + b"\x16\x00\x19\x0c\0"
 
 
+def test_numbers_in_place_of_structs(tmp_path: Path) -> None:
+    logical = element("a")[:-1] + b"\x6c\xa5\x02\0\0"  # the logical type INTEGER as a number
+    assert len(opened(tmp_path, footer([element("root", 1), logical]))) == 0
+    with pytest.raises(FormatError, match="field 5 is not a list of structs"):
+        opened(tmp_path, footer([element("root", 1), element("a")])[:-1] + b"\x15\x02\0")
+
+
 def test_an_honest_footer(tmp_path: Path) -> None:
     dataset = opened(tmp_path, footer([element("root", 2), element("a"), element("b")]))
     assert (len(dataset), list(dataset.spec)) == (0, ["a", "b"])

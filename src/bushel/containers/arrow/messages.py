@@ -40,8 +40,7 @@ class Type:
     BINARY_VIEW, UTF8_VIEW, LIST_VIEW, LARGE_LIST_VIEW = 23, 24, 25, 26
 
 
-_INTERVALS = {0: ("M", 32)}
-"""The unit and the bits of intervals of a kind; intervals of days and of nanoseconds have several numbers."""
+_UNITS = ("s", "ms", "us", "ns")
 _TWO_BUFFERS = {
     *range(2, 4),
     *range(6, 13),
@@ -201,48 +200,41 @@ def _column(table: FlatTable, left: list[int], depth: int) -> Column:
         numbers = encoded.table(1)
         if numbers is not None:
             index = (numbers.number(0, "<i"), bool(numbers.number(1, "<B")))
+    width, unit = _size_and_unit(kind, type_table)
     return Column(
         table.text(0) or "",
         kind,
-        _width(kind, type_table),
+        width,
         kind == Type.INT and type_table is not None and bool(type_table.number(1, "<B")),
         tuple(_column(child, left, depth + 1) for child in table.tables(5)),
         dictionary,
         index,
         kind == Type.UNION and type_table is not None and type_table.number(0, "<h") == 1,
-        _unit(kind, type_table),
+        unit,
         _texts(table, 6),
     )
 
 
-def _unit(kind: int, table: FlatTable | None) -> str:
+def _size_and_unit(kind: int, table: FlatTable | None) -> tuple[int, str]:
+    """Return the width of a type, and NumPy's unit of its times: see `Column`."""
     if table is None:
-        return ""
-    if kind == Type.DATE:
-        return ("D", "ms")[table.number(0, "<h", 1) & 1]
-    if kind == Type.INTERVAL:
-        return _INTERVALS.get(table.number(0, "<h"), ("", 0))[0]
-    if kind in (Type.TIME, Type.TIMESTAMP, Type.DURATION):
-        return ("s", "ms", "us", "ns")[table.number(0, "<h", int(kind != Type.TIMESTAMP)) & 3]
-    return ""
-
-
-def _width(kind: int, table: FlatTable | None) -> int:
-    if table is None:
-        return 0
-    if kind == Type.DATE:
-        return 64 if table.number(0, "<h", 1) else 32
-    if kind == Type.TIME:
-        return table.number(1, "<i", 32)
-    if kind in (Type.TIMESTAMP, Type.DURATION):
-        return 64
-    if kind == Type.INTERVAL:
-        return _INTERVALS.get(table.number(0, "<h"), ("", 0))[1]
-    if kind == Type.FLOAT:
-        return table.number(0, "<h")
-    if kind in (Type.INT, Type.FIXED_BINARY, Type.FIXED_LIST):
-        return table.number(0, "<i")
-    return 0
+        return 0, ""
+    match kind:
+        case Type.DATE:
+            return ((32, "D"), (64, "ms"))[table.number(0, "<h", 1) & 1]
+        case Type.TIME:
+            return table.number(1, "<i", 32), _UNITS[table.number(0, "<h", 1) & 3]
+        case Type.TIMESTAMP:
+            return 64, _UNITS[table.number(0, "<h") & 3]
+        case Type.DURATION:
+            return 64, _UNITS[table.number(0, "<h", 1) & 3]
+        case Type.INTERVAL if table.number(0, "<h") == 0:  # others have several numbers
+            return 32, "M"
+        case Type.FLOAT:
+            return table.number(0, "<h"), ""
+        case Type.INT | Type.FIXED_BINARY | Type.FIXED_LIST:
+            return table.number(0, "<i"), ""
+    return 0, ""
 
 
 def batches_of(file: File, schema: Schema) -> Iterator[Batch]:

@@ -218,26 +218,19 @@ class _Box(Struct, frozen=True):
         """Yield the boxes inside it, after `skip` bytes."""
         at = skip
         while at + 8 <= len(self.data):
-            size, kind = int.from_bytes(self.data[at : at + 4]), bytes(self.data[at + 4 : at + 8])
-            head = 8
-            if size == 1:
-                size, head = int.from_bytes(self.data[at + 8 : at + 16]), 16
-            size = size or len(self.data) - at
-            if not head <= size <= len(self.data) - at:
-                self.fail(f"the box {kind!r} has {size} bytes in {len(self.data) - at}", at)
+            left = len(self.data) - at
+            kind, head, size = _header(self.data[at : at + 16], left)
+            if not head <= size <= left:
+                self.fail(f"the box {kind!r} has {size} bytes in {left}", at)
             yield kind, _Box(self.data[at + head : at + size], self.at + at + head, self.path)
             at += size
 
     def find(self, *kinds: bytes) -> _Box | None:
         """Return the first box of these types, each inside the one before it; None if it is missing."""
-        box_found: _Box | None = self
+        box: _Box | None = self
         for kind in kinds:
-            if box_found is None:
-                break
-            box_found = next(
-                (box for kind_of_box, box in box_found.boxes() if kind_of_box == kind), None
-            )
-        return box_found
+            box = box and next((inner for name, inner in box.boxes() if name == kind), None)
+        return box
 
     def need(self, *kinds: bytes) -> _Box:
         """Return the box that `find` finds, or raise a `FormatError`."""
@@ -264,6 +257,14 @@ class _Box(Struct, frozen=True):
         raise FormatError(message, self.path, self.at + at, _HINT)
 
 
+def _header(data: memoryview, left: int) -> tuple[bytes, int, int]:
+    """Return the type of the box at the beginning of some bytes, and its bytes without and with its contents."""
+    size, kind, head = int.from_bytes(data[:4]), bytes(data[4:8]), 8
+    if size == 1:
+        size, head = int.from_bytes(data[8:16]), 16
+    return kind, head, size or left
+
+
 def read_packets(file: File) -> ClipPackets:
     """Return the packets of the first video of an MP4 file, and the configuration of its decoder.
 
@@ -281,31 +282,22 @@ def read_packets(file: File) -> ClipPackets:
 
 def _moov(file: File) -> _Box:
     """Return the box `moov`. The boxes before it are skipped."""
-    at = 0
-    head, start = file.read(0, min(_HEAD, file.size)), 0
+    at = start = 0
+    data = memoryview(file.read(0, min(_HEAD, file.size)))
     for _ in range(_MOST_BOXES):
-        if at + 8 > file.size:
+        left = file.size - at
+        if left < 8:
             break
-        if not start <= at <= start + len(head) - 16:
-            start = at
-            head = file.read(at, min(_HEAD, file.size - at))
-        size, kind = (
-            int.from_bytes(head[at - start : at - start + 4]),
-            bytes(head[at - start + 4 : at - start + 8]),
-        )
-        begin = 8
-        if size == 1:
-            size, begin = int.from_bytes(head[at - start + 8 : at - start + 16]), 16
-        size = size or file.size - at
+        if not start <= at <= start + len(data) - 16:
+            start, data = at, memoryview(file.read(at, min(_HEAD, left)))
+        kind, head, size = _header(data[at - start :], left)
+        if size < head or (kind == b"moov" and size > min(left, _MOST_BYTES)):
+            break
         if kind == b"moov":
-            if not begin <= size <= min(file.size - at, _MOST_BYTES):
-                break
             try:
-                return _Box(memoryview(file.read(at + begin, size - begin)), at + begin, file.path)
+                return _Box(memoryview(file.read(at + head, size - head)), at + head, file.path)
             except ExtentError as error:
                 raise FormatError(f"the file shrinks: {error}", file.path, hint=_HINT) from error
-        if size < begin:
-            break
         at += size
     message = (
         "an MP4 file has a box 'moov' with the places of its frames, found none in"

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bushel._index.clip_frames import ClipFrames
 from bushel._index.columns import LONGEST_TEXT, Column
 from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
 from bushel._runtime.arrays import F64, I64, Bools, joined
@@ -22,9 +23,10 @@ from bushel._runtime.parallel import map_all
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.parquet.container import CONTAINER as PARQUET
 from bushel.containers.recovery import Fault, Recovered
+from bushel.containers.references import with_files
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage import AnyPath, open_file
+from bushel.storage import AnyPath, Blocks, open_file
 
 from .camera import Shots, Video, read_packets, regions_of, shots_of
 from .meta import HINT, INFO, Episodes, Meta, load_meta, numbers_of
@@ -77,13 +79,7 @@ def rows_of(shard: Shard, options: ReadOptions) -> Rows:
         FileStamp(name, file.size, file.mtime_ns)
         for name, file in zip(shard.files[1:], files, strict=True)
     ]
-    moved = {
-        name: replace(extents, file=extents.file + len(stamps)) if extents.file else extents
-        for name, extents in parquet.fields.items()
-    }
-    table = _with_tasks(
-        replace(parquet, files=(*parquet.files, *stamps), fields=moved), meta, shard
-    )
+    table = _with_tasks(with_files(parquet, stamps), meta, shard)
     episode = _episode_of_rows(table, episodes, shard)
     seconds = numbers_of(table, "timestamp", shard).astype(np.float64)
     errors: list[FormatError] = []
@@ -276,8 +272,7 @@ def _shard(root: AnyPath, meta: Meta, chunk: int, number: int) -> Shard:
 
 def _table(rows: Rows) -> ShardIndex:
     """Return the table with a row for each frame."""
-    table = rows.table
-    fields, blocks = dict(table.fields), list(table.blocks)
+    table = replace(rows.table, container=CONTAINER.name)
     for camera, shots in rows.cameras.items():
         shown = np.flatnonzero(shots.packet >= 0)
         packet = shots.packet[shown]
@@ -285,14 +280,37 @@ def _table(rows: Rows) -> ShardIndex:
         last = first.copy()
         np.maximum.at(last, region, packet)
         regions = regions_of(shots.videos, first, last, region, packet)
-        offset, length = np.zeros(table.samples, np.int64), np.full(table.samples, -1, np.int64)
-        offset[shown], length[shown] = regions.begin[region], regions.lengths
-        number = len(table.files) + len(blocks)
-        codec = f"frame{rows.meta.cameras[camera]}"
-        fields[camera] = FieldExtents(Field(camera, codec), codec, number, offset, length)
-        blocks.append(regions.blocks)
-    whole = replace(table, container=CONTAINER.name, fields=fields, blocks=tuple(blocks))
-    return whole.check(str(rows.shard.path(0)))
+        field = Field(camera, f"frame{rows.meta.cameras[camera]}")
+        places = regions.begin[region], regions.lengths
+        table = with_camera(table, field, regions.blocks, shown, *places)
+    return table.check(str(rows.shard.path(0)))
+
+
+def with_camera(
+    table: ShardIndex,
+    field: Field,
+    blocks: Blocks,
+    samples: I64,
+    begin: I64,
+    size: I64,
+    frames: ClipFrames | None = None,
+) -> ShardIndex:
+    """Return a table with the field of a camera.
+
+    Args:
+        table: The table.
+        field: The field.
+        blocks: The block file with its values.
+        samples: int64[n], the samples that have a value.
+        begin: int64[n], where each value begins in the block file.
+        size: int64[n], bytes of each.
+        frames: Where the packets are in the values.
+    """
+    offset, length = np.zeros(table.samples, np.int64), np.full(table.samples, -1, np.int64)
+    offset[samples], length[samples] = begin, size
+    extents = FieldExtents(field, field.codec, table.next_file, offset, length, frames=frames)
+    fields = {**table.fields, field.name: extents}
+    return replace(table, fields=fields, blocks=(*table.blocks, blocks))
 
 
 def _miscounted(rows: Rows) -> list[FormatError]:

@@ -20,7 +20,7 @@ from bushel.spec import Field
 from bushel.storage import AnyPath
 
 from .camera import Regions, regions_of
-from .container import Frames, Rows
+from .container import Frames, Rows, with_camera
 from .meta import HINT, load_meta
 
 # fields that have one value for an episode: the value of its first row
@@ -67,45 +67,33 @@ def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
         raise FormatError(
             f"row {row} belongs to an episode before the one of row {row - 1}", path, hint=HINT
         )
-    if len(rows.episode):
-        first_rows = np.append(0, np.flatnonzero(steps) + 1)
-    else:
-        first_rows = np.zeros(0, np.int64)
+    first_rows = np.flatnonzero(np.diff(rows.episode, prepend=-1))
     starts = np.append(first_rows, len(rows.episode))
-    fields = {
-        name: _field(column, starts)
-        for name, column in table.fields.items()
-        if _is_whole(column, path)
-    }
-    columns = {
-        name: _first(values, first_rows) for name, values in table.columns.items() if name in _ONCE
-    }
-    blocks, whole = list(table.blocks), np.ones(len(first_rows), np.bool_)
-    for camera, shots in rows.cameras.items():
-        if len(first_rows):
-            lost = np.add.reduceat(shots.packet < 0, first_rows, dtype=np.int64) > 0
-        else:
-            lost = whole[:0]
-        regions, chosen = _regions(rows, camera, starts, ~lost)
-        offset, length = np.zeros(len(first_rows), np.int64), np.full(len(first_rows), -1, np.int64)
-        begin = regions.begin
-        offset[chosen], length[chosen] = begin, np.diff(np.append(begin, regions.blocks.size))
-        number = len(table.files) + len(blocks)
-        frames = regions.frames() if len(chosen) == len(first_rows) else None
-        codec = f"frames{rows.meta.cameras[camera]}"
-        fields[camera] = FieldExtents(
-            Field(camera, codec), codec, number, offset, length, frames=frames
-        )
-        blocks.append(regions.blocks)
-        whole &= ~lost
     index = replace(
         table,
         samples=len(first_rows),
         container=CONTAINER.name,
-        fields=fields,
-        columns=columns,
-        blocks=tuple(blocks),
+        fields={
+            name: _field(column, starts)
+            for name, column in table.fields.items()
+            if _is_whole(column, path)
+        },
+        columns={
+            name: _first(values, first_rows)
+            for name, values in table.columns.items()
+            if name in _ONCE
+        },
     )
+    whole = np.ones(len(first_rows), np.bool_)
+    for camera, shots in rows.cameras.items():
+        lost = np.add.reduceat(shots.packet < 0, first_rows, dtype=np.int64) > 0
+        regions, chosen = _regions(rows, camera, starts, ~lost)
+        sizes = np.diff(np.append(regions.begin, regions.blocks.size))
+        frames = regions.frames() if len(chosen) == len(first_rows) else None
+        field = Field(camera, f"frames{rows.meta.cameras[camera]}")
+        places = chosen, regions.begin, sizes
+        index = with_camera(index, field, regions.blocks, *places, frames=frames)
+        whole &= ~lost
     return index.check(path), whole
 
 
@@ -114,7 +102,7 @@ def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Region
     shots, numbers = rows.cameras[camera], np.flatnonzero(whole)
     chosen = np.repeat(whole, np.diff(starts))
     packet, begin = shots.packet[chosen], starts[:-1][numbers]
-    place = np.cumsum(chosen)[begin] - 1 if len(numbers) else begin
+    place = np.cumsum(chosen)[begin] - 1
     episode = np.repeat(np.arange(len(numbers)), np.diff(starts)[numbers])
     times = np.concatenate(
         [np.zeros(0, np.int64), *(video.packets.times for video in shots.videos)]
@@ -128,12 +116,11 @@ def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Region
             " nearest frame"
         )
         raise FormatError(message, rows.shard.path(0), hint=hint)
-    if not len(numbers):
-        return regions_of(shots.videos, numbers, numbers, episode, packet), numbers
-    first = np.minimum.reduceat(shots.start[chosen], place)
-    return regions_of(
-        shots.videos, first, np.maximum.reduceat(packet, place), episode, packet
-    ), numbers
+    first, last = (
+        np.minimum.reduceat(shots.start[chosen], place),
+        np.maximum.reduceat(packet, place),
+    )
+    return regions_of(shots.videos, first, last, episode, packet), numbers
 
 
 def _is_whole(extents: FieldExtents, path: str) -> bool:

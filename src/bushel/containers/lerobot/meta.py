@@ -144,20 +144,18 @@ def load_meta(root: AnyPath) -> Meta | None:
 
 
 def _listed(root: AnyPath) -> list[str]:
+    """Return the names of the tables of episodes."""
     folder = below(root, _EPISODES)
-    if folder.is_dir():
-        chunks = sorted(entry.name for entry in folder.iterdir())
-    else:
-        chunks = []
-    names = []
-    for chunk in chunks:
-        inside = below(folder, chunk)
-        if inside.is_dir():
-            inner = sorted(entry.name for entry in inside.iterdir())
-        else:
-            inner = []
-        names += [f"{_EPISODES}/{chunk}/{name}" for name in inner if name.endswith(".parquet")]
-    return names
+    return [
+        f"{_EPISODES}/{chunk}/{name}"
+        for chunk in _entries(folder)
+        for name in _entries(below(folder, chunk))
+        if name.endswith(".parquet")
+    ]
+
+
+def _entries(folder: AnyPath) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
 
 @lru_cache(maxsize=8)

@@ -25,7 +25,7 @@ UNSIGNED = (11, 12, 13, 14)
 _DTYPES = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}
 _WHOLE = (1, 2)  # the physical types INT32 and INT64
 _LIST_TYPE = 3  # the converted type and the logical one
-_FLOAT16, _INTEGER = 15, 10  # logical types
+_FLOAT16 = 15  # a logical type
 _JSON = {"converted": 19, "logical": 12}
 _DATE, _TIME, _TIMESTAMP = 6, 7, 8
 """The logical types of dates and times; DATE is the converted type, too."""
@@ -128,8 +128,9 @@ def _leaf(node: Node, element: ThriftStruct, number: int) -> Node:
     union, converted, time = element.get(10), node.converted, None
     if physical in _WHOLE:
         time = _time_codec(converted, union)
-    if converted is None and isinstance(union, dict) and union.get(_INTEGER, {}).get(2) is False:
-        converted = UNSIGNED[0]
+    match union:
+        case {10: {2: False}} if converted is None:  # the logical type INTEGER, which is unsigned
+            converted = UNSIGNED[0]
     return replace(
         node, physical=physical, width=width, converted=converted, leaf=number, time=time
     )
@@ -351,13 +352,10 @@ def _footer(parsed: ThriftStruct, size: int) -> Footer:
             f" {sum(group.rows for group in groups)}"
         )
     metadata = {}
-    for pair in parsed.get(5, []):
-        if (
-            isinstance(pair, dict)
-            and isinstance(pair.get(1), bytes)
-            and isinstance(pair.get(2), bytes)
-        ):
-            metadata[pair[1].decode("utf-8", "replace")] = pair[2]
+    for pair in _structs(parsed, 5) if 5 in parsed else ():
+        match pair:
+            case {1: bytes(key), 2: bytes(value)}:
+                metadata[key.decode("utf-8", "replace")] = value
     return Footer(rows, root.children, groups, metadata)
 
 
@@ -388,16 +386,16 @@ def _chunk(chunk: ThriftStruct, size: int) -> Chunk:
             f"a chunk of {length} bytes at offset {offset} is not inside the {size}"
             " bytes of the file"
         )
-    listed = meta.get(2)
-    if isinstance(listed, list):
-        encodings = tuple(encoding for encoding in listed if type(encoding) is int)
-    else:
-        encodings = ()
-    index = (chunk.get(4), chunk.get(5))
-    offset_index = None
-    if type(index[0]) is int and type(index[1]) is int:
-        offset_index = index[0], index[1]
-    return Chunk(offset, length, count_in(meta, 5), _CODECS[codec], encodings, offset_index)
+    listed, at, size_of_index = meta.get(2), chunk.get(4), chunk.get(5)
+    encodings = listed if isinstance(listed, list) else []
+    return Chunk(
+        offset,
+        length,
+        count_in(meta, 5),
+        _CODECS[codec],
+        tuple(encoding for encoding in encodings if type(encoding) is int),
+        (at, size_of_index) if type(at) is int and type(size_of_index) is int else None,
+    )
 
 
 def _structs(parsed: ThriftStruct, number: int) -> list[ThriftStruct]:

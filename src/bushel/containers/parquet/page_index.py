@@ -313,32 +313,23 @@ def sections_of(
     groups = footer.groups
     first = number = 0
     while first < len(groups):
+        last = first + 1
         runs = [groups[first]]
         if first in pages:
-            runs = cut(
-                groups[first], _cuttable(footer, fields, groups[first], pages[first]), _SECTION
-            )
-        if len(runs) > 1:
-            for run in runs:
-                footer_of_run = Footer(run.rows, footer.fields, (run,), {})
-                spans = _together(run.chunks)
-                details = Groups(first, footer_of_run, features, fields)
-                yield Section(number, run.rows, spans[0][0], spans[-1][1], details, spans)
-                number += 1
-            first += 1
-            continue
-        last = first + 1
-        while last < len(groups) and groups[last].stop - groups[first].start <= _SECTION:
-            last += 1
-        footer_of_run = footer.only(first, last)
-        start, stop = (
-            min(group.start for group in footer_of_run.groups),
-            max(group.stop for group in footer_of_run.groups),
-        )
-        yield Section(
-            number, footer_of_run.rows, start, stop, Groups(first, footer_of_run, features, fields)
-        )
-        first, number = last, number + 1
+            chunks = _cuttable(footer, fields, groups[first], pages[first])
+            runs = cut(groups[first], chunks, _SECTION)
+        parts = [replace(footer, rows=run.rows, groups=(run,), metadata={}) for run in runs]
+        if len(runs) == 1:  # and small ones after it
+            while last < len(groups) and groups[last].stop - groups[first].start <= _SECTION:
+                last += 1
+            parts = [footer.only(first, last)]
+        for part in parts:
+            spans = _together(chunk for group in part.groups for chunk in group.chunks)
+            details = Groups(first, part, features, fields)
+            start, stop = (spans[0][0], spans[-1][1]) if spans else (0, 0)
+            yield Section(number, part.rows, start, stop, details, spans)
+            number += 1
+        first = last
 
 
 def narrowed(section: Section, names: Collection[str]) -> Section:

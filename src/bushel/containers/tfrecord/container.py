@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel._index.columns import Column
 from bushel._index.line_arrays import Lines
@@ -25,12 +25,12 @@ from bushel._runtime.system import keep_freed_memory
 from bushel.containers.base import Container, ReadOptions, Report
 from bushel.containers.features import codec_of_first_bytes
 from bushel.containers.line_values import GrowingLines, Kind, missing_values
-from bushel.containers.plain_table import PlainField, file_shards, table_of
+from bushel.containers.plain_table import PlainField, declared_field, file_shards, table_of
 from bushel.containers.read_forward import forward_reader
 from bushel.containers.references import with_keys
-from bushel.errors import FormatError, SpecError
+from bushel.errors import FormatError
 from bushel.kernels import ExampleScanner, TfrecordScanner, crc32c
-from bushel.spec import KEY, Field, Spec
+from bushel.spec import KEY, Field
 from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 
 from .features import (
@@ -73,25 +73,13 @@ class _Tfrecord(Container):
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the features of each Example are, or the data of each record, from one skip the file."""
         real, file, blocks = _opened(shard)
-        spec = options.spec or {}
-        if list(spec) == [_DATA]:
-            examples = None
-        else:
-            examples = usual_examples(file, real, spec, options.report)
-        if examples is not None:
-            blocks_of_file = () if blocks is None else (blocks,)
-            table = ShardIndex(
-                examples.samples,
-                stamps(shard, [real]),
-                examples.fields,
-                self.name,
-                columns=examples.columns,
-                blocks=blocks_of_file,
-            )
-            if blocks_of_file:  # else all extents are of bytes that were scanned
-                table.check(file.path)
-        else:
+        spec, table = options.spec or {}, None
+        if list(spec) != [_DATA]:
+            table = usual_examples(shard, file, real, spec, options.report)
+        if table is None:
             table = self._any_records(shard, options, file, blocks)
+        elif blocks is not None:  # else all extents are of bytes that were scanned
+            table = replace(table, blocks=(blocks,)).check(file.path)
         for name in spec.keys() - set(options.recorded):
             column = table.fields.get(name)
             if column is not None and (column.file, column.codec) == (
@@ -134,14 +122,10 @@ class _Tfrecord(Container):
                 AS_THEY_ARE,
             )
         else:
-            field = _plain_field(spec, file)
-            if spec:
-                codec = field.codec
-            else:
-                codec = codec_of_first_bytes(file, records.offset, records.length)
-            feature_table.fields[field.name] = PlainField(
-                codec, records.offset, records.length, file=first
-            )
+            places = records.offset, records.length
+            field = declared_field(spec or None, file.path)
+            field = field or Field(_DATA, codec_of_first_bytes(file, *places))
+            feature_table.fields[field.name] = PlainField(field.codec, *places, file=first)
         all_blocks = feature_table.finished(records.copied)
         return table_of(
             self.name,
@@ -241,35 +225,17 @@ def _wrong_checksum(
     )
 
 
-def _plain_field(spec: Spec, file: File) -> Field:
-    if not spec:
-        return Field(_DATA, "bytes")
-    field = next(iter(spec.values()))
-    if len(spec) > 1 or field.sequence:
-        raise SpecError(
-            f"{file.path} has records that are not Examples, so one plain field: spec= has another"
-        )
-    return field
-
-
 _MANY = 1 << Kind.NESTED
 _EMPTY = 1 << Kind.BARE
 
 
-class Examples(Struct, frozen=True):
-    """The table of a file of usual Examples."""
-
-    samples: int
-    fields: dict[str, FieldExtents]
-    columns: dict[str, Column]
-
-
 def usual_examples(
-    file: File, real: File, spec: Mapping[str, Field], report: Report
-) -> Examples | None:
-    """Scan a whole file. Return None if it has other records, or fields that these types do not suit.
+    shard: Shard, file: File, real: File, spec: Mapping[str, Field], report: Report
+) -> ShardIndex | None:
+    """Return the table of a file, without its blocks; None for other records, and types that the fields do not suit.
 
     Args:
+        shard: The shard.
         file: The file of the records.
         real: The same, or the compressed file.
         spec: The types that the caller declares.
@@ -283,7 +249,7 @@ def usual_examples(
     keep_freed_memory()
     scanner, blocks, size, at = ExampleScanner(), GrowingLines(), file.size, 0
     read, chunk = forward_reader(file, real)
-    window, examples = chunk, None
+    window, table = chunk, None
     try:
         while at < size:
             data = memoryview(read(at, min(window, size - at)))
@@ -299,19 +265,32 @@ def usual_examples(
         blocks.take(scanner, 1)
         if scanner.features:
             lines = blocks.lines(file.path)
-            examples = _table(file, scanner, lines, spec, int(file is not real))
-        return examples
+            columns: dict[str, Column] = {}
+            fields = _fields(file, scanner, lines, spec, int(file is not real), columns)
+            if fields is not None:
+                table = ShardIndex(
+                    lines.blocks.samples,
+                    stamps(shard, [real]),
+                    dict(sorted(fields.items())),
+                    CONTAINER.name,
+                    columns=dict(sorted(columns.items())),
+                )
+        return table
     finally:
-        if examples is None:
-            blocks.close()
+        if table is None:
             report(-at)
 
 
-def _table(
-    file: File, scanner: ExampleScanner, lines: Lines, spec: Mapping[str, Field], number: int
-) -> Examples | None:
+def _fields(
+    file: File,
+    scanner: ExampleScanner,
+    lines: Lines,
+    spec: Mapping[str, Field],
+    number: int,
+    columns: dict[str, Column],
+) -> dict[str, FieldExtents] | None:
+    """Return the fields of Examples, None if a declared type does not suit; and fill the columns of single numbers."""
     fields: dict[str, FieldExtents] = {}
-    columns: dict[str, Column] = {}
     for place, (encoded, kind, kinds) in enumerate(scanner.features):
         name = field_name(encoded, file)
         declared, extents = declared_type(name, kind, spec), lines.extents(place, quotes=False)
@@ -346,5 +325,4 @@ def _table(
         if not suits:
             return None
         fields[name] = FieldExtents(declared or Field(name, codec), stored, number, *extents)
-    samples = lines.blocks.samples
-    return Examples(samples, dict(sorted(fields.items())), dict(sorted(columns.items())))
+    return fields

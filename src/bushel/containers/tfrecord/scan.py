@@ -110,15 +110,11 @@ def scanned(file: File, scanner: TfrecordScanner, report: Report) -> Records:
     """
     keep_freed_memory()
     rows = _Rows()
-    try:
-        for at in ends_of_windows(file, scanner, report):
-            if scanner.rows >= _ROWS:
-                rows.take(scanner, at / file.size)
-        rows.take(scanner, 1)
-        return rows.finish(scanner)
-    except BaseException:
-        rows.arrays.close()
-        raise
+    for at in ends_of_windows(file, scanner, report):
+        if scanner.rows >= _ROWS:
+            rows.take(scanner, at / file.size)
+    rows.take(scanner, 1)
+    return rows.finish(scanner)
 
 
 def ends_of_windows(file: File, scanner: TfrecordScanner, report: Report) -> Iterator[int]:

@@ -257,25 +257,21 @@ def _entries(file: File) -> dict[str, np.ndarray]:
     rows = GrowingArrays()
     text, junk = 0, Counter[str]()
     rows.append("name_offsets", np.zeros(1, np.int64))
-    try:
-        for share, part in directory_of(file).entries():
-            # while rows are added, the share of the rows before them
-            rows.share = rows.share or share
-            part = _without_junk(part, junk)
-            kind = _filter_of(part, file)
-            rows.append("names", part.names)
-            rows.append("name_offsets", part.name_offsets[1:] + text)
-            text += len(part.names)
-            for name in ("header", "stored", "size", "crc32"):
-                rows.append(name, getattr(part, name))
-            rows.append("filter", kind)
-            rows.share = share
-        if junk:
-            log_warning("%s: left out: %s", file.path, counted(junk.items()))
-        return _finished(rows, _OF_ENTRIES)
-    except BaseException:
-        rows.close()
-        raise
+    for share, part in directory_of(file).entries():
+        # while rows are added, the share of the rows before them
+        rows.share = rows.share or share
+        part = _without_junk(part, junk)
+        kind = _filter_of(part, file)
+        rows.append("names", part.names)
+        rows.append("name_offsets", part.name_offsets[1:] + text)
+        text += len(part.names)
+        for name in ("header", "stored", "size", "crc32"):
+            rows.append(name, getattr(part, name))
+        rows.append("filter", kind)
+        rows.share = share
+    if junk:
+        log_warning("%s: left out: %s", file.path, counted(junk.items()))
+    return _finished(rows, _OF_ENTRIES)
 
 
 def _without_junk(part: Entries, counts: Counter[str]) -> Entries:
@@ -352,22 +348,18 @@ def _grouped(
     rows, text, count = GrowingArrays(), 0, len(entries["header"])
     moved = () if order is None else ("header", "stored", "size", "crc32", "filter")
     rows.append("key_offsets", np.zeros(1, np.int64))
-    try:
-        for part, numbers in _steps(count, order):
-            rows.share = rows.share or part.stop / count
-            pieces = {name: entries[name][numbers] for name in moved}
-            pieces["data"] = _data(file, entries, numbers if moved else part)
-            pieces["sample"], pieces["extension"] = groups.group(numbers)
-            keys, ends = groups.take_keys()
-            pieces |= {"keys": keys, "key_offsets": ends + text}
-            text += len(keys)
-            for name, piece in pieces.items():
-                rows.append(name, piece)
-            rows.share = part.stop / count
-        return _finished(rows, _OF_GROUPS | {name: _OF_ENTRIES[name] for name in moved})
-    except BaseException:
-        rows.close()
-        raise
+    for part, numbers in _steps(count, order):
+        rows.share = rows.share or part.stop / count
+        pieces = {name: entries[name][numbers] for name in moved}
+        pieces["data"] = _data(file, entries, numbers if moved else part)
+        pieces["sample"], pieces["extension"] = groups.group(numbers)
+        keys, ends = groups.take_keys()
+        pieces |= {"keys": keys, "key_offsets": ends + text}
+        text += len(keys)
+        for name, piece in pieces.items():
+            rows.append(name, piece)
+        rows.share = part.stop / count
+    return _finished(rows, _OF_GROUPS | {name: _OF_ENTRIES[name] for name in moved})
 
 
 def _data(file: File, entries: Mapping[str, np.ndarray], numbers: I64 | slice) -> I64:
