@@ -14,7 +14,7 @@ import reprlib
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -120,10 +120,10 @@ def array_from(
             f"{len(data)} bytes",
         )
     try:
+        order: Literal["C", "F"] = "F" if fortran else "C"
         if not len(data):
-            return np.empty(shape, dtype, order="F" if fortran else "C")
-        flat = np.frombuffer(data, dtype)
-        return np.array(flat.reshape(shape, order="F" if fortran else "C"), order="K")
+            return np.empty(shape, dtype, order)
+        return np.array(np.frombuffer(data, dtype).reshape(shape, order=order), order="K")
     except ValueError as error:
         raise codec_error(
             codec, "a shape that NumPy can hold", f"{reprlib.repr(tuple(shape))} ({error})"
@@ -182,7 +182,7 @@ def _parse_array(
         raise refused("array", "msgpack of [dtype, shape, bytes]", data) from error
     payload = view[start + 1 + width :]
     length = int.from_bytes(view[start + 1 : start + 1 + width], "big")
-    rest = len(payload) if size is None else size - len(data) + len(payload)
+    rest = (size or len(data)) - len(data) + len(payload)
     if parts != 3 or not isinstance(shape, list) or length != rest:
         raise refused("array", "msgpack of [dtype, shape, bytes] and nothing after it", data)
     return dtype_from("array", text), shape, payload
@@ -216,7 +216,7 @@ def layout_of(
     ):
         return None
     start = len(data) - len(payload)
-    if math.prod(shape) * dtype.itemsize != (len(data) if size is None else size) - start:
+    if math.prod(shape) * dtype.itemsize != (size or len(data)) - start:
         return None
     return ArrayLayout(bytes(data[:start]), dtype, tuple(shape))
 
@@ -242,8 +242,8 @@ def _decode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: 
 def _raw_layout(
     dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer, size: int | None = None
 ) -> ArrayLayout | None:
-    nbytes = memoryview(data).nbytes if size is None else size
-    return layout_of(data, dtype, _whole_shape(dtype, shape, nbytes), memoryview(data), size)
+    view = memoryview(data)
+    return layout_of(data, dtype, _whole_shape(dtype, shape, size or view.nbytes), view, size)
 
 
 def _whole_shape(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> tuple[int, ...]:

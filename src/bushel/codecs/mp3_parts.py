@@ -45,19 +45,22 @@ class _Form(NamedTuple):
     """What all frames of a file have in common."""
 
     header: bytes  # of the first frame, four bytes
-    samples: int  # of each channel in a frame
     channels: int
     side: int  # bytes of side information after the header
-    reservoir: int  # bytes before a frame that it may refer to: the largest main_data_begin
+    samples: int  # of each channel in a frame
+    bits: int  # of the number with which the side information begins: see `main_data_begin`
     period: int  # frames after which libsndfile repeats its rounding: decoding starts at a multiple
 
     @classmethod
     def of(cls, header: bytes) -> _Form:
-        mpeg1, channels = header[1] >> 3 & 3 == _MPEG1, 1 if header[3] >> 6 == _MONO else 2
-        side = {(True, 2): 32, (True, 1): 17, (False, 2): 17, (False, 1): 9}[mpeg1, channels]
-        return cls(
-            header, 1152 if mpeg1 else 576, channels, side, 511 if mpeg1 else 255, 4 if mpeg1 else 8
-        )
+        mpeg1, mono = header[1] >> 3 & 3 == _MPEG1, header[3] >> 6 == _MONO
+        side = ((17, 9), (32, 17))[mpeg1][mono]
+        return cls(header, 2 - mono, side, *((576, 8, 8), (1152, 9, 4))[mpeg1])
+
+    @property
+    def reservoir(self) -> int:
+        """Bytes before a frame that it may refer to: the largest `main_data_begin`."""
+        return (1 << self.bits) - 1
 
     def frame(self, bit_rate: int, content: bytes = b"") -> bytes:
         """Return a silent frame, with some bytes after the side information. `bit_rate` is an index, 1 to 14."""
@@ -75,8 +78,7 @@ class _Form(NamedTuple):
         available, (offsets, _) = 0, mp3_frames(data, 0, 1, 1)
         for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             side = begin + (4 if data[begin + 1] & 1 else _HEAD)
-            pointer = int.from_bytes(data[side : side + 2])
-            if (pointer >> 7 if self.reservoir > 255 else pointer >> 8) > available:
+            if int.from_bytes(data[side : side + 2]) >> 16 - self.bits > available:
                 return False
             available += max(0, end - side - self.side)
         return True
@@ -92,11 +94,7 @@ class _Form(NamedTuple):
                 break
             side = begin + 4
             # a decoder keeps only those bytes that a frame refers to, by 9 or 8 bits
-            silent = (
-                (available << 7 if self.reservoir > 255 else available << 8)
-                .to_bytes(2)
-                .ljust(self.side, b"\0")
-            )
+            silent = (available << 16 - self.bits).to_bytes(2).ljust(self.side, b"\0")
             if not frames[begin + 1] & 1:  # a checksum of the header and the side information
                 frames[side : side + 2] = _crc16(bytes(frames[begin + 2 : side]) + silent).to_bytes(
                     2

@@ -289,13 +289,11 @@ class _Mds(Container):
         entry = _entry(shard)
         file, blocks = _opened(shard, entry)
         try:
-            fields = self._fields(entry, file, 0 if blocks is None else len(shard.files), options)
+            fields = self._fields(entry, file, len(blocks) * len(shard.files), options)
         except ExtentError as error:
             raise _unreadable(error, file) from error
         options.report(file.size)
-        return table_of(
-            self.name, shard, entry.samples, fields, blocks=() if blocks is None else (blocks,)
-        )
+        return table_of(self.name, shard, entry.samples, fields, blocks=blocks)
 
     def _fields(
         self, entry: Entry, file: File, number: int, options: ReadOptions
@@ -370,13 +368,13 @@ def _entry(shard: Shard) -> Entry:
     return entries[shard.name]
 
 
-def _opened(shard: Shard, entry: Entry) -> tuple[File, Blocks | None]:
-    """Return the file of the samples, and its blocks if it is compressed."""
+def _opened(shard: Shard, entry: Entry) -> tuple[File, tuple[Blocks, ...]]:
+    """Return the file of the samples, and its block file if it is compressed."""
     stored = open_file(shard.path(0))
     if entry.zip_data is None or shard.files[0] != entry.zip_data.name:
-        return stored, None
+        return stored, ()
     blocks = packed_blocks(stored, entry.compression_kind, entry.raw_data.bytes)
-    return BlockFile.over(stored, blocks), blocks
+    return BlockFile.over(stored, blocks), (blocks,)
 
 
 def _field(entry: Entry, column: int, options: ReadOptions, file: File) -> Field:

@@ -22,7 +22,7 @@ BYTE_ARRAYS = (BYTE_ARRAY, FIXED)
 UNSIGNED = (11, 12, 13, 14)
 """Converted types UINT_8 to UINT_64."""
 # of the physical types INT32, INT64, FLOAT and DOUBLE
-_DTYPES = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}
+_DTYPES: Mapping[int | None, str] = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}
 _WHOLE = (1, 2)  # the physical types INT32 and INT64
 _LIST_TYPE = 3  # the converted type and the logical one
 _FLOAT16 = 15  # a logical type
@@ -172,7 +172,7 @@ def dtype_of(leaf: Node) -> str | None:
     """Return NumPy's name of the type of the stored numbers of a leaf; None if they are not numbers."""
     if leaf.physical == FIXED and leaf.logical == _FLOAT16 and leaf.width == 2:
         return "<f2"
-    return _DTYPES.get(-1 if leaf.physical is None else leaf.physical)
+    return _DTYPES.get(leaf.physical)
 
 
 def element_of(node: Node) -> tuple[Node | None, Node | None]:

@@ -14,7 +14,7 @@ from bushel.containers.features import Feature, codec_by_magic
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.row_table import RowTable
 from bushel.filters.parquet import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT, OtherEncoding
-from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, Page, pages_of, payload_of
+from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, pages_of, payload_of
 from bushel.kernels import decode_deltas
 from bushel.spec import Field, Spec
 from bushel.storage import File, Seekable
@@ -130,11 +130,12 @@ def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
         or not (page.dictionary or page.encoding in (PLAIN, DELTA_LENGTHS))
     ):
         return b""
-    if chunk.codec == "stored":
-        start = page.offset - chunk.offset
-        values = _after_levels(memoryview(head)[start : start + page.length], page, leaf)
+    properties = Leaf(chunk.codec, leaf.definition, leaf.repeats)
+    if chunk.codec == "stored":  # as far as it has been read
+        begin = page.offset + page.levels + payload_of(page, read, properties).start
+        values = memoryview(head)[begin - chunk.offset : page.next - chunk.offset]
     elif page.length <= _EXPANDED and page.size <= 4 * _EXPANDED:
-        values = payload_of(page, read, Leaf(chunk.codec, leaf.definition, leaf.repeats)).values()
+        values = payload_of(page, read, properties).values()
     else:
         return b""
     if page.encoding == PLAIN:
@@ -143,18 +144,6 @@ def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
     if len(lengths):
         return bytes(values[start : start + min(16, int(lengths[0]))])
     return b""
-
-
-def _after_levels(data: memoryview, page: Page, leaf: Node) -> memoryview:
-    """Return the values of a page that is not compressed; `data` may be only its beginning."""
-    if page.dictionary:
-        return data
-    if page.before is not None:
-        return data[sum(page.before) :]
-    for largest in (leaf.repeats, leaf.definition):
-        if largest:
-            data = data[4 + int.from_bytes(data[:4], "little") :]
-    return data
 
 
 class Table(RowTable):

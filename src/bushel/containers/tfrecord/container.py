@@ -78,14 +78,12 @@ class _Tfrecord(Container):
             table = usual_examples(shard, file, real, spec, options.report)
         if table is None:
             table = self._any_records(shard, options, file, blocks)
-        elif blocks is not None:  # else all extents are of bytes that were scanned
-            table = replace(table, blocks=(blocks,)).check(file.path)
+        elif blocks:  # else all extents are of bytes that were scanned
+            table = replace(table, blocks=blocks).check(file.path)
         for name in spec.keys() - set(options.recorded):
             column = table.fields.get(name)
-            if column is not None and (column.file, column.codec) == (
-                int(blocks is not None),
-                spec[name].codec,
-            ):
+            as_stored = len(blocks), spec[name].codec
+            if column is not None and (column.file, column.codec) == as_stored:
                 check_first_values(file, spec[name], column)
         try:
             return with_keys(table, shard)
@@ -93,15 +91,14 @@ class _Tfrecord(Container):
             raise FormatError(error.message, error.file, error.offset, AS_THEY_ARE) from error
 
     def _any_records(
-        self, shard: Shard, options: ReadOptions, file: File, blocks: Blocks | None
+        self, shard: Shard, options: ReadOptions, file: File, blocks: tuple[Blocks, ...]
     ) -> ShardIndex:
         """Return the table of Examples of any form, or of other records."""
         scanner = TfrecordScanner()
         records, spec = scanned(file, scanner, options.report), options.spec or {}
         features = {field_name(feature.name, file): feature for feature in records.features}
         samples = len(records.offset)
-        first = 0 if blocks is None else 1
-        feature_table = FeatureTable(file, first, [] if blocks is None else [blocks], samples)
+        feature_table = FeatureTable(file, len(blocks), list(blocks), samples)
         if features and (list(spec) != [_DATA] or _DATA in features):
             check_density(features, samples, file)
             for name in sorted(features):
@@ -125,7 +122,7 @@ class _Tfrecord(Container):
             places = records.offset, records.length
             field = declared_field(spec or None, file.path)
             field = field or Field(_DATA, codec_of_first_bytes(file, *places))
-            feature_table.fields[field.name] = PlainField(field.codec, *places, file=first)
+            feature_table.fields[field.name] = PlainField(field.codec, *places, file=len(blocks))
         all_blocks = feature_table.finished(records.copied)
         return table_of(
             self.name,
@@ -159,23 +156,22 @@ class _Tfrecord(Container):
 CONTAINER = _Tfrecord()
 
 
-def _stored_offset(blocks: Blocks | None, position: int) -> int:
+def _stored_offset(blocks: tuple[Blocks, ...], position: int) -> int:
     """Return the offset in the stored file of a position of its records."""
-    place = None if blocks is None else blocks.place(position)
-    if place is None:
-        return position
-    return place[1]
+    places = (blocks_of_file.place(position) for blocks_of_file in blocks)
+    return next((place[1] for place in places if place is not None), position)
 
 
-def _opened(shard: Shard) -> tuple[File, File, Blocks | None]:
-    """Return the file, the file of the records, which is the same unless it is compressed, and its blocks then.
+def _opened(shard: Shard) -> tuple[File, File, tuple[Blocks, ...]]:
+    """Return the file, the file of the records, which is the same unless it is compressed, and its block file then.
 
     Raises:
         FormatError: The compressed data are damaged.
     """
     stored = open_file(shard.path(0))
-    blocks = _compressed(stored)
-    return stored, stored if blocks is None else BlockFile.over(stored, blocks), blocks
+    if (blocks := _compressed(stored)) is None:
+        return stored, stored, ()
+    return stored, BlockFile.over(stored, blocks), (blocks,)
 
 
 def _compressed(file: File) -> Blocks | None:
@@ -213,7 +209,7 @@ def _unmasked(sum32: int) -> int:
 
 
 def _wrong_checksum(
-    file: File, blocks: Blocks | None, record: int, at: int, size: int
+    file: File, blocks: tuple[Blocks, ...], record: int, at: int, size: int
 ) -> FormatError:
     expected = _unmasked(int.from_bytes(file.read(at + size, 4), "little"))
     computed = crc32c(file.read(at, size))
