@@ -46,6 +46,14 @@ def offsets_of(lengths: Iterable[int] | npt.NDArray[np.generic]) -> I64:
     return offsets
 
 
+def truths_of(bits: bytes | memoryview, count: int) -> Bools:
+    """Return bool[count], the first of some bits, each byte from its lowest on. Raise ValueError if there are fewer."""
+    if len(bits) * 8 < count:
+        raise ValueError(f"{count} truth values are announced in {len(bits)} bytes")
+    data = np.frombuffer(bits, np.uint8)
+    return np.unpackbits(data, count=count, bitorder="little").view(np.bool_)
+
+
 def ranges(first: I64, counts: I64) -> I64:
     """Return as many numbers as `counts` says from each of `first` on, one range after another: int64[total]."""
     ends = np.cumsum(counts)

@@ -393,16 +393,14 @@ def register_codec(
         raise SpecError(
             f"codec {name!r} exists: choose another name, or pass replace=True to replace it"
         )
+    guarded = partial(_guarded_decode, name)
     if ranged is not None:
-        head = ranged.layout and partial(_guarded_decode, name, ranged.layout)
-        count, some = (
-            partial(_guarded_decode, name, ranged.count),
-            partial(_guarded_decode, name, ranged.decode),
-        )
+        count, some = partial(guarded, ranged.count), partial(guarded, ranged.decode)
+        head = ranged.layout and partial(guarded, ranged.layout)
         ranged = Ranged(count, some, head, ranged.in_file, ranged.outline)
-    guarded = partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode)
-    layout = layout and partial(_guarded_decode, name, layout)
-    codec = Codec(name, *guarded, ranged, encode_column, layout, runs_code)
+    encode, decode = partial(_guarded_encode, name, encode), partial(guarded, decode)
+    layout = layout and partial(guarded, layout)
+    codec = Codec(name, encode, decode, ranged, encode_column, layout, runs_code)
     _registered[name] = codec
     for cached in _CACHED:
         cached.cache_clear()

@@ -37,6 +37,7 @@ from bushel.storage import AnyPath, below, leads_out, read_whole
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 FILE_NAME = "file_name"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_CODECS: Mapping[type, str] = {int: "int", float: "float", str: "utf8"}
 _EXACT = 1 << 53  # integers up to this are floats exactly
 _LARGEST = 1 << 30  # limit in bytes of a file of metadata
 
@@ -229,12 +230,11 @@ def values_of(name: str, rows: Sequence[Row], path: str) -> Values:
     """
     cells = [row.values.get(name) for row in rows]
     kinds = {type(value) for value in cells if value is not None}
-    mixed = kinds == {int, float} and _are_floats(
-        value for value in cells if isinstance(value, int)
-    )
-    codec = {frozenset((int,)): "int", frozenset((float,)): "float", frozenset((str,)): "utf8"}.get(
-        frozenset(kinds), "float" if mixed else "json"
-    )
+    codec = "json"
+    if len(kinds) == 1:
+        codec = _CODECS.get(next(iter(kinds)), "json")
+    elif kinds == {int, float} and _are_floats(cell for cell in cells if type(cell) is int):
+        codec = "float"
     encode = get_codec(codec).encode
     try:
         stored = [b"" if value is None else bytes(encode(value)) for value in cells]

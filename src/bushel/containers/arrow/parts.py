@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, Bools
+from bushel._runtime.arrays import I64, Bools, truths_of
 from bushel.containers.features import Tensor
 from bushel.filters import expand
 from bushel.storage import File
@@ -83,11 +83,7 @@ class Part(Struct, frozen=True):
         bits = self.raw(0) if self.nulls else b""
         if not bits:
             return np.ones(self.rows, np.bool_)
-        if len(bits) * 8 < self.rows:
-            raise ValueError(f"{self.rows} bits of validity are announced in {len(bits)} bytes")
-        return np.unpackbits(
-            np.frombuffer(bits, np.uint8), count=self.rows, bitorder="little"
-        ).astype(np.bool_)
+        return truths_of(bits, self.rows)
 
     def offsets(self) -> I64:
         """Return int64[rows + 1], where each value begins in what follows.
@@ -241,12 +237,7 @@ def numbers_of(part: Part) -> np.ndarray:
         FilterError, ValueError: The part is damaged.
     """
     if part.column.type == Type.BOOL:
-        bits = part.raw(1)
-        if len(bits) * 8 < part.rows:
-            raise ValueError(f"{part.rows} truth values are announced in {len(bits)} bytes")
-        return np.unpackbits(
-            np.frombuffer(bits, np.uint8), count=part.rows, bitorder="little"
-        ).astype(np.bool_)
+        return truths_of(part.raw(1), part.rows)
     dtype = dtype_of(part.column)
     if dtype is None:
         raise ValueError(f"a column of type {part.column.type} has no numbers")

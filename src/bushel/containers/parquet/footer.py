@@ -29,7 +29,10 @@ _FLOAT16 = 15  # a logical type
 _JSON = {"converted": 19, "logical": 12}
 _DATE, _TIME, _TIMESTAMP = 6, 7, 8
 """The logical types of dates and times; DATE is the converted type, too."""
-_CONVERTED_TIMES = {6: "datetime64(D)", 7: "timedelta64(ms)", 8: "timedelta64(us)"} | {
+_CONVERTED_TIMES: Mapping[int | None, str] = {
+    6: "datetime64(D)",
+    7: "timedelta64(ms)",
+    8: "timedelta64(us)",
     9: "datetime64(ms)",
     10: "datetime64(us)",
 }
@@ -146,8 +149,6 @@ def _time_codec(converted: int | None, union: object) -> str | None:
         unit = described.get(2) if isinstance(described, dict) else None
         if isinstance(unit, dict) and unit:
             return f"{base}({_TIME_UNITS.get(min(unit), 'us')})"
-    if converted is None:
-        return None
     return _CONVERTED_TIMES.get(converted)
 
 

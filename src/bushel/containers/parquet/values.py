@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, Bools, offsets_of
+from bushel._runtime.arrays import I64, Bools, offsets_of, truths_of
 from bushel.containers.growing import GrowingArrays
 from bushel.filters.parquet import (
     DELTA_LENGTHS,
@@ -423,7 +423,4 @@ def _truths(values: _Values) -> Bools:
         return read_hybrid(data[4:], 1, count).astype(np.bool_)
     if values.page.encoding != PLAIN:
         raise OtherEncoding
-    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")[:count]
-    if len(bits) < count:
-        raise ValueError(f"{count} truth values are announced in {len(data)} bytes")
-    return bits.astype(np.bool_)
+    return truths_of(data, count)
