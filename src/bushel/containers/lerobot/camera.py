@@ -147,26 +147,23 @@ def regions_of(videos: Sequence[Video], first: I64, last: I64, region: I64, pack
     begins = np.ones(len(at), np.bool_)
     begins[1:] = (np.diff(region_of_packet) > 0) | (at[1:] != at[:-1] + sizes[:-1])
     run = np.flatnonzero(begins)  # packets that follow each other in a video are one block
-    runs = np.bincount(region_of_packet[run], minlength=len(first))
-    config_block = np.cumsum(runs + 2) - runs - 2  # the block of each region's configuration
-    total = 2 * len(config_block) + len(run)
-    file = np.full(total, IN_TABLE, np.int32)
-    offset, length = np.zeros(total, np.int64), np.zeros(total, np.int64)
-    offset[config_block], length[config_block] = config_ends[video], config_sizes
-    offset[config_block + 1] = config_ends[-1] + np.cumsum(tables) - tables
-    length[config_block + 1] = tables
-    rest = np.ones(total, np.bool_)
-    rest[config_block] = rest[config_block + 1] = False
-    files = np.array([video.file for video in videos], np.int32)
-    file[rest], offset[rest] = files[video[region_of_packet[run]]], at[run]
-    length[rest] = np.add.reduceat(sizes, run) if len(run) else 0
+    region_of_run = region_of_packet[run]
+    # the blocks of a region: the configuration, the table of packets, and the packets
+    regions = np.arange(len(first))
+    order = np.argsort(np.concatenate([regions, regions, region_of_run]), kind="stable")
+    in_table = np.full(2 * len(first), IN_TABLE, np.int32)
+    files = np.array([video.file for video in videos], np.int32)[video[region_of_run]]
+    table_begins = config_ends[-1] + np.cumsum(tables) - tables
+    file = np.concatenate([in_table, files])[order]
+    offset = np.concatenate([config_ends[video], table_begins, at[run]])[order]
+    length = np.concatenate([config_sizes, tables, np.add.reduceat(sizes, run)])[order]
     held = b"".join(len(config).to_bytes(4, "little") + config for config in configs)
     table = _packet_tables(counts, region_of_packet, sizes, flags, times)
     held_bytes = np.concatenate([np.frombuffer(held, np.uint8), table])
     blocks = Blocks.of(offset, length, file=file, held=held_bytes)
     return Regions(
         blocks,
-        blocks.start[config_block],
+        blocks.start[np.flatnonzero(order < len(first))],
         ends_in_region[place],
         before,
         ends_in_region,

@@ -7,6 +7,7 @@ read; nothing above it reads a number of the wrong type.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -72,34 +73,33 @@ def read_schema(elements: Sequence[ThriftStruct]) -> Node:
     Raises:
         ValueError: They do not form a tree.
     """
-    root, end, _ = _node(elements, 0, (), 0, 0, 0)
-    if end != len(elements):
-        raise ValueError(f"the schema has {len(elements)} elements, but {end} belong to its root")
+    left = iter(elements)
+    root = _node(left, count(), None)
+    if further := len(list(left)):
+        of_root = len(elements) - further
+        raise ValueError(
+            f"the schema has {len(elements)} elements, but {of_root} belong to its root"
+        )
     return root
 
 
-def _node(
-    elements: Sequence[ThriftStruct],
-    at: int,
-    above: tuple[str, ...],
-    leaf: int,
-    definition: int,
-    repeats: int,
-) -> tuple[Node, int, int]:
-    """Return the element at a place of the schema, the place after it, and the number of the next leaf."""
-    if at >= len(elements) or len(above) > 64:
+def _node(elements: Iterator[ThriftStruct], leaves: Iterator[int], parent: Node | None) -> Node:
+    """Return the next element of a schema, with its children. Leaves get the next numbers."""
+    path, definition, repeats = tuple[str, ...](), 0, 0
+    if parent is not None:
+        path, definition, repeats = parent.path, parent.definition, parent.repeats
+    if (element := next(elements, None)) is None or len(path) > 64:
         raise ValueError("the schema ends inside a group, or is nested too deep")
-    element = elements[at]
     if not isinstance(raw := element.get(4), bytes):
         raise ValueError("an element of the schema has no name")  # noqa: TRY004 - of a file
     name = raw.decode("utf-8", "surrogateescape")
-    repetition = element.get(3, REQUIRED) if at else REQUIRED
+    repetition = element.get(3, REQUIRED) if parent else REQUIRED
     if repetition not in (REQUIRED, OPTIONAL, REPEATED):
         raise ValueError(f"element {name!r} of the schema has repetition {repetition!r}")
     converted, union = element.get(6), element.get(10)
     group = Node(
         name,
-        path=(*above, name) if at else (),
+        path=(*path, name) if parent else (),
         repetition=repetition,
         physical=None,
         width=0,
@@ -110,15 +110,10 @@ def _node(
         definition=definition + (repetition != REQUIRED),
         repeats=repeats + (repetition == REPEATED),
     )
-    count = count_in(element, 5) if 5 in element else 0
-    if not count and at:
-        return _leaf(group, element, leaf), at + 1, leaf + 1
-    children: list[Node] = []
-    at += 1
-    for _ in range(count):
-        child, at, leaf = _node(elements, at, group.path, leaf, group.definition, group.repeats)
-        children.append(child)
-    return replace(group, children=tuple(children)), at, leaf
+    children = count_in(element, 5) if 5 in element else 0
+    if parent and not children:
+        return _leaf(group, element, next(leaves))
+    return replace(group, children=tuple(_node(elements, leaves, group) for _ in range(children)))
 
 
 def _leaf(node: Node, element: ThriftStruct, number: int) -> Node:
