@@ -190,6 +190,8 @@ class ShardInProgress:
         if not builder.samples:
             self._recorder = Recorder(plan.layout, plan.contents.columns)
         self._container, self._staging, self._builder = plan.container, staging, builder
+        # the sizes of the staged files, and the number of samples in them
+        self._written: tuple[dict[str, int], int] = {}, 0
         try:
             self._writer: ShardWriter = plan.container.writer(
                 plan.layout, plan.shard, staging, builder
@@ -199,6 +201,7 @@ class ShardInProgress:
             self.pending: PendingSamples | None = None
             if limits is not None:
                 self.pending = PendingSamples(limits, plan.layout, builder, numbered=numbered)
+            self._written = staging.positions, builder.samples
         except BaseException:
             staging.close()
             raise
@@ -250,7 +253,7 @@ class ShardInProgress:
     @property
     def bytes(self) -> int:
         """Number of bytes written, without pending samples, and without the tables that are written at the end."""
-        return sum(self._staging.positions.values())
+        return sum(self._written[0].values())
 
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         """Write one sample. If that fails, nothing of it is written."""
@@ -307,13 +310,15 @@ class ShardInProgress:
 
     def _whole(self, write: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
         """Write samples. If that fails, nothing of them is written."""
-        positions, samples = self._staging.positions, self._builder.samples
         try:
-            return write(*arguments, **options)
+            result = write(*arguments, **options)
+            self._written = self._staging.positions, self._builder.samples
         except BaseException:
+            positions, samples = self._written
             self._staging.truncate(positions)
             self._builder.truncate(samples)
             raise
+        return result
 
     def flush(self) -> None:
         """Pass the samples added so far to the operating system."""
