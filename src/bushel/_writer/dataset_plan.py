@@ -188,7 +188,8 @@ class DatasetPlan:
         key = checked_key(
             self.keys, key, position + (0 if self.keys is None else self._options.first_number)
         )
-        self.check_usual(sample)
+        if self._usual is not None:
+            self.check_usual(sample)
         try:
             return key, self._encode(sample, self.numbers)
         except (CodecError, SpecError) as error:

@@ -257,7 +257,8 @@ class ShardInProgress:
 
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         """Write one sample. If that fails, nothing of it is written."""
-        self.write_pending()
+        if self.pending is not None:
+            self.write_pending()
         self._append(key, values)
 
     def collect(
