@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._index.columns import BOOL, FLOAT, INT, TEXT, Column, Kind
+from bushel._index.columns import Column
 from bushel._index.matching import same_keys
 from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
-from bushel._runtime.arrays import I64, Bools
+from bushel._runtime.arrays import I64
 from bushel.storage.blocks import Blocks
 
 _CHUNK = 4096
 _SCANS = {"segments": "segments", "frames": "packets of its clip", "seek": "seek table"}
 _SHOWN = 60  # characters of a value in a message
-_ROWS_AT_ONCE = 1 << 16
-_TYPES: dict[Kind, int] = {"bool": BOOL, "int": INT, "uint": INT, "float": FLOAT, "text": TEXT}
 
 
 class Difference(Struct, frozen=True):
@@ -66,29 +65,20 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
 
 def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Difference]:
     """Yield the differences of columns, segments, packets and seek tables, of two tables with the same extents."""
+    owners = sorted(kept.fields, key=len, reverse=True)  # the longest name first
     for name, column in kept.columns.items():
-        field = max(
-            (each for each in kept.fields if f"{name}.".startswith(f"{each}.")),
-            key=len,
-            default=None,
-        )
+        field = next((owner for owner in owners if f"{name}.".startswith(f"{owner}.")), None)
         other = now.columns.get(name)
         if other is None:
             what = f"the index has a column {name!r}, which no field can have"
             yield Difference(what, field=field)
             continue
         try:
-            rows = column_rows(column, other)
+            for row, was, is_now in _other_values(column, other):
+                said = f"{_shown(was)}, but the value in the files has {_shown(is_now)}"
+                yield Difference(f"column {name!r} has {said}", row, field)
         except ValueError as error:
             yield Difference(f"column {name!r} is damaged: {error}", field=field)
-            continue
-        for row in rows.tolist():
-            was, is_now = (
-                _shown(each.piece(np.array([row], np.int64)).plain()[0]) for each in (column, other)
-            )
-            yield Difference(
-                f"column {name!r} has {was}, but the value in the files has {is_now}", row, field
-            )
     for name, extents in kept.fields.items():
         for attribute, what in _SCANS.items():
             known, found = getattr(extents, attribute), getattr(now.fields[name], attribute)
@@ -114,14 +104,12 @@ def _key_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference
     stored, now = (index.keys or Keys.of(map(str, range(index.samples))) for index in (kept, built))
     if same_keys(stored, now):
         return
-    for first in range(0, kept.samples, _CHUNK):
-        rows = np.arange(first, min(first + _CHUNK, kept.samples))
-        for sample, was, is_now in zip(
-            rows.tolist(), stored.take(rows), now.take(rows), strict=True
-        ):
-            if was != is_now:
-                what = f"the files have the key {is_now!r}, but the index has {was!r}"
-                yield Difference(what, sample)
+    rows = np.arange(kept.samples)
+    pairs = zip(stored.take(rows), now.take(rows), strict=True)
+    for sample, (was, is_now) in enumerate(pairs):
+        if was != is_now:
+            what = f"the files have the key {is_now!r}, but the index has {was!r}"
+            yield Difference(what, sample)
 
 
 def name_differences(
@@ -246,23 +234,21 @@ def _block_differences(
 
 def _differing_block(known: Blocks, found: Blocks) -> int | None:
     """Return the number of the first block that differs; None if all are equal."""
-    count = min(len(known), len(found))
-    wrong = np.append(np.zeros(count, np.bool_), len(known) != len(found))
-    wrong |= known.start[: count + 1] != found.start[: count + 1]
-    for recorded, now in zip(_facts_of(known), _facts_of(found), strict=True):
-        wrong[:count] |= recorded[:count] != now[:count]
-    if not wrong.any() and known.side is not None and found.side is not None:
-        wrong[array_differences(known.side, found.side)] = True
-    wrong[0] |= (known.side is None) != (found.side is None)
-    wrong[0] |= not same_arrays(known, found, ("held",))
-    if wrong.any():
-        return int(np.argmax(wrong))
-    return None
+    if not same_arrays(known, found, ("held",)):
+        return 0
+    plain = known.filters == found.filters and known.side is found.side is None
+    if plain and same_arrays(known, found, ("start", "file", "offset", "length", "filter")):
+        return None
+    pairs = zip_longest(_facts_of(known), _facts_of(found))
+    return next((block for block, (was, is_now) in enumerate(pairs) if was != is_now), None)
 
 
-def _facts_of(blocks: Blocks) -> tuple[np.ndarray, ...]:
-    names = np.array(blocks.filters, object)
-    return blocks.file, blocks.offset, blocks.length, names[blocks.filter]
+def _facts_of(blocks: Blocks) -> Iterator[tuple[object, ...]]:
+    """Yield the facts of each block."""
+    columns = blocks.start[1:], blocks.file, blocks.offset, blocks.length, blocks.filter
+    for block in range(len(blocks)):
+        *numbers, number = (column.item(block) for column in columns)
+        yield *numbers, blocks.filters[number], blocks.side and blocks.side.of(block)
 
 
 def samples_of(column: FieldExtents) -> I64:
@@ -272,51 +258,34 @@ def samples_of(column: FieldExtents) -> I64:
     return np.repeat(np.arange(len(column.starts) - 1), np.diff(column.starts))
 
 
-def column_rows(known: Column, found: Column) -> I64:
-    """Return int64[n], the samples whose values or types differ in two columns.
+def _other_values(known: Column, found: Column) -> Iterator[tuple[int, object, object]]:
+    """Yield the samples whose values or types differ in two columns, with both values. NaN is NaN.
 
     Raises:
         ValueError: Arrays of a column contradict each other.
     """
-    if known.kind == found.kind == "text" and same_arrays(known, found, _COLUMN_ARRAYS):
-        return np.zeros(0, np.int64)
-    parts = [np.zeros(0, np.int64)]
-    for first in range(0, len(found), _ROWS_AT_ONCE):
-        rows = slice(first, min(first + _ROWS_AT_ONCE, len(found)))
-        parts.append(first + np.flatnonzero(_differing(known, found, rows)))
-    return np.concatenate(parts)
+    if known.kind == found.kind and same_arrays(known, found, _COLUMN_ARRAYS):
+        return
+    for first in range(0, len(found), _CHUNK):
+        rows = slice(first, first + _CHUNK)
+        pairs = zip(known.piece(rows).plain(), found.piece(rows).plain(), strict=True)
+        for row, (was, is_now) in enumerate(pairs, first):
+            same = was == is_now or (was != was and is_now != is_now)
+            if not same or type(was) is not type(is_now):  # among texts, a number has its own type
+                yield row, was, is_now
+
+
+_COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
 
 
 def same_arrays(known: object, found: object, names: Sequence[str]) -> bool:
-    """Return whether the arrays, or None, that two objects have under some names are equal."""
-    return all(np.array_equal(getattr(known, name), getattr(found, name)) for name in names)
+    """Return whether the arrays, or None, that two objects have under some names have the same bytes."""
+    pairs = [(getattr(known, name), getattr(found, name)) for name in names]
+    return all(_bytes_of(was) == _bytes_of(is_now) for was, is_now in pairs)
 
 
-_COLUMN_ARRAYS = ("missing", "codes", "text", "offsets", "types")
-
-
-def _differing(known: Column, found: Column, rows: slice) -> Bools:
-    recorded, now = known.piece(rows), found.piece(rows)
-    count = len(now.values)
-    if known.kind != found.kind:  # a number among texts has the type of a number
-        pairs = zip(recorded.plain(), now.plain(), strict=True)
-        return np.array(
-            [type(a) is not type(b) or not (a == b or a != a) for a, b in pairs], np.bool_
-        )
-    missing = [
-        np.zeros(count, np.bool_) if piece.missing is None else piece.missing
-        for piece in (recorded, now)
-    ]
-    types = [
-        _TYPES[known.kind] if piece.types is None else piece.types for piece in (recorded, now)
-    ]
-    unequal = recorded.values != now.values
-    if known.kind == "float":
-        unequal &= ~(np.isnan(recorded.values) & np.isnan(now.values))
-    differing: Bools = (missing[0] != missing[1]) | (
-        ~missing[0] & (unequal | (types[0] != types[1]))
-    )
-    return differing
+def _bytes_of(array: np.ndarray | None) -> bytes | None:
+    return None if array is None else array.tobytes()
 
 
 def array_differences(known: Any, found: Any) -> I64:
