@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec import structs
 
 from bushel._dataset.open.caller_fields import warn_withheld
 from bushel._dataset.open.completeness import listed_names, manifest_path
@@ -287,13 +287,43 @@ def check_manifest(
     described = {name: table for name, table in named if table is not None}
     now = manifest_of_tables(container, list(described), list(described.values()))
     listed = {entry.name: entry for entry in manifest.shards}
-    for entry in now.shards:
-        if entry.name in listed:
-            for what in _entry_differences(listed[entry.name], entry):
-                found.add_file(path, "index", f"shard {entry.name!r}: {what}: {_MEND}")
+    pairs = [
+        (_facts_of_shard(listed[entry.name]), _facts_of_shard(entry))
+        for entry in now.shards
+        if entry.name in listed
+    ]
     if len(now.shards) == len(manifest.shards) == len(listed) and manifest.complete:
-        for what in _whole_differences(manifest, now, described):
-            found.add_file(path, "index", f"{what}: {_MEND}")
+        labels: Mapping[str, Sequence[str]] = manifest.labels
+        with suppress(SpecError):  # reported as a problem of labels
+            labels = join_labels(
+                ((name, table.labels) for name, table in described.items()), parse_spec(now.spec)
+            )
+        pairs.append((_facts_of(manifest, manifest.labels), _facts_of(now, labels)))
+    for recorded, actual in pairs:
+        for what in recorded | actual:
+            was, is_now = (facts.get(what, "nothing") for facts in (recorded, actual))
+            if was != is_now:
+                message = f"{what} is {was} in the manifest, but {is_now} in the shards: {_MEND}"
+                found.add_file(path, "index", message)
+
+
+def _facts_of_shard(entry: ManifestShard) -> dict[str, object]:
+    """Return what a manifest says of a shard, other than times."""
+    facts = structs.asdict(entry) | {"files": [(name, size) for name, size, _ in entry.files]}
+    return {f"{fact} of shard {entry.name!r}": value for fact, value in facts.items()}
+
+
+def _facts_of(manifest: Manifest, labels: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    """Return what a manifest says of the fields of all shards."""
+    facts: dict[str, object] = {
+        f"class {number} of field {name!r}": repr(class_name)
+        for name, names in labels.items()
+        for number, class_name in enumerate(names)
+    }
+    facts |= {f"the type of field {name!r}": kind for name, kind in manifest.spec.items()}
+    return facts | {
+        f"the codec of field {name!r}": codec for name, codec in manifest.codecs.items()
+    }
 
 
 def check_names_file(place: Place, labels: Labels, found: Findings) -> None:
@@ -314,45 +344,3 @@ def check_names_file(place: Place, labels: Labels, found: Findings) -> None:
             found.add_file(path, "labels", message)
     if not named:
         found.add_file(path, "format", "it has no usable names of classes, but the index has some")
-
-
-def _entry_differences(listed: ManifestShard, now: ManifestShard) -> Iterator[str]:
-    """Yield the facts of a shard, other than times, that differ from its table."""
-    entries = [
-        replace(entry, files=[(name, size, 0) for name, size, _ in entry.files])
-        for entry in (listed, now)
-    ]
-    for name in now.__struct_fields__:
-        was, is_now = (getattr(entry, name) for entry in entries)
-        if was != is_now:
-            yield f"the manifest has {name} {was}, but the index of the shard has {is_now}"
-
-
-def _whole_differences(
-    manifest: Manifest, now: Manifest, tables: Mapping[str, ShardIndex]
-) -> Iterator[str]:
-    """Yield types, codecs and names of classes of the manifest that differ from all tables."""
-    for what, listed, actual in (
-        ("type", manifest.spec, now.spec),
-        ("codec", manifest.codecs, now.codecs),
-    ):
-        for name in listed.keys() | actual.keys():
-            if listed.get(name) != actual.get(name):
-                was, is_now = (values.get(name, "nothing") for values in (listed, actual))
-                yield (
-                    f"the {what} of field {name!r} is {was} in the manifest, but {is_now} in"
-                    " the shards"
-                )
-    try:
-        labels = join_labels(
-            ((name, table.labels) for name, table in tables.items()), parse_spec(now.spec)
-        )
-    except SpecError:  # reported as a problem of labels
-        return
-    for name in labels.keys() | manifest.labels.keys():
-        pairs = zip_longest(manifest.labels.get(name, ()), labels.get(name, ()), fillvalue="")
-        for number, (was, is_now) in enumerate(pairs):
-            if was != is_now:
-                where = f"class {number} of field {name!r}"
-                yield f"{where} is {was!r} in the manifest, but {is_now!r} in the shards"
-                break
