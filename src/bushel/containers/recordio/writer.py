@@ -35,6 +35,7 @@ _IMAGES = ("jpg", "jpeg", "png", "webp", "image", "bytes")
 _LIMIT = (1 << 29) - 1
 _PART = struct.Struct("<II")
 _MAGIC = 0xCED7230A
+_SMALL = 1 << 14  # bytes of a record that is joined before it is written
 _U64 = 1 << 64
 _WORD = 4  # size of a length word in bytes
 # bytes of a record and of its image's header, if the label is a single number
@@ -282,11 +283,13 @@ class RecordIOWriter(ShardWriter):
             )
         crc32_of: dict[int, int] = {}  # CRC-32, by the identity of a piece
         if (sums := kernels.recordio_crc32(pieces)) is not None:
-            offset = self._data.write(_PART.pack(_MAGIC, size))
-            for piece in pieces:
-                self._data.write(piece)
-            self._data.write(bytes(-size % 4))
             crc32_of.update(zip(map(id, pieces), sums, strict=True))
+            record = [_PART.pack(_MAGIC, size), *pieces, bytes(-size % 4)]
+            if size < _SMALL:
+                record = [b"".join(record)]
+            offset = self._data.position
+            for piece in record:
+                self._data.write(piece)
         else:
             framed = kernels.split_recordio(b"".join(pieces))
             offset = self._data.write(framed)
