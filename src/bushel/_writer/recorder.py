@@ -63,9 +63,9 @@ class Recorder:
 
 
 class _FieldRecorder:
-    """Records the length of each value of a field, and its header of an image, or its bytes while they are few.
+    """Records the length of each value of a field, and the header of an image, or the bytes while they are few.
 
-    `characters` are those of texts.
+    With `characters`, it counts the characters of each text.
     """
 
     def __init__(self, *, headers: bool, characters: bool) -> None:
@@ -88,7 +88,7 @@ class _FieldRecorder:
                 self._data = None
 
     def add_rows(self, column: StoredColumn, rows: int) -> None:
-        """Record the first values of a column, none of which is missing."""
+        """Record the first values of a column without missing ones."""
         ends = column.offsets[: rows + 1]
         self._lengths.frombytes(np.diff(ends).tobytes())
         if self._headers is not None:
@@ -101,7 +101,7 @@ class _FieldRecorder:
                 self._data = None
 
     def recorded(self, column: FieldExtents) -> RecordedValues | None:
-        """Return what is recorded; None if the lengths differ from those in the index."""
+        """Return the recorded values; None if the lengths in the index are others."""
         lengths = np.frombuffer(self._lengths, np.int64)
         if not np.array_equal(lengths, column.length):
             return None

@@ -308,13 +308,13 @@ def check_manifest(
 
 
 def _facts_of_shard(entry: ManifestShard) -> dict[str, object]:
-    """Return what a manifest says of a shard, other than times."""
+    """Return the facts in a manifest about a shard, without times."""
     facts = structs.asdict(entry) | {"files": [(name, size) for name, size, _ in entry.files]}
     return {f"{fact} of shard {entry.name!r}": value for fact, value in facts.items()}
 
 
 def _facts_of(manifest: Manifest, labels: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    """Return what a manifest says of the fields of all shards."""
+    """Return the facts in a manifest about the fields of all shards."""
     facts: dict[str, object] = {
         f"class {number} of field {name!r}": repr(class_name)
         for name, names in labels.items()
