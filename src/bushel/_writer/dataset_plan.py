@@ -211,7 +211,9 @@ class DatasetPlan:
 
     def drop_pending(self, shard: ShardInProgress) -> None:
         """Forget the last pending sample of a shard, which could not be written."""
-        key = None if shard.pending is None else shard.pending.drop_last()
+        if shard.pending is None:
+            return
+        key = shard.pending.drop_last()
         if key is not None and self.known is not None:
             self.known.discard(key)
 

@@ -112,7 +112,7 @@ class DatasetWriter:
         return max(self._samples, shard.pending.next)
 
     def __repr__(self) -> str:
-        state = ", closed" if self._closed else ""
+        state = ", closed" * self._closed
         return (
             f"<{type(self).__name__} {self._path}: {len(self):,} samples as "
             f"{self._plan.container.name}, mode {self._options.mode!r}{state}>"

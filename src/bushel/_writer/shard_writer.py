@@ -186,9 +186,7 @@ class ShardInProgress:
     ) -> None:
         self.shard, self.layout = plan.shard, plan.layout
         self._contents, self._labels, self._before = plan.contents, plan.labels, before
-        self._recorder: Recorder | None = None
-        if not builder.samples:
-            self._recorder = Recorder(plan.layout, plan.contents.columns)
+        self._recorder = Recorder(plan.layout, plan.contents.columns)
         self._container, self._staging, self._builder = plan.container, staging, builder
         # the sizes of the staged files, and the number of samples in them
         self._written: tuple[dict[str, int], int] = {}, 0
@@ -291,8 +289,7 @@ class ShardInProgress:
 
     def _append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         self._whole(self._writer.append, key, values)
-        if self._recorder is not None:
-            self._recorder.add(values)
+        self._recorder.add(values)
 
     def extend(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
@@ -305,7 +302,7 @@ class ShardInProgress:
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
     ) -> int:
         rows = self._whole(self._writer.extend, keys, columns, room)
-        if rows and self._recorder is not None:
+        if rows:
             self._recorder.add_rows(columns, rows)
         return rows
 
@@ -355,8 +352,8 @@ class ShardInProgress:
                 for name, stat, path in zip(names, stats, staged_files, strict=True)
             ]
             index = msgspec.structs.replace(self._builder.build(stamps), labels=self._labels)
-            recorded = {} if self._recorder is None else self._recorder.recorded(index)
-            files = ValueFiles(opener(index, staged_files.__getitem__), recorded)
+            values = self._recorder.recorded(index)
+            files = ValueFiles(opener(index, staged_files.__getitem__), values)
             # without PyAV, clips are read whole until `bushel index --frames`
             index = self._contents.add_to(index, files, self._before, all_frames=True)
             sidecar = sidecar_name(self.shard)

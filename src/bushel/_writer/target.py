@@ -76,10 +76,10 @@ class Target(Struct, frozen=True):
         """
         path = self.path
         if isinstance(path, Path) and path.exists() and path.is_dir() == self.single:
-            kind, expected = ("folder", "file")[:: 1 if self.single else -1]
-            raise FileExistsError(
-                f"{path} is a {kind}, but the new dataset is a {expected}: use another path"
-            )
+            kinds = "is a folder, but the new dataset is a file"
+            if not self.single:
+                kinds = "is a file, but the new dataset is a folder"
+            raise FileExistsError(f"{path} {kinds}: use another path")
 
     def check_no_parts(self, mode: str) -> None:
         """Check that the folder has no parts of a run, which shards in the folder itself would hide from readers.

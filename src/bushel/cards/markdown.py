@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
@@ -54,30 +55,22 @@ def _head(about: About) -> str:
 
 
 def _contents(splits: Sequence[Facts]) -> str:
+    several = len(splits) > 1
     rows = []
     for split in splits:
         info = split.dataset.info
-        name = [split.name] if len(splits) > 1 else []
-        numbers = [
-            f"{number:,}" for number in (info.samples, info.removed, info.shards, info.files)
-        ]
-        rows.append(
-            [
-                *name,
-                info.container,
-                *numbers,
-                size(info.bytes),
-                "yes" if info.complete else info.shortfall,
-            ]
-        )
-    header = ["container", "samples", "removed", "shards", "files", "bytes", "complete"]
-    return _section("Contents", _table(["split", *header] if len(splits) > 1 else header, rows))
+        numbers = [info.samples, info.removed, info.shards, info.files]
+        counts = [f"{number:,}" for number in numbers]
+        ends = [size(info.bytes), "yes" if info.complete else info.shortfall]
+        rows.append([split.name] * several + [info.container, *counts, *ends])
+    header = "container | samples | removed | shards | files | bytes | complete"
+    return _section("Contents", _table("split | " * several + header, rows))
 
 
 def _different(splits: Sequence[Facts]) -> Iterator[Facts]:
     """Yield the splits: the first alone if all have the same fields."""
-    same = len({tuple(split.dataset.spec.items()) for split in splits}) == 1 and len(splits) > 1
-    yield from splits[:1] if same else splits
+    different = {tuple(split.dataset.spec.items()) for split in splits}
+    yield from splits[: len(splits) if len(different) > 1 else 1]
 
 
 def _fields(facts: Facts) -> str:
@@ -94,7 +87,7 @@ def _fields(facts: Facts) -> str:
         ]
         for field in facts.fields
     ]
-    header = ["field", "type", "stored as", "samples", "values", "mean size", "largest", "bytes"]
+    header = "field | type | stored as | samples | values | mean size | largest | bytes"
     note = ["These numbers include the removed samples.", ""] * bool(facts.dataset.info.removed)
     return _section(f"Fields{_of(facts)}", [*_table(header, rows), *note])
 
@@ -111,17 +104,15 @@ def _classes(splits: Sequence[Facts], field: str) -> str:
     rows = []
     for number, name in enumerate(names[:_CLASSES]):
         counts = [counts_of_split.get(name, 0) for counts_of_split in counts_of_splits]
-        rows.append([str(number), name, *("" if many is None else f"{many:,}" for many in counts)])
-    header = ["number", "class", *(split.name or "samples" for split in splits)]
-    more = [f"and {len(names) - _CLASSES:,} more classes", ""] * (len(names) > _CLASSES)
-    if any(
-        many is None for counts_of_split in counts_of_splits for many in counts_of_split.values()
-    ):
-        more += [
-            f"No column in the index counts them: {command('index', '--columns', field)} makes it.",
-            "",
-        ]
-    return _section(f"Classes of {_text(field)}", [*_table(header, rows), *more])
+        rows.append([f"{number}", name, *("" if many is None else f"{many:,}" for many in counts)])
+    header = ["number", "class", *(_text(split.name or "samples") for split in splits)]
+    lines = _table(" | ".join(header), rows)
+    if len(names) > _CLASSES:
+        lines += [f"and {len(names) - _CLASSES:,} more classes", ""]
+    if any(None in counts_of_split.values() for counts_of_split in counts_of_splits):
+        columns = command("index", "--columns", field)
+        lines += [f"No column in the index counts them: {columns} makes it.", ""]
+    return _section(f"Classes of {_text(field)}", lines)
 
 
 def _titled(splits: Sequence[Facts], title: str, lines_of: Any) -> Iterator[str]:
@@ -131,11 +122,8 @@ def _titled(splits: Sequence[Facts], title: str, lines_of: Any) -> Iterator[str]
 
 
 def _columns(facts: Facts) -> list[str]:
-    if not facts.columns:
-        return []
-    header = ("column", "kind", "values", "missing", "different", "mean", "min", "max")
-    rows = [[*column.cells, column.frequent] for column in facts.columns]
-    return _table([*header, "most frequent"], rows)
+    header = "column | kind | values | missing | different | mean | min | max | most frequent"
+    return _table(header, [[*column.cells, column.frequent] for column in facts.columns])
 
 
 def _counts(counted: Counted | None, noun: str) -> list[str]:
@@ -143,7 +131,7 @@ def _counts(counted: Counted | None, noun: str) -> list[str]:
         return []
     what = "The servers in the column" if counted.hosts else "By the column"
     lines = [f"{what} {_text(counted.column)}:", ""]
-    lines += _table([noun, "samples"], [[value, f"{many:,}"] for value, many in counted.values])
+    lines += _table(f"{noun} | samples", [[value, f"{many:,}"] for value, many in counted.values])
     if counted.more:
         lines += [f"and {counted.more:,} others", ""]
     if counted.missing:
@@ -156,9 +144,7 @@ def _removed(facts: Facts) -> list[str]:
         [_day(removal.time), f"{removal.samples:,}", f"{removal.missing:,}", removal.reason]
         for removal in facts.removals
     ]
-    if not rows:
-        return []
-    lines = _table(["day", "still stored", "not stored any more", "reason"], rows)
+    lines = _table("day | still stored | not stored any more | reason", rows)
     if any(removal.samples for removal in facts.removals):
         lines += [
             "Samples that are still stored are in the files, where other tools read them.",
@@ -168,17 +154,12 @@ def _removed(facts: Facts) -> list[str]:
 
 
 def _views(facts: Facts) -> list[str]:
+    states = "current", "stale"
     rows = [
-        [
-            view.name,
-            view.made,
-            f"{view.samples:,}",
-            _day(view.time),
-            "stale" if view.stale else "current",
-        ]
+        [view.name, view.made, f"{view.samples:,}", _day(view.time), states[view.stale]]
         for view in facts.views
     ]
-    return _table(["view", "made by", "samples", "day", "state"], rows) if rows else []
+    return _table("view | made by | samples | day | state", rows)
 
 
 def _integrity(facts: Facts) -> list[str]:
@@ -202,17 +183,13 @@ def _section(title: str, lines: Iterable[str]) -> str:
     return "\n".join([f"## {title}", "", *lines])
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [
-        _row(header),
-        _row(["---"] * len(header)),
-        *(_row([_text(cell) for cell in row]) for row in rows),
-    ]
-    return [*lines, ""]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _table(header: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table; none without rows. In `header`, ` | ` is between the names of its columns."""
+    if not rows:
+        return []
+    ruler = " | ".join(["---"] * len(rows[0]))
+    cells = (" | ".join(map(_text, row)) for row in rows)
+    return [*(f"| {line} |" for line in (header, ruler, *cells)), ""]
 
 
 def _text(text: str) -> str:
@@ -222,11 +199,6 @@ def _text(text: str) -> str:
 
 
 def _link(text: str, url: str | None) -> str:
-    safe = (
-        url is not None
-        and url.startswith(("https://", "http://"))
-        and not set(url) & set(" ()<>\"'\n")
-    )
-    if safe:
-        return f"[{_text(text)}]({url})"
-    return _text(text)
+    if url is None or not re.fullmatch(r"https?://[^ ()<>\"'\n]*", url):
+        return _text(text)
+    return f"[{_text(text)}]({url})"

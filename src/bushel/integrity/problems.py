@@ -92,7 +92,7 @@ class Problem:
                 where = f"{self.file}@{self.offset}: "
         names = (("sample", self.key), ("field", self.field))
         what = ", ".join(f"{word} {name!r}" for word, name in names if name is not None)
-        return f"{self.kind}: {where}{what}{': ' if what else ''}{self.message}"
+        return f"{self.kind}: {where}{what}{': ' * bool(what)}{self.message}"
 
 
 @public("bushel.integrity")
@@ -140,7 +140,7 @@ class VerifyResult:
         """The result in words: `ok` only if nothing is wrong and all values were compared with a checksum."""
         if not self.ok:
             wrong = sum(not problem.warning for problem in self.problems) + self.more
-            return f"{wrong:,} problem{'' if wrong == 1 else 's'}"
+            return f"{wrong:,} problem{'s' * (wrong != 1)}"
         if any(problem.kind == "unchecked" for problem in self.problems):
             return "intact, but parts of the index were not compared"
         if not self.bytes_unchecked and (self.checksums_checked or not self.samples):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -198,8 +199,7 @@ def removals(source: AnySource, *, index: AnyLocation = "auto") -> list[Removal]
                 rows, missing = matches_in(reader.shards, placed, placed.removed.names_of(call.id))
                 _, samples, others = found.get(call.id, (call, 0, 0))
                 found[call.id] = call, samples + rows, others + missing
-    calls = sorted(found.values(), key=lambda one: one[0].time)
-    return [_removal(*facts) for facts in calls]
+    return sorted((_removal(*facts) for facts in found.values()), key=attrgetter("time"))
 
 
 @public()
@@ -226,26 +226,24 @@ def restore(source: AnySource, call: str | None = None, *, index: AnyLocation = 
     """
     with locked_sources(_claimed(source, index)), open_dataset(source, index=index) as dataset:
         reader = reader_of(dataset)
-        lists = _lists(reader)
-        if call is None:
-            times = {one.time: one.id for placed in lists for one in placed.removed.calls}
-            if not times:
-                log_warning("%s: no samples are removed", source)
-                return Removal("", "", 0.0, 0)
-            call = times[max(times)]
-        lists = [placed for placed in lists if any(one.id == call for one in placed.removed.calls)]
-        if not lists:
-            log_warning("%s: no call %r is in force; `removals` lists those that are", source, call)
-            return Removal(call, "", 0.0, 0)
-        [known, *_] = [one for one in lists[0].removed.calls if one.id == call]
-        missing = sum(
-            matches_in(reader.shards, placed, placed.removed.names_of(call))[1] for placed in lists
-        )
-        before = len(dataset)
-        for placed in lists:
-            _update(placed.path, lambda removed: removed.without_call(call))
+        calls = [
+            (placed, known)
+            for placed in _lists(reader)
+            for known in placed.removed.calls
+            if call in (None, known.id)
+        ]
+        if not calls:
+            log_warning("%s: no such call is in force; `removals` lists those that are", source)
+            return Removal(call or "", "", 0.0, 0)
+        undone = max((known for _, known in calls), key=attrgetter("time"))
+        missing, before = 0, len(dataset)
+        for placed, known in calls:
+            if known.id == undone.id:
+                names = placed.removed.names_of(known.id)
+                missing += matches_in(reader.shards, placed, names)[1]
+                _update(placed.path, partial(RemovalList.without_call, call=known.id))
         back = int(reader.starts[-1]) - len(removed_in(reader.shards)) - before
-    return _removal(known, back, missing)
+    return _removal(undone, back, missing)
 
 
 @public("bushel.integrity")

@@ -261,33 +261,25 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
                 columns.append((source, offset, length, rows, np.zeros(len(rows), np.int64)))
             continue
         plan = plan_blocks(file.blocks, offset, length)
-        source = np.empty(len(plan.row), np.int32)
         homes = sorted(set(plan.file.tolist()))
         real_homes = [home for home in homes if home >= 0]
-        chosen = slice(None) if len(real_homes) == len(homes) else np.flatnonzero(plan.file >= 0)
-        if real_homes:
-            if file.closed is None:
-                places = np.fromiter(
-                    (place(file.file(home)) for home in real_homes), np.int32, len(real_homes)
-                )
-            else:  # objects that are new
-                places = np.arange(len(real), len(real) + len(real_homes), dtype=np.int32)
-                real += file.closed.files(real_homes)
-            if len(real_homes) == 1:
-                source[chosen] = places[0]
-            else:
-                source[chosen] = places[np.searchsorted(real_homes, plan.file[chosen])]
-        for home in homes[: len(homes) - len(real_homes)]:
-            chosen = slice(None) if len(homes) == 1 else plan.file == home
-            if home == EXPANDED:
-                source[chosen] = _PACKED + len(packed) + plan.block[chosen]
-                first = np.empty(len(plan.expand), np.int64)
-                # of several, the last that is written stays
-                first[plan.block[chosen][::-1]] = rows[plan.row[chosen]][::-1]
-                packed += _packed(file, plan.expand, first, place)
-            else:
-                source[chosen] = _TABLES + len(tables)
-                tables.append(file.held)
+        place_of_home = {IN_TABLE: _TABLES + len(tables), EXPANDED: _PACKED + len(packed)}
+        if file.closed is None:
+            place_of_home |= {home: place(file.file(home)) for home in real_homes}
+        else:  # objects that are new
+            place_of_home |= zip(real_homes, count(len(real)), strict=False)
+            real += file.closed.files(real_homes)
+        source = np.array([place_of_home[home] for home in homes], np.int32)
+        source = source[np.searchsorted(homes, plan.file)]
+        if IN_TABLE in homes:
+            tables.append(file.held)
+        if EXPANDED in homes:
+            expanded = np.flatnonzero(plan.file == EXPANDED)[::-1]
+            source[expanded] += plan.block[expanded].astype(np.int32)
+            first = np.empty(len(plan.expand), np.int64)
+            # of several, the last that is written stays
+            first[plan.block[expanded]] = rows[plan.row[expanded]]
+            packed += _packed(file, plan.expand, first, place)
         columns.append((source, plan.offset, plan.size, rows[plan.row], plan.at))
     if not columns:
         nothing = np.empty(0, np.int64)

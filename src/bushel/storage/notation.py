@@ -44,60 +44,58 @@ def expand_braces(pattern: str, *, only_ranges: bool = False) -> list[str]:
     Raises:
         ValueError: Braces do not match, or the pattern expands to more than ten million names.
     """
-    if not only_ranges:
-        tokens = _TOKENS.findall(pattern)
-        names, end = _alternatives(pattern, tokens, 0, "}")
-        if end < len(tokens):
-            raise ValueError(
-                f"{pattern!r}: the brace at position {_position(tokens, end)} has no opening brace"
-                " (write \\} for a plain one)"
-            )
+    if only_ranges:
+        names = [""]
+        for number, text in enumerate(_RANGE_ONLY.split(pattern)):
+            options = _numbers(*text[1:-1].split("..")) if number % 2 else [text]
+            names = _combined(pattern, names, options)
         return names
+    tokens = _TOKENS.findall(pattern)[::-1]  # the last is the next
+    names = _expanded(pattern, tokens, "}")
+    if tokens:
+        raise ValueError(
+            f"{pattern!r}: the brace at position {_position(pattern, tokens)} has no opening brace"
+            " (write \\} for a plain one)"
+        )
+    return names
+
+
+def _expanded(pattern: str, tokens: list[str], ends: str) -> list[str]:
+    """Expand the next tokens, up to one of `ends`, which stays."""
     names = [""]
-    for number, text in enumerate(_RANGE_ONLY.split(pattern)):
-        options = [text]
-        if number % 2:
-            low, high = text[1:-1].split("..")
-            options = _numbers(low, high, None)
+    while tokens and tokens[-1] not in ends:
+        token = tokens.pop()
+        options = [re.sub(r"\\(.)", r"\1", token)]
+        if token == "{":
+            options = _alternatives(pattern, tokens)
         names = _combined(pattern, names, options)
     return names
 
 
-def _alternatives(pattern: str, tokens: list[str], at: int, ends: str) -> tuple[list[str], int]:
-    """Expand the tokens up to one of `ends`. Return the names, and the number of that token."""
-    names = [""]
-    while at < len(tokens) and tokens[at] not in ends:
-        options = [re.sub(r"\\(.)", r"\1", tokens[at])]
-        if tokens[at] == "{":
-            options, at = _options(pattern, tokens, at)
-        names = _combined(pattern, names, options)
-        at += 1
-    return names, at
+def _alternatives(pattern: str, tokens: list[str]) -> list[str]:
+    """Return the alternatives in a brace, given the tokens after it, which are taken up to its end."""
+    position = _position(pattern, tokens) - 1
+    options = _expanded(pattern, tokens, ",}")
+    if tokens and tokens.pop() == "}":
+        if match := _NUMBERS.fullmatch(options[0]):
+            return _numbers(*match.groups())
+        if match := _LETTERS.fullmatch(options[0]):
+            return [*map(chr, _range(ord(match[1]), ord(match[2]), match[3]))]
+        return ["{" + option + "}" for option in options]
+    closed = False
+    while not closed:
+        options += _expanded(pattern, tokens, ",}")
+        if not tokens:
+            raise ValueError(
+                f"{pattern!r}: the brace at position {position} is not closed"
+                " (write \\{ for a plain one)"
+            )
+        closed = tokens.pop() == "}"
+    return options
 
 
-def _options(pattern: str, tokens: list[str], opening: int) -> tuple[list[str], int]:
-    """Expand a brace, given the number of its token. Return its options, and the number of the closing one."""
-    options, end = _alternatives(pattern, tokens, opening + 1, ",}")
-    text = "".join(tokens[opening + 1 : end])
-    if tokens[end : end + 1] == ["}"]:
-        if match := _NUMBERS.fullmatch(text):
-            return _numbers(match[1], match[2], match[3]), end
-        if match := _LETTERS.fullmatch(text):
-            return [*map(chr, _range(ord(match[1]), ord(match[2]), match[3]))], end
-        return ["{" + option + "}" for option in options], end
-    while tokens[end : end + 1] == [","]:
-        more, end = _alternatives(pattern, tokens, end + 1, ",}")
-        options += more
-    if end == len(tokens):
-        raise ValueError(
-            f"{pattern!r}: the brace at position {_position(tokens, opening)} is not closed"
-            " (write \\{ for a plain one)"
-        )
-    return options, end
-
-
-def _position(tokens: list[str], number: int) -> int:
-    return len("".join(tokens[:number]))
+def _position(pattern: str, tokens: list[str]) -> int:
+    return len(pattern) - len("".join(tokens))
 
 
 def _combined(pattern: str, names: list[str], options: list[str]) -> list[str]:
@@ -106,7 +104,7 @@ def _combined(pattern: str, names: list[str], options: list[str]) -> list[str]:
     return [name + option for name in names for option in options]
 
 
-def _numbers(low: str, high: str, step: str | None) -> list[str]:
+def _numbers(low: str, high: str, step: str | None = None) -> list[str]:
     padded = any(re.match(r"-?0\d", end) for end in (low, high))
     width = max(len(low), len(high)) if padded else 0
     return [f"{number:0{width}d}" for number in _range(int(low), int(high), step)]

@@ -28,7 +28,7 @@ _GZIP = b"\x1f\x8b"
 _OTHERS = {b"BZh": "bzip2", b"\xfd7zXZ\0": "xz"}
 _CHUNK = 1 << 20
 _WINDOW = 1 << 15
-_MOST_HEADER = 1 << 20
+_MOST_HEADER = 1 << 17
 _HINT = "test it with `gzip -t`, and fetch or write it again"
 _FETCH_AGAIN = "fetch or write it again"
 
@@ -72,64 +72,58 @@ def zlib_blocks(file: File) -> Blocks:
     Raises:
         FormatError: The file is damaged or truncated.
     """
-    table, source = BlockList(), _Source(file)
-    head = bytes(source.peek(2)[0][:2])
+    table, window = BlockList(), _Window(file, _CHUNK)
+    head = bytes(window.read(0, 2))
     if len(head) < 2 or head[0] & 0xF != 8 or head[1] & 0x20 or int.from_bytes(head, "big") % 31:
         raise FormatError("expected the header of a stream of zlib", file.path, 0, _FETCH_AGAIN)
-    source.skip(2)
-    _, checksum = _add_stream(table, source, file.path, SPACING, adler32, 1)
-    if bytes(source.peek(5)[0]) != checksum.to_bytes(4, "big"):
+    end, _, checksum = _add_stream(table, window, 2, SPACING, adler32, 1)
+    if bytes(window.read(end, 5)) != checksum.to_bytes(4, "big"):
         message = (
             "the stream of zlib is truncated, followed by other bytes, or has another"
             " checksum than its bytes"
         )
-        raise FormatError(message, file.path, source.position, _FETCH_AGAIN)
+        raise FormatError(message, file.path, end, _FETCH_AGAIN)
     return table.blocks().check(file.path, [file.size])
 
 
-class _Source:
-    """Reads a file from front to back."""
+class _Window:
+    """Reads a file forward, at least `ahead` bytes at once, which are kept until the next ones are read."""
 
-    def __init__(self, file: File) -> None:
-        self._file, self._data, self._start = file, memoryview(b""), 0
+    def __init__(self, file: File, ahead: int) -> None:
+        self.path, self.size = file.path, file.size
+        self._file, self._ahead = file, ahead
+        self._data, self._start = memoryview(b""), 0
 
-    @property
-    def position(self) -> int:
-        """Offset of the next byte."""
-        return self._start
-
-    def peek(self, size: int) -> tuple[memoryview, bool]:
-        """Return the next bytes, at least `size` if the file has them, and whether the file ends after them."""
-        have = len(self._data)
-        if (
-            have < size
-            and (want := min(max(size - have, _CHUNK), self._file.size - self._start - have)) > 0
-        ):
-            more = self._file.read(self._start + have, want)
-            self._data = memoryview(bytes(self._data) + more if have else more)
-        return self._data, self._start + len(self._data) >= self._file.size
-
-    def skip(self, size: int) -> None:
-        """Move forward."""
-        self._data, self._start = self._data[size:], self._start + size
+    def read(self, at: int, size: int) -> memoryview:
+        """Return some bytes, as many as the file has."""
+        end = min(at + size, self.size)
+        if not self._start <= at <= end <= self._start + len(self._data):
+            most = min(max(size, self._ahead), self.size - at)
+            self._data, self._start = memoryview(self._file.read(at, most)), at
+        return self._data[at - self._start : end - self._start]
 
 
 def _gzip_blocks(file: File, spacing: int) -> Blocks:
-    table, source = BlockList(), _Source(file)
-    while True:
-        data, last = source.peek(4096)
-        if not any(data):  # padding, or nothing
-            if last:
-                return table.blocks().check(file.path, [file.size])
-            source.skip(len(data))
+    table, window, at = BlockList(), _Window(file, _CHUNK), 0
+    while at < file.size:
+        head = bytes(window.read(at, _MOST_HEADER))
+        if not any(head):  # padding
+            at += len(head)
             continue
-        source.skip(_header(data, last, file.path, source.position))
-        _add_member(table, source, file.path, spacing)
+        at += _header(head, file.path, at)
+        at, size, checksum = _add_stream(table, window, at, spacing, crc32, 0)
+        trailer = bytes(window.read(at, 8))
+        if trailer != (checksum | (size & 0xFFFFFFFF) << 32).to_bytes(8, "little"):
+            what = "has another checksum or length than its bytes"
+            if len(trailer) < 8:
+                what = "is truncated"
+            raise FormatError(f"a member of gzip {what}", file.path, at, _HINT)
+        at += 8
+    return table.blocks().check(file.path, [file.size])
 
 
-def _header(data: memoryview, last: bool, path: str, offset: int) -> int:
+def _header(head: bytes, path: str, offset: int) -> int:
     """Return the length of the header of a member."""
-    head = bytes(data[:_MOST_HEADER])
     if len(head) < 10 or head[:3] != b"\x1f\x8b\x08" or head[3] & 0xE0:
         raise FormatError("expected the header of a member of gzip", path, offset, _HINT)
     flags, at = head[3], 10
@@ -145,51 +139,36 @@ def _header(data: memoryview, last: bool, path: str, offset: int) -> int:
     return at
 
 
-def _add_member(table: BlockList, source: _Source, path: str, spacing: int) -> None:
-    """Add the blocks of a member, whose header has been read."""
-    size, checksum = _add_stream(table, source, path, spacing, crc32, 0)
-    trailer = bytes(source.peek(8)[0][:8])
-    if trailer != (checksum | (size & 0xFFFFFFFF) << 32).to_bytes(8, "little"):
-        what = "has another checksum or length than its bytes"
-        if len(trailer) < 8:
-            what = "is truncated"
-        raise FormatError(f"a member of gzip {what}", path, source.position, _HINT)
-    source.skip(8)
-
-
 def _add_stream(
     table: BlockList,
-    source: _Source,
-    path: str,
+    window: _Window,
+    begin: int,
     spacing: int,
     update: Callable[[bytes, int], int],
     checksum: int,
-) -> tuple[int, int]:
-    """Add the blocks of a stream of deflate. Return the number of expanded bytes, and their checksum.
+) -> tuple[int, int, int]:
+    """Add the blocks of a stream of deflate. Return its end, the number of expanded bytes, and their checksum.
 
     Args:
         table: The blocks so far.
-        source: The file, at the start of the stream; it is left after its end.
-        path: The file, for messages.
+        window: The file.
+        begin: Where the stream begins.
         spacing: Least number of expanded bytes between two restart points.
         update: Returns the checksum of what it was given and these bytes.
         checksum: The checksum of no bytes.
     """
-    begin, inflater = source.position, Inflater(spacing)
+    inflater, position = Inflater(spacing), begin
     bit = at = size = 0
     side, tail = b"", b""
     while not inflater.done:
-        data, last = source.peek(_CHUNK // 2)
+        data = window.read(position, _CHUNK // 2)
         try:
-            used, expanded = inflater.feed(data, last)
+            used, expanded = inflater.feed(data, position + len(data) >= window.size)
         except ValueError as error:
             raise FormatError(
-                f"the compressed data are damaged: {error}",
-                path,
-                source.position,
-                _HINT,
+                f"the compressed data are damaged: {error}", window.path, position, _HINT
             ) from error
-        source.skip(used)
+        position += used
         recent = tail + expanded
         before = size - len(tail)
         for end_bit, end in inflater.points:
@@ -200,8 +179,8 @@ def _add_stream(
         tail = recent[-_WINDOW:]
         size, checksum = size + len(expanded), update(expanded, checksum)
     if size > at:
-        table.add(begin + bit // 8, source.position - begin - bit // 8, size - at, "deflate", side)
-    return size, checksum
+        table.add(begin + bit // 8, position - begin - bit // 8, size - at, "deflate", side)
+    return position, size, checksum
 
 
 COMPRESSIONS = ("gz", "zstd", "br", "bz2", "snappy")
@@ -278,7 +257,7 @@ def zstd_blocks(file: File) -> Blocks:
         FormatError: The file is damaged or truncated.
         UnsupportedError: A frame expands to more than 1 GiB.
     """
-    frames, headers, at = [], _Headers(file), 0
+    frames, headers, at = [], _headers_of(file), 0
     while at < file.size:
         end, size = _frame(headers, at)
         if size:
@@ -304,7 +283,7 @@ def frames_between(file: File, ends: I64) -> Blocks:
     Raises:
         FormatError: The file is damaged, or a frame ends elsewhere.
     """
-    headers, sizes = _Headers(file), []
+    headers, sizes = _headers_of(file), []
     for begin, end in pairwise(ends.tolist()):
         end_of_frame, size = _frame(headers, begin)
         if end_of_frame != end:
@@ -314,26 +293,14 @@ def frames_between(file: File, ends: I64) -> Blocks:
     return blocks.check(file.path, [file.size])
 
 
-class _Headers:
-    """Reads headers of a file in ascending order; from files that are not mapped, by long requests."""
-
-    def __init__(self, file: File) -> None:
-        self.path, self.size = file.path, file.size
-        self._file, self._data, self._start = file, b"", 0
-        self._ahead = 0 if isinstance(file, MappedFile) else _REQUEST
-
-    def read(self, at: int, size: int) -> bytes:
-        """Return some bytes."""
-        if not self._start <= at <= at + size <= self._start + len(self._data):
-            self._data = self._file.read(at, min(max(size, self._ahead), self.size - at))
-            self._start = at
-        first = at - self._start
-        return self._data[first : first + size]
+def _headers_of(file: File) -> _Window:
+    """Return a reader of headers. It makes long requests if the file is not mapped."""
+    return _Window(file, 0 if isinstance(file, MappedFile) else _REQUEST)
 
 
-def _frame(file: _Headers, at: int) -> tuple[int, int]:
+def _frame(file: _Window, at: int) -> tuple[int, int]:
     """Return the end of a frame and the size that it expands to, 0 if it is skipped."""
-    head = file.read(at, min(18, file.size - at))
+    head = bytes(file.read(at, 18))
     if len(head) >= 8 and head[:4] != _ZSTD and is_zstd(head):
         end = at + 8 + int.from_bytes(head[4:8], "little")
         if end > file.size:
@@ -360,7 +327,7 @@ def _frame(file: _Headers, at: int) -> tuple[int, int]:
     return end, size if width else _measured(file, at, end, most)
 
 
-def _end_of_blocks(file: _Headers, at: int) -> tuple[int, int]:
+def _end_of_blocks(file: _Window, at: int) -> tuple[int, int]:
     """Return the end of the last block of a frame, and the size that the blocks expand to at most."""
     most, last = 0, 0
     while not last:
@@ -375,7 +342,7 @@ def _end_of_blocks(file: _Headers, at: int) -> tuple[int, int]:
     return at, most
 
 
-def _measured(file: _Headers, at: int, end: int, most: int) -> int:
+def _measured(file: _Window, at: int, end: int, most: int) -> int:
     """Return the size that a frame without one in its header expands to."""
     from cramjam import DecompressionError, zstd
 
@@ -383,12 +350,12 @@ def _measured(file: _Headers, at: int, end: int, most: int) -> int:
         return end - at  # at least, and too large in each case
     room = np.empty(min(most, MAX_BLOCK), np.uint8)
     try:
-        return int(zstd.decompress_into(file.read(at, end - at), room.data))
+        return int(zstd.decompress_into(bytes(file.read(at, end - at)), room.data))
     except DecompressionError as error:
         if most > MAX_BLOCK and "whole buffer" in str(error):
             return most
         raise _damaged(file, at, f"a frame cannot be expanded: {error}") from error
 
 
-def _damaged(file: _Headers, at: int, what: str) -> FormatError:
+def _damaged(file: _Window, at: int, what: str) -> FormatError:
     return FormatError(f"the zstd data are damaged: {what}", file.path, at, _ZSTD_HINT)
