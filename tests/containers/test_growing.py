@@ -34,9 +34,8 @@ def test_zeros_between_pieces_and_at_the_end(limit: int) -> None:
     for number in range(60):
         piece = np.arange(1, number % 9, dtype=np.int32)
         arrays.append("a", piece)
-        arrays.append_zeros("a", np.int32, number % 5 * 100)
-        arrays.append_zeros("zeros", np.uint8, 1000)
-        arrays.append_zeros("none", np.int64, 0)
+        arrays.append("a", np.zeros(number % 5 * 100, np.int32))
+        arrays.append("zeros", np.zeros(1000, np.uint8))
         wanted += [*piece.tolist(), *[0] * (number % 5 * 100)]
         arrays.share = (number + 1) / 60
     found = arrays.finish()

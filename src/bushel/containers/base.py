@@ -402,8 +402,8 @@ class Container(ABC):
         if name is None:
             from .plain_table import next_name
 
-            names = [shard.name for shard in before]
-            name = next_name(names, suffix=self.suffix, stem=self.stem)
+            name = next_name([shard.name for shard in before], suffix=self.suffix, stem=self.stem)
+        self.check_name(name)
         return Shard(root, name, (name,))
 
     def reopen(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from itertools import groupby
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 # bytes that are kept in memory before they are written to a file: a dataset may have a hundred of
@@ -31,8 +29,7 @@ class _Array(Struct):
     """One array."""
 
     dtype: np.dtype[Any]
-    # the arrays in memory; an integer stands for as many zeros
-    pieces: list[np.ndarray | int] = []
+    pieces: list[np.ndarray] = []  # those in memory
     # the offset and the number of bytes of each array in the file
     segments: list[tuple[int, int]] = []
     room: int = 0  # bytes that fit after the last segment
@@ -59,7 +56,6 @@ class GrowingArrays:
         self.share = 0.0
         self._limit, self._size, self._end = limit, 0, 0
         self._arrays: dict[str, _Array] = {}
-        self._pending: dict[str, _Array] = {}
         self._file: IO[bytes] | None = None
 
     def append(self, name: str, piece: np.ndarray) -> None:
@@ -68,23 +64,12 @@ class GrowingArrays:
         Raises:
             OSError: The temporary file cannot be written.
         """
-        self._pending_of(name, piece.dtype).pieces.append(piece)
+        if name not in self._arrays:
+            self._arrays[name] = _Array(piece.dtype)
+        self._arrays[name].pieces.append(piece)
         self._size += piece.nbytes
         if self._size > self._limit:
             self._flush()
-
-    def append_zeros(self, name: str, dtype: npt.DTypeLike, count: int) -> None:
-        """Add zeros to an array, which take neither memory nor room in the file."""
-        if count:
-            self._pending_of(name, np.dtype(dtype)).pieces.append(count)
-
-    def _pending_of(self, name: str, dtype: np.dtype[Any]) -> _Array:
-        """Return an array that is partly in memory."""
-        array = self._arrays.get(name)
-        if array is None:
-            array = self._arrays[name] = _Array(dtype)
-        self._pending[name] = array
-        return array
 
     def finish(self) -> dict[str, np.ndarray]:
         """Return the arrays, which can be written to. Arrays in a temporary file are mapped, and the file has no name.
@@ -93,12 +78,9 @@ class GrowingArrays:
             OSError: The temporary file cannot be written.
         """
         if self._file is None:
-            return {
-                name: np.concatenate(list(_whole(array))) for name, array in self._arrays.items()
-            }
+            return {name: np.concatenate(array.pieces) for name, array in self._arrays.items()}
         self._flush()
         with self._file as file:
-            file.truncate(self._end)  # zeros at the end were not written
             places = {name: self._place(array, file) for name, array in self._arrays.items()}
             file.truncate(self._end)
             # one map, since each has a descriptor: a table of a thousand columns has more arrays
@@ -127,26 +109,20 @@ class GrowingArrays:
             self._file = tempfile.TemporaryFile(prefix="bushel-", buffering=0)  # noqa: SIM115 - finish() closes it
             weakref.finalize(self, self._file.close)  # if an error comes before that
         reserved = min(_RESERVED, _ALL_RESERVED // max(len(self._arrays), 1))
-        for array in self._pending.values():
-            if not (size := sum(_bytes_of(piece, array.dtype) for piece in array.pieces)):
+        for array in self._arrays.values():
+            if not (size := sum(piece.nbytes for piece in array.pieces)):
                 continue
             if size > array.room:
                 self._make_room(array, size)
             start, written = array.segments[-1]
-            for zeros, run in groupby(array.pieces, lambda piece: isinstance(piece, int)):
-                pieces = list(run)
-                length = sum(_bytes_of(piece, array.dtype) for piece in pieces)
-                if not zeros:
-                    at, end = start + written, start + written + length
-                    if end > array.reserved:
-                        array.reserved = max(end, min(at + reserved, start + written + array.room))
-                        _reserve(self._file, at, array.reserved)
-                    _write(self._file, pieces, at)
-                written += length
-            array.segments[-1] = start, written
+            at = start + written
+            if at + size > array.reserved:
+                array.reserved = max(at + size, min(at + reserved, at + array.room))
+                _reserve(self._file, at, array.reserved)
+            _write(self._file, array.pieces, at)
+            array.segments[-1] = start, written + size
             array.room -= size
             array.pieces.clear()
-        self._pending.clear()
         self._size = 0
 
     def _make_room(self, array: _Array, size: int) -> None:
@@ -172,18 +148,6 @@ class GrowingArrays:
             self._end += length
         self._end += -self._end % _ALIGNMENT
         return start, start + size
-
-
-def _whole(array: _Array) -> Iterator[np.ndarray]:
-    """Yield the pieces of an array in memory."""
-    for piece in array.pieces:
-        yield np.zeros(piece, array.dtype) if isinstance(piece, int) else piece
-
-
-def _bytes_of(piece: np.ndarray | int, dtype: np.dtype[Any]) -> int:
-    if isinstance(piece, int):
-        return dtype.itemsize * piece
-    return piece.nbytes
 
 
 def _reserve(file: IO[bytes], start: int, end: int) -> None:

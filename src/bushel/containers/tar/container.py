@@ -131,6 +131,11 @@ class _Tar(Container):
         columns = tuple(LayoutField(field, extension_of(field)[1], 0) for field in spec.values())
         return Layout(columns, replace(options, keyed=True), sparse=True)
 
+    def check_name(self, name: str) -> None:
+        """Raise SpecError unless the name of an archive ends in `.tar`."""
+        if not name.endswith(self.suffix):
+            raise SpecError(f"{name}: the name of a tar shard must end in .tar")
+
     def reopen(
         self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging
     ) -> dict[str, int]:

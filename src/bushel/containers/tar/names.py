@@ -220,18 +220,8 @@ class _Saved(msgspec.Struct, omit_defaults=True):
 
 def description_in(comment: bytes, path: str) -> Description:
     """Parse the comment of an archive. A comment of another program gives an empty description."""
-    if not comment.startswith(_BEGIN):
-        return Description()
-    version, _, text = comment[len(_BEGIN) :].partition(b" ")
-    if version != b"%d" % _VERSION:
-        log_warning(
-            "%s was written by a newer version of Bushel: its fields are named by the"
-            " extensions of its members",
-            path,
-        )
-        return Description()
     try:
-        return _described(text)
+        return _described(comment, path)
     except _MALFORMED as error:
         log_warning("%s: %s", path, _what(error))
         return Description()
@@ -239,14 +229,8 @@ def description_in(comment: bytes, path: str) -> Description:
 
 def fault_in(comment: bytes, path: str) -> FormatError | None:
     """Return the problem of an archive's comment that Bushel wrote; None if it has no problem or is not Bushel's."""
-    if not comment.startswith(_BEGIN):
-        return None
-    version, _, text = comment[len(_BEGIN) :].partition(b" ")
     try:
-        if not version.isdigit():
-            raise FormatError(f"{version[:20]!r} is not a version")
-        if int(version) == _VERSION:
-            _described(text)
+        _described(comment, path)
     except _MALFORMED as error:
         hint = (
             "restore the file; or run `bushel repair`, which takes the names of the index, if"
@@ -263,7 +247,19 @@ def _what(error: Exception) -> str:
     )
 
 
-def _described(text: bytes) -> Description:
+def _described(comment: bytes, path: str) -> Description:
+    if not comment.startswith(_BEGIN):
+        return Description()
+    version, _, text = comment[len(_BEGIN) :].partition(b" ")
+    if not version.isdigit():
+        raise FormatError(f"{version[:20]!r} is not a version")
+    if int(version) != _VERSION:
+        log_warning(
+            "%s was written by a newer version of Bushel: its fields are named by the"
+            " extensions of its members",
+            path,
+        )
+        return Description()
     if (summed := re.fullmatch(_SUMMED, text)) is not None:
         text = summed["text"]
         if crc32(text) != int(summed["sum"], 16):

@@ -392,10 +392,10 @@ class SampleTable:
             if column.field.sequence:
                 self._arrays.append(f"{number} starts", np.full(count, column.elements, np.int64))
                 continue
-            self._arrays.append_zeros(f"{number} offset", np.int64, count)
+            self._arrays.append(f"{number} offset", np.zeros(count, np.int64))
             self._arrays.append(f"{number} length", np.full(count, MISSING, np.int64))
             if self._keys is not None:
-                self._arrays.append_zeros(f"{number} crc32", np.uint32, count)
+                self._arrays.append(f"{number} crc32", np.zeros(count, np.uint32))
 
 
 def _joined(groups: Groups) -> Groups:
