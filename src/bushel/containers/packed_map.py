@@ -91,6 +91,13 @@ def encode(key: str | None, fields: Iterable[Field], values: Mapping[str, Stored
     return Packed(pieces, at + len(head), placed)
 
 
+def mark_absent(builder: IndexBuilder, values: Mapping[str, object]) -> None:
+    """Mark the fields that a sample lacks."""
+    if len(values) < len(builder.columns):
+        for name in builder.columns.keys() - values.keys():
+            builder.columns[name].mark_absent()
+
+
 def _head_of_bytes(size: int) -> bytes:
     if size < 1 << 8:
         return b"\xc4%c" % size
@@ -256,8 +263,7 @@ class _Table(IndexBuilder):
             if name not in self.columns:
                 self._add_column(Field(name, "bytes", isinstance(place, list)))
             self._add_values(self.columns[name], record, place)
-        for name in self.columns.keys() - places.keys():
-            self.columns[name].mark_absent()
+        mark_absent(self, places)
         self.close_sample(key)
 
     def _add_values(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
@@ -22,7 +23,7 @@ from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import Shard
 from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
-from bushel.containers.packed_map import encode, is_packed_map
+from bushel.containers.packed_map import encode, is_packed_map, mark_absent
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.errors import SpecError, naming
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 Form: TypeAlias = Literal["plain", "folder", "maps"]
 """The ways to store samples: as plain values, as the files of a packed folder, or as maps of several fields."""
 
-TABLE_ROW = np.dtype([("crc32", "<u4"), ("offset", "<i8")])
+TABLE_ROW, _ROW = np.dtype([("crc32", "<u4"), ("offset", "<i8")]), struct.Struct("<Iq")
 _ROOM = 1 << 26  # limit on the number of records that room is left for
 _ROWS = 1 << 16  # records that are looked at together
 # the pieces of a smaller record are joined, which is faster than to write them one by one
@@ -234,9 +235,7 @@ class FFRecordWriter(ShardWriter):
         offset = self._record(pieces, whole)
         for (name, start, value), crc32 in zip(packed.values, sums, strict=True):
             self._builder.columns[name].add(offset + start, memoryview(value).nbytes, crc32)
-        for field in self._fields:
-            if field.name not in values:
-                self._builder.columns[field.name].mark_absent()
+        mark_absent(self._builder, values)
 
     def _check_plain(self, head: bytes) -> None:
         """Refuse values that would make a reader mistake the form of the file."""
@@ -256,7 +255,7 @@ class FFRecordWriter(ShardWriter):
         offset = self._data.position
         for piece in pieces:
             self._data.write(piece)
-        self._table.write(crc32.to_bytes(4, "little") + offset.to_bytes(8, "little"))
+        self._table.write(_ROW.pack(crc32, offset))
         return offset
 
 

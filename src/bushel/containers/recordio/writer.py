@@ -13,7 +13,7 @@ from bushel._index.builders import IndexBuilder
 from bushel._index.table import Shard
 from bushel._runtime.arrays import U32
 from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
-from bushel.containers.packed_map import encode, is_packed_map
+from bushel.containers.packed_map import encode, is_packed_map, mark_absent
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.errors import SpecError
 from bushel.spec import Spec
@@ -43,6 +43,8 @@ _FRAME = 8 + IMAGE_HEADER
 # where fields are in such a record
 _PLACES = {"label": 0, "id": 8, "id2": 16, "image": IMAGE_HEADER}
 _Value: TypeAlias = "tuple[str, int, Buffer]"  # a value in a record: field, start, bytes
+# the bytes of a record in pieces, its values, and its size
+_Encoded: TypeAlias = "tuple[list[Buffer], list[_Value], int]"
 
 
 def form_of(spec: Spec) -> Form:
@@ -219,13 +221,11 @@ class RecordIOWriter(ShardWriter):
         """Return the names of the files; everything is already written."""
         return self._names
 
-    def _raw(
-        self, key: str | None, values: Mapping[str, Stored]
-    ) -> tuple[list[Buffer], list[_Value]]:
+    def _raw(self, key: str | None, values: Mapping[str, Stored]) -> _Encoded:
         [field] = self._fields
         value = cast("Buffer", values[field.name])
         self._check_first(bytes(memoryview(value)[:16]))
-        return [value], [(field.name, 0, value)]
+        return [value], [(field.name, 0, value)], memoryview(value).nbytes
 
     def _check_first(self, head: bytes) -> None:
         """Refuse a first value that readers would read as a map of several fields."""
@@ -235,18 +235,12 @@ class RecordIOWriter(ShardWriter):
                 " the spec instead"
             )
 
-    def _map(
-        self, key: str | None, values: Mapping[str, Stored]
-    ) -> tuple[list[Buffer], list[_Value]]:
+    def _map(self, key: str | None, values: Mapping[str, Stored]) -> _Encoded:
         packed = encode(key, self._fields, values)
-        for field in self._fields:
-            if field.name not in values:
-                self._builder.columns[field.name].mark_absent()
-        return packed.pieces, packed.values
+        mark_absent(self._builder, values)
+        return packed.pieces, packed.values, packed.size
 
-    def _image(
-        self, key: str | None, values: Mapping[str, Stored]
-    ) -> tuple[list[Buffer], list[_Value]]:
+    def _image(self, key: str | None, values: Mapping[str, Stored]) -> _Encoded:
         label = bytes(cast("Buffer", values.get("label", bytes(8))))
         ids = {
             "id": bytes(
@@ -272,10 +266,10 @@ class RecordIOWriter(ShardWriter):
             "id": ("id", 8, ids["id"]),
             "id2": ("id2", 16, ids["id2"]),
         }
-        return [header, image], [every[field.name] for field in self._fields]
+        placed = [every[field.name] for field in self._fields]
+        return [header, image], placed, len(header) + memoryview(image).nbytes
 
-    def _record(self, pieces: list[Buffer], placed: list[_Value]) -> int:
-        size = sum([memoryview(piece).nbytes for piece in pieces])
+    def _record(self, pieces: list[Buffer], placed: list[_Value], size: int) -> int:
         if size > _LIMIT:
             raise SpecError(
                 f"a record of {size} bytes is too large: recordio holds {_LIMIT} bytes; use bag,"
