@@ -133,19 +133,15 @@ def _table_of_fields(fields: Sequence[FieldSummary]) -> list[str]:
 
 
 def _table_of_columns(summaries: Sequence[ColumnSummary]) -> list[str]:
-    table = [_COLUMN_HEADER, *map(_row, summaries)]
+    header = ("column", "kind", "values", "missing", "distinct", "mean", "min", "max", "")
+    table = [header, *((*column.cells, column.frequent) for column in summaries)]
     wide = max(len(row[-1]) for row in table)
     return [line.rstrip() for line in columns([(*row[:-1], row[-1].ljust(wide)) for row in table])]
 
 
-_COLUMN_HEADER = ("column", "kind", "values", "missing", "distinct", "mean", "min", "max", "")
 _NO_COLUMNS = (
     "no columns: `bushel index --columns auto` records numbers, short texts and sizes of images"
 )
-
-
-def _row(column: ColumnSummary) -> tuple[str, ...]:
-    return *column.cells, column.frequent
 
 
 def _named(names: Sequence[str]) -> str:

@@ -197,9 +197,8 @@ def confusion_of(labels: np.ndarray, predictions: np.ndarray, known: Bools) -> C
     wrong = first != second
     chosen = np.arange(len(classes))
     if len(classes) > _CLASSES:
-        errors = np.bincount(first[wrong], minlength=len(classes)) + np.bincount(
-            second[wrong], minlength=len(classes)
-        )
+        confused = np.concatenate([first[wrong], second[wrong]])
+        errors = np.bincount(confused, minlength=len(classes))
         chosen = np.sort(np.argsort(-errors, kind="stable")[:_CLASSES])
     place = np.full(len(classes), -1, np.int64)
     place[chosen] = np.arange(len(chosen))

@@ -170,14 +170,8 @@ def _group(shown: Shown, name: str, found: Groups, at: int) -> dict[str, Any]:
 
 def _equal(shown: Shown, name: str, positions: list[int]) -> bool | None:
     """Return whether the values are equal byte by byte; None if one of them cannot be read."""
-    first: bytes | None = None
-    for position in positions:
-        try:
-            values = stored_values(shown.dataset, position, name)
-            data = values[0].read() if values else b""
-        except (OSError, ValueError):
-            return None
-        if first is not None and data != first:
-            return False
-        first = data
-    return True
+    try:
+        values = [stored_values(shown.dataset, position, name) for position in positions]
+        return len({stored[0].read() if stored else b"" for stored in values}) == 1
+    except (OSError, ValueError):
+        return None

@@ -16,7 +16,7 @@ from bushel._pictures.pixels import (
 )
 from bushel._pictures.thumbnail import Picture
 from bushel._runtime.arrays import U8
-from bushel.errors import BushelError, CodecError
+from bushel.errors import BushelError
 
 from .annotations import Form, Shape, shapes_of
 from .overlays import Overlay, Overlays, find_overlays, picture_size, settled
@@ -33,19 +33,16 @@ _LARGEST = 1 << 22  # bytes of an annotation up to which it is read
 
 def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | None:
     """Return the annotations of a dataset's pictures; None without any."""
-    overlays_by_dataset = site.overlays
     key = (shown.number, forms)
-    if key not in overlays_by_dataset and forms:
-        declared_overlays = overlays_of(site, shown)
-        if declared_overlays is None:
-            overlays_by_dataset[key] = None
-        else:
-            overlays_by_dataset[key] = settled(shown, declared_overlays)
-    elif key not in overlays_by_dataset:
-        names = {field.name for field in shown.fields}
-        declared = {name: text for name, text in site.shelf.overlays.items() if name in names}
-        overlays_by_dataset[key] = find_overlays(shown, declared)
-    return overlays_by_dataset[key]
+    if key not in site.overlays and forms:
+        without_forms = overlays_of(site, shown)
+        site.overlays[key] = without_forms and settled(shown, without_forms)
+    elif key not in site.overlays:
+        spec, declared = shown.dataset.spec, site.shelf.overlays
+        site.overlays[key] = find_overlays(
+            shown, {name: text for name, text in declared.items() if name in spec}
+        )
+    return site.overlays[key]
 
 
 class OverlayPages(Pages):
@@ -115,48 +112,39 @@ def _annotate(
         return
     if overlay.kind == "mask":
         mask = _class_numbers(shown, position, overlay.field)
-        if mask is None:
-            classes = []
-        else:
-            classes = [number for number, _ in mask_classes(mask) if number]
-        named = [(number, *_class(shown, overlay, number)) for number in classes]
+        classes = () if mask is None else mask_classes(mask)
+        named = [(number, *_class(shown, overlay, number)) for number, _ in classes if number]
         found["masks"].append({"field": overlay.field, "classes": named})
         return
-    if overlay.classes is None:
-        names = [overlay.field]
-    else:
-        names = [overlay.field, overlay.classes]
-    sample = shown.dataset[position, names]
+    names = (overlay.field, overlay.classes)
+    sample = shown.dataset[position, [name for name in names if name is not None]]
     value: Any = sample.get(overlay.field)
     if overlay.kind == "caption":
-        if isinstance(value, str):
-            text = value
-        else:
-            text = " / ".join(str(line) for line in value if isinstance(line, str))
+        lines = [value] if isinstance(value, str) else value
+        text = " / ".join(line for line in lines if isinstance(line, str))
         found["captions"].append({"field": overlay.field, "text": plain_text(text[:_CAPTION])})
         return
     if isinstance(value, list) and value and all(isinstance(mask, np.ndarray) for mask in value):
         value = np.stack(value) if len({mask.shape for mask in value}) == 1 else []
-    classes_ = _listed(sample.get(overlay.classes)) if overlay.classes else []
+    labels = _listed(sample.get(overlay.classes or ""))
     shapes = shapes_of(value, overlay.form or Form(), size, points=overlay.kind == "keypoints")
     for number, shape in enumerate(shapes):
-        if shape.name is None and len(classes_) == len(shapes):
-            name = classes_[number]
-        else:
-            name = shape.name
+        name = shape.name
+        if name is None and len(labels) == len(shapes):
+            name = labels[number]
         found["shapes"].append(_plain(shape, overlay, *_class(shown, overlay, name)))
 
 
 def _plain(shape: Shape, overlay: Overlay, name: str, colour: str) -> dict[str, Any]:
-    places = np.where(np.isfinite(shape.places), shape.places, 0.0).round(5).tolist()
-    shape_of_overlay = {
+    return {
         "field": overlay.field,
         "kind": shape.kind,
-        "places": places,
+        "places": np.where(np.isfinite(shape.places), shape.places, 0.0).round(5).tolist(),
         "name": name,
         "colour": colour,
+        "score": shape.score,
+        "seen": list(shape.seen),
     }
-    return shape_of_overlay | {"score": shape.score, "seen": list(shape.seen)}
 
 
 def _listed(value: Any) -> Sequence[Any]:
@@ -207,11 +195,7 @@ def _mask_picture(
 ) -> Picture:
     mask = _class_numbers(shown, position, name)
     if mask is None:
-        stored = stored_values(shown.dataset, position, name) or []
-        value = shown.dataset[position, [name]][name] if stored else None
-        if value is None:
-            raise CodecError("this sample has no mask")
-        pixels = displayable(np.asarray(value))
+        pixels = displayable(np.asarray(shown.dataset[position, [name]][name]))
         pixels = _nearest(pixels, side)
         alpha = np.where(pixels.any(2, keepdims=True), _OPAQUE, 0).astype(np.uint8)
     else:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.views.inside import is_whole, reader_of
@@ -84,28 +85,15 @@ class Verification:
 
 
 def _problem(shown: Shown, problem: Problem) -> dict[str, Any]:
-    texts: Mapping[str, str | None] = {
-        "file": problem.file,
-        "key": problem.key,
-        "field": problem.field,
-        "message": problem.message,
-    }
-    shown_texts: dict[str, Any] = {
-        name: None if text is None else plain_text(text) for name, text in texts.items()
+    facts = {
+        name: plain_text(fact) if isinstance(fact, str) else fact
+        for name, fact in asdict(problem).items()
     }
     position = None
     if problem.key is not None:
-        try:
+        with suppress(KeyError):  # a sample that this dataset cannot locate
             position = shown.dataset.position(problem.key)
-        except KeyError:  # a sample that this dataset cannot locate
-            position = None
-    return {
-        **shown_texts,
-        "kind": problem.kind,
-        "warning": problem.warning,
-        "offset": problem.offset,
-        "position": position,
-    }
+    return {**facts, "warning": problem.warning, "position": position}
 
 
 def state_of_shard(result: VerifyResult | None, paths: list[str], *, checksums: bool) -> str:
