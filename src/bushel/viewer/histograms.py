@@ -215,7 +215,7 @@ def bins_of(
         return []
     least, greatest = every.min().item(), every.max().item()
     if least == greatest:
-        return [Bin(f"{least:,.6g}", f"{name} == {least!r}", len(own), len(every), repr(least))]
+        return [Bin(_spelled(least), f"{name} == {least!r}", len(own), len(every), repr(least))]
     edges = _edges(every, least, greatest, logarithmic=logarithmic and least >= 0)
     bounds = np.array(edges, np.float64)
     total, counted = np.histogram(every, bounds)[0].tolist(), np.histogram(own, bounds)[0].tolist()
@@ -226,11 +226,15 @@ def bins_of(
         if last:
             high = max(high, greatest)
         condition = f"{name} >= {low!r} and {name} {'<=' if last else '<'} {high!r}"
-        label = f"{low:,.6g} to {high:,.6g}"
+        label = f"{_spelled(low)} to {_spelled(high)}"
         bins.append(
             Bin(label, condition, counted[number], total[number], "", repr(low), repr(high))
         )
     return bins
+
+
+def _spelled(number: Any) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.6g}"
 
 
 def _edges(values: np.ndarray, least: Any, greatest: Any, *, logarithmic: bool) -> list[Any]:
