@@ -183,7 +183,7 @@ def test_bytes_are_bounded_and_the_last_used_stay() -> None:
         claimed(cache, [name])
         cache.give(name, block(40))
     assert cache.kept("abc") == [False, True, True]
-    assert list(claimed(cache, "b").found) == ["b"]  # used again
+    assert claimed(cache, "b").own == []  # used again
     claimed(cache, ["d"])
     cache.give("d", block(40))
     assert cache.kept("abcd") == [False, True, False, True]
@@ -192,13 +192,15 @@ def test_bytes_are_bounded_and_the_last_used_stay() -> None:
     cache.give("huge", block(101))
     assert cache.kept(["huge", "b"]) == [False, True]
     for name in ("b", "d"):
-        assert claimed(cache, [name]).found[name].nbytes == 40
+        found = claimed(cache, [name]).results[name].get()
+        assert found is not None
+        assert found.nbytes == 40
 
 
 def test_a_block_that_was_given_up_is_anybodys() -> None:
     cache = ExpansionCache(100)
     assert claimed(cache, "ab").own == ["a", "b"]
-    waiting = claimed(cache, "ab").awaited
+    waiting = claimed(cache, "ab").results
     cache.give_up("a", None)
     assert waiting["a"].get() is None
     assert claimed(cache, "a").own == ["a"]

@@ -60,7 +60,7 @@ class DatasetPlan:
         self._options, self._generation = options, options.generation
         self._adopts_spec, self.fields = fields is None, fields or {}
         columns = ColumnRequest.given(options.columns, self.fields)
-        self._contents = Contents(frozenset({"seek"} if options.seek else ()), columns)
+        self._contents = Contents(frozenset(["seek"] * options.seek), columns)
         self.limits = options.limits(single=target.single)
         self.layout: Layout | None = None
         self.labels: Labels = {}

@@ -47,11 +47,13 @@ def keep_removed(
     lists = lists_beside(final)
     changed: dict[str, RemovalList] = {}
     alike = [np.zeros(0, np.int64)]
-    for number, placed in enumerate(lists if replaced is not None else ()):
+    for number, placed in enumerate(lists):
+        if replaced is None:
+            break
         lookup = NameLookup(placed.removed.names)
         positions, entries = named_positions(written, placed, lookup, same=False)
         alike.append(positions)
-        if len(positions) and replaced is not None and replaced.keeps(placed.path):
+        if len(positions) and replaced.keeps(placed.path):
             removed = _as_stored_again(placed, lookup, path, written, positions, entries)
             changed[str(placed.path)] = removed
             lists[number] = replace(placed, removed=removed)

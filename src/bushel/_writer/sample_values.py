@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.arrays import I64, joined
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
 from bushel.codecs.extensions import storing_codec
 from bushel.codecs.registry import NUMBERS
@@ -21,6 +21,9 @@ from bushel.errors import CodecError, SpecError
 from bushel.kernels import bytes_offsets, join_bytes
 from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _BYTES = (bytes, bytearray, memoryview)
 
@@ -70,10 +73,7 @@ class SampleEncoder:
                 values[name] = _encode_elements(field, encode, value)
                 continue
             try:
-                if isinstance(value, _BYTES):
-                    values[name] = _contiguous(value)
-                else:
-                    values[name] = encode(value)
+                values[name] = _stored(value, encode)
             except CodecError as error:
                 error.add_note(f"in the field {name!r}")
                 if isinstance(value, str) and field.codec in NUMBERS and name not in labelled:
@@ -92,13 +92,16 @@ def _encode_elements(field: Field, encode: Any, values: Iterable[Any]) -> Iterat
         )
     try:
         for value in values:
-            yield _contiguous(value) if isinstance(value, _BYTES) else encode(value)
+            yield _stored(value, encode)
     except CodecError as error:
         error.add_note(f"in the field {field.name!r}")
         raise
 
 
-def _contiguous(value: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:
+def _stored(value: Any, encode: Callable[[Any], Buffer]) -> Buffer:
+    """Return the stored bytes of a value. Bytes are stored as they are."""
+    if not isinstance(value, _BYTES):
+        return encode(value)
     if isinstance(value, memoryview) and not value.c_contiguous:
         return value.tobytes()
     return value
@@ -334,26 +337,12 @@ def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | Non
     stored = []
     for row, element in enumerate(values):
         try:
-            stored.append(element if isinstance(element, _BYTES) else codec.encode(element))
+            stored.append(bytes(_stored(element, codec.encode)))
         except CodecError as error:
             raise CodecError(
                 f"field {name!r}, sample {row} of the column: {error}", **error.details
             ) from error
-    return _joined(stored)
-
-
-def _joined(values: Sequence[Any]) -> StoredColumn:
-    try:
-        data = b"".join(values)
-    except (BufferError, TypeError):  # a memoryview that is not contiguous
-        values = [bytes(value) for value in values]
-        data = b"".join(values)
-    lengths = np.fromiter(
-        (len(v) if type(v) is bytes else memoryview(v).nbytes for v in values),
-        np.int64,
-        len(values),
-    )
-    return StoredColumn(np.frombuffer(data, np.uint8), offsets_of(lengths))
+    return StoredColumn(*joined(stored))
 
 
 def _values(column: Any) -> Sequence[Any]:

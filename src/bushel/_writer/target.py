@@ -141,14 +141,16 @@ class Target(Struct, frozen=True):
             UnsupportedError: A shard is in a file that the container reads and does not write, such
                 as `x.tar.gz`.
         """
-        for opened in shards if mode in ("append", "resume") else ():
+        if mode not in ("append", "resume"):
+            return
+        for opened in shards:
             if (ending := read_only_ending(opened.shard.name, self.container)) is not None:
                 raise UnsupportedError(
                     f"{opened.path(0)} can be read only, so nothing can be added to {self.path}: "
                     "write the new samples to another folder and open both together, or make a "
                     f"dataset without {ending} files with bushel.convert"
                 )
-        if not self.single and shards and mode in ("append", "resume"):
+        if not self.single and shards:
             check_as_listed(
                 self.path, [opened.shard for opened in shards], unlisted_too=mode == "append"
             )

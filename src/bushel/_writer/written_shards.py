@@ -168,7 +168,9 @@ class WrittenShards:
             UnsupportedError: The storage does not allow the mode.
             FormatError: Shards are not those that the manifest lists.
         """
-        target, mode = self.target, "create" if self.replaced is not None else self._options.mode
+        target, mode = self.target, self._options.mode
+        if self.replaced is not None:
+            mode = "create"
         if workplace(self._root) is None and (mode != "create" or is_object(self._root)):
             raise UnsupportedError(
                 f"mode={mode!r} needs a local path or an object store: {self._root} is neither"
@@ -183,7 +185,8 @@ class WrittenShards:
             target.check_kind()
             target.check_no_parts(mode)
         self._recover(mode)
-        self.shards = [] if mode == "overwrite" else target.existing_shards()
+        if mode != "overwrite":
+            self.shards = target.existing_shards()
         self.samples = sum(shard.samples for shard in self.shards)
         target.check_as_listed(mode, self.shards)
         exists = bool(self.shards)
@@ -218,7 +221,7 @@ class WrittenShards:
         if total is None:
             total = self._options.expected
         if total is not None and self._marker.expected is None:
-            self._marker.expected = total + (samples if self._options.mode == "append" else 0)
+            self._marker.expected = total + samples * (self._options.mode == "append")
 
     def next_shard(self, layout: Layout) -> Shard:
         """Return the files of the shard that follows the last one."""
@@ -276,7 +279,9 @@ class WrittenShards:
 
     def _keep_removed(self) -> dict[str, RemovalList]:
         """Log which new samples are not read, as they were removed before. Return the lists that name more of them."""
-        root = self._root if self.replaced is None else self.replaced.final_root
+        root = self._root
+        if self.replaced is not None:
+            root = self.replaced.final_root
         if self._options.forget_removed or not isinstance(root, Path):
             return {}
         final = [replace(opened.shard, root=root) for opened in self.shards]

@@ -133,7 +133,9 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
         and compared.now.samples
         and (known.keys is None) != (compared.now.keys is None)
     ):
-        was, now = ("positions", "keys of their own")[:: 1 if known.keys is None else -1]
+        was, now = "positions", "keys of their own"
+        if known.keys is not None:
+            was, now = now, was
         add(
             "replaced",
             f"samples had {was} as keys when the file was indexed, and have {now} now: {_ACCEPT}",

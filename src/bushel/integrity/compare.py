@@ -91,7 +91,9 @@ def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Differenc
 
 
 def _shown(value: object) -> str:
-    text = "no value" if value is None else repr(value)
+    text = repr(value)
+    if value is None:
+        text = "no value"
     if len(text) > _SHOWN:
         return f"{text[:_SHOWN]}…"
     return text
@@ -196,8 +198,9 @@ def _empty_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Diff
     (empty, _), (empty_now, _) = kept.empty_and_absent, built.empty_and_absent
     changed = empty != empty_now if built.absent is not None else empty & ~empty_now
     for sample in np.flatnonzero(changed).tolist():
-        states = ["an empty sequence", "no value"][:: 1 if empty_now[sample] else -1]
-        what = f"the files have {states[0]}, but the index has {states[1]}"
+        what = "the files have no value, but the index has an empty sequence"
+        if empty_now[sample]:
+            what = "the files have an empty sequence, but the index has no value"
         yield Difference(what, sample, kept.field.name, kept.file)
 
 

@@ -102,13 +102,13 @@ def _is_half_placed(root: AnyPath, name: str = "") -> bool:
     """Return whether files of a shard, or of a dataset, were getting their names when their writer was killed."""
     if not isinstance(root, Path):
         return False
-    file = below(root, name, any_text=True) if name else root / "dataset"
-    if is_half_replaced(file.parent, file.name if name else ""):
+    staged, folder, file_name = "dataset", root, ""
+    if name:
+        file = below(root, name, any_text=True)
+        staged, folder, file_name = name.replace("/", "%2F"), file.parent, file.name
+    if is_half_replaced(folder, file_name):
         return True
-    staged = name.replace("/", "%2F") or "dataset"
-    return any(
-        is_half_made(root, folder) for folder in unfinished_shards(root) if folder.name == staged
-    )
+    return any(is_half_made(root, left) for left in unfinished_shards(root) if left.name == staged)
 
 
 def _without_half_placed(shards: Sequence[Shard], found: Findings) -> list[Shard]:
@@ -159,7 +159,9 @@ def _indexed_shards(paths: Sequence[AnyPath], places: Sequence[Place]) -> list[P
 
 def _children(container: Container, path: AnyPath, found: Findings) -> list[Shard]:
     shards: list[Shard] = []
-    for child in sorted(path.iterdir(), key=attrgetter("name")) if path.is_dir() else ():
+    if not path.is_dir():
+        return shards
+    for child in sorted(path.iterdir(), key=attrgetter("name")):
         # where a dataset is a folder, its files are not shards
         if child.name == FOLDER or (container.file_names and not child.is_dir()):
             continue

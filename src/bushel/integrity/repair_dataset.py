@@ -224,7 +224,8 @@ def _container_to_write(
         )
         raise FormatError(message, source)
     named = container_by_suffix(as_path(target).name)
-    for place in places[:1] if to is None else ():
+    if to is None and places:
+        place = places[0]
         to = place.container.name
         if not place.container.is_written:
             if named is None:

@@ -135,7 +135,9 @@ class BlockFile(Struct, frozen=True, eq=False):
         """Return the name of an expanded block in the cache. The name changes when the file is replaced."""
         blocks = self.blocks
         number = int(blocks.file[block])
-        home = self if number == IN_TABLE else self.file(number)
+        home: File = self
+        if number != IN_TABLE:
+            home = self.file(number)
         # without a time, the file is known to be the same while it is open only
         stamp = home.mtime_ns or f"open {self.number}"
         place = (int(column[block]) for column in (blocks.start, blocks.offset, blocks.length))
@@ -152,8 +154,8 @@ class BlockFile(Struct, frozen=True, eq=False):
         """
         blocks = self.blocks
         side = None if blocks.side is None else blocks.side.of(block)
-        size = int(blocks.start[block + 1] - blocks.start[block])
-        expanded = expand_block(blocks.filters[blocks.filter[block]], stored, size, side)
+        name, size = blocks.filters[blocks.filter[block]], blocks.size_of(block)
+        expanded = expand_block(name, stored, size, side)
         expanded.flags.writeable = False
         return expanded
 
@@ -165,8 +167,8 @@ class BlockFile(Struct, frozen=True, eq=False):
             where = self.path
         else:
             where = f"{self.file(number).path}@{offset}"
-        size = int(blocks.start[block + 1] - blocks.start[block])
-        return filter_error(row, f"block {block} ({where}): {error}", size, self.path)
+        what = f"block {block} ({where}): {error}"
+        return filter_error(row, what, blocks.size_of(block), self.path)
 
     def expanded(self, block: int, row: int = 0) -> U8:
         """Return an expanded block, from the cache if possible.
@@ -207,8 +209,12 @@ class PackedBlock(Struct, frozen=True):
     @property
     def size(self) -> int:
         """Size of the block when it is expanded."""
-        start = self.file.blocks.start
-        return int(start[self.block + 1] - start[self.block])
+        return self.file.blocks.size_of(self.block)
+
+    @property
+    def name(self) -> Hashable:
+        """Name of the expanded block in the cache."""
+        return self.file.name_of(self.block)
 
 
 class Pieces(Struct, frozen=True):

@@ -112,6 +112,10 @@ class Blocks(Struct, frozen=True):
         sizes: I64 = np.diff(self.start)
         return sizes
 
+    def size_of(self, block: int) -> int:
+        """Return the number of bytes of a block."""
+        return int(self.start[block + 1] - self.start[block])
+
     def is_stored(self, block: I64) -> Bools:
         """Return bool[n], which of these blocks are kept as they are; `block` is int64[n], their numbers."""
         is_stored: Bools = np.array([name == STORED for name in self.filters], np.bool_)[
@@ -194,12 +198,10 @@ def _problem(blocks: Blocks, file_sizes: Sequence[int]) -> str | None:
                 ratio = get_filter(name).ratio
             except SpecError as error:
                 return str(error)
-            most = (
-                MAX_BLOCK
-                if ratio is None
-                else np.minimum(blocks.length[blocks_of_filter], MAX_BLOCK // ratio + 1) * ratio
-            )
-            wrong = sizes[blocks_of_filter] > np.minimum(most, MAX_BLOCK)
+            wrong = sizes[blocks_of_filter] > MAX_BLOCK
+            if ratio is not None:
+                length = np.minimum(blocks.length[blocks_of_filter], MAX_BLOCK // ratio + 1)
+                wrong |= sizes[blocks_of_filter] > length * ratio
         if wrong.any():
             block = int(blocks_of_filter[wrong.argmax()])
             return (

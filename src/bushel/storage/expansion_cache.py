@@ -23,18 +23,16 @@ _VARIABLE = "BUSHEL_BLOCK_CACHE"
 
 
 class Claim(Struct, frozen=True):
-    """The blocks that a reader needs: cached blocks, and blocks that it has to expand.
+    """The blocks that a reader needs.
 
     Attributes:
-        found: Blocks that are kept.
         own: Blocks that this reader has to expand, and then to `give` or to `give_up`.
-        awaited: Blocks that other threads are expanding. A result of None stands for a block that
-            was given up.
+        results: All blocks: those that are kept are there already. A result of None stands for a
+            block that was given up.
     """
 
-    found: dict[Hashable, U8] = {}
     own: list[Hashable] = []
-    awaited: dict[Hashable, Result[U8 | None]] = {}
+    results: dict[Hashable, Result[U8 | None]] = {}
 
 
 class ExpansionCache:
@@ -81,13 +79,14 @@ class ExpansionCache:
         """
         with self._lock:
             for name in names:
+                result: Result[U8 | None] = self._pending.get(name) or Result()
                 if (block := self._kept.pop(name, None)) is not None:
-                    self._kept[name] = claim.found[name] = block
-                elif (result := self._pending.get(name)) is not None:
-                    claim.awaited[name] = result
-                else:
+                    self._kept[name] = block
+                    result.set(block)
+                elif name not in self._pending:
                     claim.own.append(name)
-                    self._pending[name] = Result()
+                    self._pending[name] = result
+                claim.results[name] = result
 
     def obtain(self, name: Hashable, make: Callable[[], U8]) -> U8:
         """Return a block that is kept, or that another thread is expanding, or that `make` returns.
@@ -101,12 +100,8 @@ class ExpansionCache:
             try:
                 self.claim([name], claim)
                 if claim.own:
-                    block = make()
-                    self.give(name, block)
-                elif name in claim.found:
-                    block = claim.found[name]
-                else:
-                    block = claim.awaited[name].get()
+                    self.give(name, make())
+                block = claim.results[name].get()
             except FilterError as error:
                 if claim.own:  # so that those who wait get it, too
                     self.give_up(name, error)

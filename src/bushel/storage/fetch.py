@@ -82,7 +82,7 @@ def mapped_extents(files: Sequence[File], extents: Extents) -> tuple[list[File],
     """
     pieces = pieces_of(files, extents)
     ranges = needed_ranges(pieces)
-    cached = expansion_cache().kept([block.file.name_of(block.block) for block in pieces.packed])
+    cached = expansion_cache().kept([block.name for block in pieces.packed])
     near = np.array([isinstance(file, MappedFile) for file in pieces.files], np.bool_)
     pieces_of_files = np.flatnonzero(pieces.source < len(pieces.files))
     pieces_of_files = pieces_of_files[near[pieces.source[pieces_of_files]]]
@@ -112,9 +112,7 @@ def ranges_to_prefetch(
     except (ExtentError, OSError, ValueError):
         return None
     ranges = needed_ranges(pieces)
-    names = [
-        pieces.packed[number].file.name_of(pieces.packed[number].block) for number in ranges.blocks
-    ]
+    names = [pieces.packed[number].name for number in ranges.blocks]
     needed = np.ones(len(ranges.extents), np.bool_)
     cached = expansion_cache().kept(names)
     needed[len(ranges.pieces) :] = [
@@ -139,7 +137,7 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
     if not (pieces.packed or len(ranges.pieces)):
         return {}, []
     cache = expansion_cache()
-    names = [block.file.name_of(block.block) for block in pieces.packed]
+    names = [block.name for block in pieces.packed]
     claim = Claim()
     try:
         cache.claim(names, claim)
@@ -316,46 +314,30 @@ def _expand(
     mine = [number for number, name in enumerate(names) if name in claimed]
     size = sum(packed[number].size for number in mine)
 
-    def expand_one(number: int) -> U8 | FilterError:
-        block = packed[number]
-        data = (
-            block.file.held[block.offset : block.offset + block.length].data
-            if block.home == IN_TABLE
-            else stored[number]
-        )
+    def expand_one(number: int) -> None:
+        block, data = packed[number], stored.get(number)
+        if data is None:
+            data = block.file.held[block.offset : block.offset + block.length].data
         try:
-            expanded = block.file.expand(block.block, cast("Buffer", data))
+            expansion_cache().give(names[number], block.file.expand(block.block, data))
         except FilterError as error:
             expansion_cache().give_up(names[number], error)
-            return error
-        expansion_cache().give(names[number], expanded)
-        return expanded
 
     threads = min(cpu_count(), len(mine)) if size >= _WORTH_THREADS else 1
-    results = dict(
-        zip(mine, map_all(expand_one, mine, threads=threads, name="bushel-expand"), strict=True)
-    )
+    map_all(expand_one, mine, threads=threads, name="bushel-expand")
     blocks: list[U8] = []
     failed: ExtentError | None = None
-    for number, (packed_block, name) in enumerate(zip(packed, names, strict=True)):
-        block: U8 | FilterError | None = results.get(number)
-        if block is None:
-            block = claim.found[name] if name in claim.found else _await(claim, name)
+    for packed_block, name in zip(packed, names, strict=True):
+        try:
+            block = claim.results[name].get()
+        except FilterError as error:
+            failure = packed_block.file.failure(packed_block.row, packed_block.block, error)
+            if failed is None or failure.row < failed.row:
+                failed = failure
+            continue
         if block is None:  # another reader has failed for another reason
             block = packed_block.file.expanded(packed_block.block, packed_block.row)
-        if isinstance(block, FilterError):
-            error = packed_block.file.failure(packed_block.row, packed_block.block, block)
-            if failed is None or error.row < failed.row:
-                failed = error
-        else:
-            blocks.append(block)
+        blocks.append(block)
     if failed is not None:
         raise failed
     return blocks
-
-
-def _await(claim: Claim, name: Hashable) -> U8 | FilterError | None:
-    try:
-        return claim.awaited[name].get()
-    except FilterError as error:
-        return error

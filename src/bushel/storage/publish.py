@@ -207,8 +207,7 @@ def is_half_made(root: Path, folder: Path) -> bool:
     Raises:
         FormatError: The list of moves is damaged or forged.
     """
-    content = _load_moves(folder) if folder.is_dir() else None
-    if content is None:
+    if not folder.is_dir() or (content := _load_moves(folder)) is None:
         return False
     moved = [move.staged(folder) is None for move in content.moves]
     return not all(moved) and (any(moved) or bool(content.clear))

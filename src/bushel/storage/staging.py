@@ -218,7 +218,10 @@ class Staging:
 
         The index is the first one: without it, data may be read under other names and types.
         """
-        names = [*names] if index is None else [index, *names]
+        names, left = list(names), list[str]()
+        if index is not None:
+            # a killed reader that made an index of files by the same name may have left the second
+            names, left = [index, *names], [f"{index}.partial"]
         # a file system of the caller, which the drop-ins write to
         if not isinstance(self.root, Path):
             for name in names:
@@ -227,8 +230,6 @@ class Staging:
             return
         if self.folder is not None:
             self._remove_others(self.path_of(self.folder), names)
-        # what a killed reader left that made an index of files by the same name
-        left = [] if index is None else [f"{index}.partial"]
         Publication(self.root, self.place, sync=self.sync).commit(
             [self.folder] if self.folder else names, drop=left
         )
