@@ -449,7 +449,7 @@ def test_memory_of_a_run_does_not_depend_on_what_was_done(tmp_path: Path) -> Non
     task, writes = _run(tmp_path / "out", 3)
     seen: list[bushel.runs.Progress] = []
     totals = run_parts(task.run, task.plan, writes.write, None, ErrorLimit(), seen.append)
-    assert (totals.samples, totals.kept) == (3, 0)
+    assert (totals.written.samples, totals.kept) == (3, 0)
     assert seen[-1].parts == (3, 3)
 
 

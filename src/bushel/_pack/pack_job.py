@@ -50,7 +50,7 @@ from .prepared import PackOptions, Prepared, describe_skipped
 from .run_folder import RunFolder, Totals
 from .run_plan import RunPlan, describe, part_starts
 from .scale_out import RunTotals, join_run, run_parts
-from .side_files import ErrorList, ErrorLog, error_log_path
+from .side_files import ErrorList, ErrorLog, RunRecord, error_log_path, record_path
 
 Encode = Callable[[Batch], Sequence[Result]]
 
@@ -74,7 +74,9 @@ def pack_whole(
     staging = None
     if mode == "overwrite" and isinstance(target, Path):
         staging = overwrite_folder(target)
-    ledger = Ledger(part, ErrorLog(error_log_path(target), staging=staging), mode)
+    log = ErrorLog(error_log_path(target), staging=staging)
+    record = RunRecord(record_path(target, single=part.single), part.plan, log)
+    ledger = Ledger(log, mode, record)
     expected = None if mode == "append" else total
     writing = replace(prepared.writing, expected=expected, total=total)
     with (
@@ -87,8 +89,7 @@ def pack_whole(
         work = Work(prepared, encode, options.at_once, report)
         totals = write_part(part, writer, ledger, mode, limit, work)
     reporter.finish()
-    limits = tuple(totals.limits)
-    return RunTotals((str(target),), totals.samples, kept, totals.bytes, totals.errors, limits)
+    return RunTotals((str(target),), totals, kept)
 
 
 def pack_in_parts(
@@ -219,7 +220,7 @@ class PackJob(Struct, frozen=True):
         with ExitStack() as stack:
             encode = self.encode or stack.enter_context(_encoding(self.prepared, self.processes))
             work = Work(self.prepared, encode, self.threads, progress or _ignore)
-            ledger = Ledger(part, log, "create")
+            ledger = Ledger(log, "create", None)
 
             def note() -> PartOfRun:
                 return PartOfRun(self.plan.id, ledger.bytes, log.lines, list(writer.limits))
@@ -330,20 +331,20 @@ def write_dataset(
         prepared = prepare_source(source, target, container, options)
         options = replace(options, writer=prepared.writing)
         if prepared.parts is None:
-            totals = pack_whole(prepared, target, suffix, options, lock, progress)
+            run = pack_whole(prepared, target, suffix, options, lock, progress)
         else:
-            totals = pack_in_parts(prepared, prepared.parts, target, suffix, options, progress)
+            run = pack_in_parts(prepared, prepared.parts, target, suffix, options, progress)
     log = error_log_path(target)
     return PackResult(
         container=container.name,
-        paths=totals.paths,
-        samples=totals.samples,
-        kept=totals.kept,
-        errors=totals.errors,
-        error_logs=(str(log),) if totals.errors and log.exists() else (),
-        bytes=totals.bytes,
+        paths=run.paths,
+        samples=run.written.samples,
+        kept=run.kept,
+        errors=run.written.errors,
+        error_logs=(str(log),) if run.written.errors and log.exists() else (),
+        bytes=run.written.bytes,
         seconds=time.monotonic() - started,
         spec=prepared.spec,
-        limits=totals.limits + prepared.limits,
+        limits=(*run.written.limits, *prepared.limits),
         skipped=prepared.skipped,
     )

@@ -28,7 +28,7 @@ from .encoder import (
 from .feeds import Batch
 from .prepared import BatchLimits, Prepared
 from .run_folder import Totals
-from .side_files import ErrorList, ErrorLog, RunRecord, error_text, record_path
+from .side_files import ErrorList, ErrorLog, RunRecord, error_text
 
 _KEYS = "give each sample a key of its own (keys= takes a function), or leave the keys out by keys=False"
 _QUEUED_BYTES = 64 << 20
@@ -112,12 +112,14 @@ class Ledger:
         bytes: Stored bytes of the fields, once all samples are written.
     """
 
-    def __init__(self, part: Part, log: ErrorLog | ErrorList, mode: Mode) -> None:
-        self.log, self.errors, self.bytes = log, 0, 0
-        self.record = None
-        if not part.of_run:
-            self.record = RunRecord(record_path(part.target, single=part.single), part.plan)
+    def __init__(self, log: ErrorLog | ErrorList, mode: Mode, record: RunRecord | None) -> None:
+        self.log, self.record, self.errors, self.bytes = log, record, 0, 0
         self._replaces = mode == "overwrite"
+
+    def publish(self) -> None:
+        """Put the error log on disk. The record of a part gets its errors."""
+        if self.record is not None:
+            self.record.log.publish()
 
     def before_publish(self, samples: int) -> None:
         """Put on disk what must not be older than a shard.
@@ -125,9 +127,9 @@ class Ledger:
         Args:
             samples: Number of samples of the dataset with that shard.
         """
-        self.log.publish()
+        self.publish()
         if self.record is not None and not self._replaces:
-            self.record.note(samples, self.errors, self.log)
+            self.record.note(samples, self.errors)
 
 
 def write_part(
@@ -145,7 +147,7 @@ def write_part(
             dataset.
         StateError: `resume` found something else than the beginning of this part.
     """
-    log, existing = ledger.log, len(writer)
+    existing = len(writer)
     before = 0 if mode == "resume" else existing
     start = _start(part, writer, mode, ledger)
     sizes = _BatchSize(work.prepared.batches)
@@ -169,9 +171,9 @@ def write_part(
                 if isinstance(bad.error, MissingPackageError):  # every other item would fail, too
                     raise bad.error
                 ledger.errors += 1
-                log.add(bad)
+                ledger.log.add(bad)
                 if limit.strict:
-                    log.publish()
+                    ledger.publish()
                     bad.error.add_note(f"at {_item_name(bad)}")
                     raise bad.error
                 if limit.allowed is not None and limit.errors + ledger.errors > limit.allowed:
@@ -186,14 +188,13 @@ def write_part(
         _give_up(writer, ledger, mode, before)
         raise TooManyErrors(
             f"none of the {ledger.errors} items can be packed, so nothing was written. The last one"
-            f" is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {log.path}",
+            f" is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {ledger.log.path}",
             errors=ledger.errors,
         ) from bad.error
     ledger.bytes = size
     writer.close()
-    log.finish()
     if ledger.record is not None:
-        ledger.record.finish(len(writer), ledger.errors, log)
+        ledger.record.finish(len(writer), ledger.errors)
     return Totals(written, size, ledger.errors, list(writer.limits))
 
 
@@ -218,11 +219,13 @@ def _results(
 
 def _start(part: Part, writer: ColumnWriter, mode: Mode, ledger: Ledger) -> int:
     """Return the index of the first item to pack. `ledger` gets the errors before it."""
-    existing, log, record = len(writer), ledger.log, ledger.record
-    if mode != "resume" or record is None:
-        log.begin(mode)
-        if record is not None and mode != "overwrite":  # which cannot be resumed
-            record.begin(existing, log)
+    existing, record = len(writer), ledger.record
+    if record is None:
+        return 0
+    if mode != "resume":
+        record.log.begin(mode)
+        if mode != "overwrite":  # which cannot be resumed
+            record.begin(existing)
         return 0
     if isinstance(part.items, StreamItems) and not part.items.again:
         raise StateError("a stream cannot be resumed, because it yields its samples only once")
@@ -236,13 +239,13 @@ def _start(part: Part, writer: ColumnWriter, mode: Mode, ledger: Ledger) -> int:
             "samples of this source, mode='overwrite' replaces the dataset"
         )
     if state_of_run is None:
-        log.begin(mode)
-        record.begin(0, log)
+        record.log.begin(mode)
+        record.begin(0)
         return 0
     noted, end = state_of_run
     ledger.errors = end.errors
-    log.resume(noted.run, end.log)
-    record.begin(noted.first, log, end)
+    record.log.resume(noted.run, end.log)
+    record.begin(noted.first, end)
     return existing - noted.first + end.errors
 
 
@@ -306,7 +309,7 @@ def _give_up(writer: ColumnWriter, ledger: Ledger, mode: Mode, before: int) -> i
     Returns:
         The number of samples that stay of this run.
     """
-    ledger.log.publish()
+    ledger.publish()
     writer.suspend()
     if mode == "overwrite":
         return 0

@@ -43,11 +43,8 @@ class RunTotals(Struct, frozen=True):
     """The totals of a call."""
 
     paths: tuple[str, ...]  # paths of the parts
-    samples: int  # samples written by this call
-    kept: int  # samples of parts that were there before, or that another call has written
-    bytes: int  # stored bytes of the fields written by this call
-    errors: int  # items that could not be packed, in all of these parts
-    limits: tuple[str, ...]  # properties of the samples that the container does not keep, in words
+    written: Totals  # what this call has written, and the errors of all of these parts
+    kept: int = 0  # samples of parts that were there before, or that another call has written
 
 
 def join_run(
@@ -220,7 +217,7 @@ def run_parts(
     """
     paths = tuple(str(run.part(number)) for number in range(plan.parts))
     if only == "plan":
-        return RunTotals(paths, 0, 0, 0, 0, ())
+        return RunTotals(paths, Totals(0, 0, 0, []))
     before: dict[int, Totals] = {}
     if only is None or limit.allowed:
         before = run.written(plan)
@@ -256,9 +253,8 @@ def run_parts(
         )
     result = finish_run(run, plan, allowed=limit.allowed)
     meter.finish()
-    existing = result.samples - meter.samples
-    limits = tuple(result.limits)
-    return RunTotals(paths, meter.samples, existing, meter.bytes, result.errors, limits)
+    written = replace(result, samples=meter.samples, bytes=meter.bytes)
+    return RunTotals(paths, written, result.samples - meter.samples)
 
 
 def _run_part(task: PartTask, number: int, meter: RunMeter) -> RunTotals:
@@ -268,10 +264,8 @@ def _run_part(task: PartTask, number: int, meter: RunMeter) -> RunTotals:
     meter.add(number, report)
     if report.totals.errors:
         publish_errors(run, plan)
-    limits = tuple(report.totals.limits)
-    existing = 0 if report.is_new else report.totals.samples
-    path = str(run.part(number))
-    return RunTotals((path,), meter.samples, existing, meter.bytes, report.totals.errors, limits)
+    written = replace(report.totals, samples=meter.samples, bytes=meter.bytes)
+    return RunTotals((str(run.part(number)),), written, report.totals.samples - meter.samples)
 
 
 def _write_parts(

@@ -144,29 +144,15 @@ class ErrorLog:
 
 
 class ErrorList:
-    """The error log of a part of a run, kept in memory: the part's record and the run's error log get its lines."""
-
-    run = size = 0
+    """The errors of a part of a run, in memory: the part's record and the run's error log get the lines."""
 
     def __init__(self, path: AnyPath) -> None:
         self.path = path
         self.lines: list[str] = []
 
-    def begin(self, mode: str) -> None:
-        """Start a run."""
-
     def add(self, bad: BadItem) -> None:
         """Add a bad item."""
         self.lines.append(json.dumps(_entry_of(bad, 1), default=str))
-
-    def resume(self, run: int, size: int) -> None:
-        """Do nothing: a part is packed from its beginning."""
-
-    def publish(self) -> None:
-        """Do nothing: the record of the part gets the lines."""
-
-    def finish(self) -> None:
-        """Do nothing: the record of the part gets the lines."""
 
 
 def error_lines(entries: Iterable[Mapping[str, Any]]) -> bytes:
@@ -230,27 +216,30 @@ class RunRecord:
     Args:
         path: The path of the file.
         plan: The arguments that decide which sample is written where.
+        log: The error log of the run.
     """
 
-    def __init__(self, path: AnyPath, plan: Mapping[str, Any]) -> None:
-        self.path = path
+    def __init__(self, path: AnyPath, plan: Mapping[str, Any], log: ErrorLog) -> None:
+        self.path, self.log = path, log
         self._plan, self._known = dict(plan), _Noted(0, [], dict(plan))
 
-    def begin(self, first: int, log: ErrorLog | ErrorList, end: RunEnd | None = None) -> None:
+    def begin(self, first: int, end: RunEnd | None = None) -> None:
         """Note that this run begins, or goes on, after `first` samples of other runs."""
-        self._known = _Noted(first, [end or RunEnd(first, 0, log.size)], self._plan, log.run)
+        end = end or RunEnd(first, 0, self.log.size)
+        self._known = _Noted(first, [end], self._plan, self.log.run)
         self._save()
 
-    def note(self, samples: int, errors: int, log: ErrorLog | ErrorList) -> None:
+    def note(self, samples: int, errors: int) -> None:
         """Note the end of a shard that is about to be published."""
-        ends = [*self._known.ends[-1:], RunEnd(samples, errors, log.size)]
+        ends = [*self._known.ends[-1:], RunEnd(samples, errors, self.log.size)]
         self._known = msgspec.structs.replace(self._known, ends=ends)
         self._save()
 
-    def finish(self, samples: int, errors: int, log: ErrorLog | ErrorList) -> None:
-        """Note that the run has finished."""
-        ends = [RunEnd(samples, errors, log.size)]
-        self._known = _Noted(self._known.first, ends, self._plan, log.run, finished=True)
+    def finish(self, samples: int, errors: int) -> None:
+        """Note that the run has finished, and publish its error log."""
+        self.log.finish()
+        ends = [RunEnd(samples, errors, self.log.size)]
+        self._known = _Noted(self._known.first, ends, self._plan, self.log.run, finished=True)
         self._save()
 
     def remove(self) -> None:
