@@ -12,9 +12,8 @@ import os
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,8 +32,7 @@ _DELIMITERS = ";\t,|"
 
 # characters of a text that its number would lose
 _MORE_THAN_A_NUMBER = re.compile(r"_|\s|^[+]|^-?0[0-9]|[^\x00-\x7f]")
-# largest number of bytes of a line that are read to detect the columns of a table
-_LONGEST_LINE = 1 << 20
+_BEGINNING = 1 << 20  # bytes that are read to detect the columns of a table
 
 
 def read_rows(path: AnyLocation, columns: Sequence[str] | None = None) -> list[Row]:
@@ -77,21 +75,22 @@ def first_row(path: AnyPath) -> Row:
     name = path.name.lower()
     plain = name.removesuffix(".gz")
     try:
-        with (
-            path.open("rb") as raw,
-            gzip.open(raw) if name != plain else nullcontext(raw) as file,
-        ):
-            if plain.endswith(".json"):
-                text = file.read(_LONGEST_LINE).decode("utf-8-sig", "replace").lstrip()
-                # the first value of an array, whose end was not read
-                rows = [json.JSONDecoder().raw_decode(text[1:].lstrip())[0]]
-                if not text.startswith("["):
-                    return {}
-            else:
-                lines = iter(partial(file.readline, _LONGEST_LINE), b"")
-                needed = 1 if plain.endswith(".jsonl") else 2
-                first = islice((line for line in lines if line.strip()), needed)
-                rows = _rows(path, b"".join(first).decode("utf-8-sig"))
+        with path.open("rb") as raw, ExitStack() as stack:
+            file: Any = raw
+            if name != plain:
+                file = stack.enter_context(gzip.open(raw))
+            text = file.read(_BEGINNING).decode("utf-8-sig", "replace")
+        if not plain.endswith(".json"):
+            lines = [line for line in text.split("\n") if line.strip()]
+            needed = 2  # with the names of columns
+            if plain.endswith(".jsonl"):
+                needed = 1
+            rows = _rows(path, "\n".join(lines[:needed]))
+        elif (array := text.lstrip()).startswith("["):
+            # the first value, as the end of the array was not read
+            rows = [json.JSONDecoder().raw_decode(array[1:].lstrip())[0]]
+        else:
+            return {}
     except (EOFError, gzip.BadGzipFile, zlib.error, ValueError, RecursionError, FormatError):
         return {}
     if rows and isinstance(rows[0], dict):

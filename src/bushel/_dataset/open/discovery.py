@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -76,62 +77,43 @@ def find(paths: Iterable[AnyPath], container: str | None = None, *, whole: bool 
         FileNotFoundError: The only path is of an object store, and does not exist.
         FormatError: They have no container, or several.
     """
-    name = container
-    shards: list[Shard] = []
-    listed: ListedFiles | None = None
     paths = list(paths)
-    alone = len(paths) == 1
-    located = (
-        [(paths[0], _find_at(paths[0], container, alone=True, whole=whole))]
-        if alone
-        else _find_each(paths, container)
-    )
-    for path, discovered in located:
-        if container is not None and discovered.container != container:
+    if not paths:
+        raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
+    name, shards = container, list[Shard]()
+    for path, found in zip(paths, _find_each(paths, container, whole=whole), strict=True):
+        if container is not None and found.container != container:
             raise FormatError(
-                f"this is a dataset in the container {discovered.container!r}, not {container!r}",
+                f"this is a dataset in the container {found.container!r}, not {container!r}",
                 path,
-                hint=f"leave out container=, or pass container={discovered.container!r}",
+                hint=f"leave out container=, or pass container={found.container!r}",
             )
-        if name is not None and discovered.container != name:
+        if name is not None and found.container != name:
             raise FormatError(
                 (
-                    f"this is {discovered.container} and the others are {name}: one dataset has one"
+                    f"this is {found.container} and the others are {name}: one dataset has one"
                     " container"
                 ),
                 path,
                 hint="open them one by one and join them with bushel.concat",
             )
-        name = discovered.container
-        shards += discovered.shards
-        listed = discovered.listed if alone else None
-    if name is None:
-        raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
-    return Found(name, shards, listed=listed)
+        name = found.container
+        shards += found.shards
+    return replace(found, shards=shards)
 
 
-def _find_each(paths: Sequence[AnyPath], container: str | None) -> Iterator[tuple[AnyPath, Found]]:
-    """Yield each path with its container and shards. The container of the first path is tried first for the others."""
-    if not paths:
-        return
+def _find_each(paths: Sequence[AnyPath], container: str | None, *, whole: bool) -> Iterator[Found]:
+    """Yield the container and the shards at each path. The container of the first is tried first for the others."""
     first, *rest = paths
-    discovered = _find_at(first, container)
-    yield first, discovered
-    name = discovered.container
+    found = _find_at(first, container, alone=not rest, whole=whole)
+    yield found
+    look = partial(_find_at, container=found.container)
     if not any(map(is_object, rest)):
-        for path in rest:
-            yield path, _find_at(path, name)
+        yield from map(look, rest)
         return
     from bushel._runtime.parallel import parallel_map
 
-    located = parallel_map(
-        lambda path: _find_at(path, name),
-        rest,
-        threads=_LISTINGS,
-        limit=len(rest),
-        name="bushel-find",
-    )
-    yield from zip(rest, located, strict=True)
+    yield from parallel_map(look, rest, threads=_LISTINGS, limit=len(rest), name="bushel-find")
 
 
 def _find_at(
@@ -154,7 +136,7 @@ def _find_at(
     folder = ListedPath(path)
     if alone and path.listable and not folder.exists():
         raise missing(path)
-    if whole:
+    if whole and alone:
         from .splits import refuse_splits
 
         refuse_splits(path, folder)
