@@ -239,5 +239,5 @@ def views(
     rows = [
         (view.name, f"{view.samples:,}", "stale" if view.stale else "", view.made) for view in views
     ]
-    for line in columns(rows) if rows else ["no views are saved"]:
+    for line in [*columns(rows)] or ["no views are saved"]:
         print_text(line.rstrip())

@@ -88,6 +88,7 @@ def rows_of_batch(
         ValueError: The tokenizer fails.
     """
     keys = batch[KEY]
+    sources = batch.get(SOURCE, [""] * len(keys))
     rows = []
     for number in range(min(most, len(keys))):
         pictures, values = [], []
@@ -100,18 +101,13 @@ def rows_of_batch(
                 pictures.append(name)
             else:
                 values.append((name, _line(shown)))
-        documents = () if tokens is None else _documents(batch, tokens, number, tokenizer)
-        rows.append(
-            Row(
-                number,
-                plain_text(str(keys[number])) if tokens is None else "",
-                batch[SOURCE][number] if tokens is None and SOURCE in batch else "",
-                tuple(pictures),
-                tuple(values),
-                documents,
-                0 if tokens is None else len(value_at(batch[tokens], number)),
-            )
-        )
+        shown_fields = tuple(pictures), tuple(values)
+        if tokens is None:
+            rows.append(Row(number, plain_text(str(keys[number])), sources[number], *shown_fields))
+            continue
+        documents = _documents(batch, tokens, number, tokenizer)
+        length = len(value_at(batch[tokens], number))
+        rows.append(Row(number, "", "", *shown_fields, documents, length))
     return rows
 
 

@@ -250,17 +250,26 @@ class Comparison:
         return partners
 
     @property
+    def _lone(self) -> tuple[I64, I64]:
+        """The samples that only the left side and only the right side has."""
+        if self.diff is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return self.diff.removed, self.diff.added
+
+    @property
     def pairs(self) -> int:
         """Number of pairs."""
-        return len(self._partners) + (0 if self.diff is None else len(self.diff.added))
+        return len(self._partners) + len(self._lone[1])
 
     def candidates(self, show: str) -> I64:
         """Return the numbers of the pairs that may belong to a choice of `SHOWN`, ascending."""
         samples = len(self._partners)
-        left = np.zeros(0, np.int64) if self.diff is None else self.diff.removed
+        left, _ = self._lone
         right = np.arange(samples, self.pairs, dtype=np.int64)
-        if show in ("left", "right"):
-            return left if show == "left" else right
+        if show == "left":
+            return left
+        if show == "right":
+            return right
         if show == "all":
             return np.arange(self.pairs, dtype=np.int64)
         unequal = self._unequal()
@@ -291,8 +300,8 @@ class Comparison:
         """Yield the pairs with these numbers, compared."""
         samples = len(self._partners)
         for number in numbers:
-            if number >= samples and self.diff is not None:
-                yield self._pair(None, int(self.diff.added[number - samples]))
+            if number >= samples:
+                yield self._pair(None, int(self._lone[1][number - samples]))
             else:
                 other = int(self._partners[number])
                 yield self._pair(number, None if other < 0 else other)

@@ -204,8 +204,10 @@ class SamplePages(Pages):
         fields = sample_fields(shown, position)
         selection = select(shown, query)
         row = selection.row_of(position)
-        before = selection.part(row - 1, 1) if row else []
-        after = selection.part(row + 1, 1) if row is not None else []
+        before = after = None
+        if row is not None:
+            before = next(iter(selection.part(row - 1, 1)), None)
+            after = next(iter(selection.part(row + 1, 1)), None)
         key = shown.key(position)
         return self._site.page(
             request,
@@ -221,8 +223,8 @@ class SamplePages(Pages):
             played=is_played(shown),
             window=window_text(shown.dataset, position),
             likes=shown.vector_names[:_LIKES],
-            before=before[0] if before else None,
-            after=after[0] if after else None,
+            before=before,
+            after=after,
             row=row,
             total=selection.size,
             shard=shown.dataset.shard_of(position),
