@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from bushel._runtime.arrays import Array
 
-from .spatial import Image, check_area, check_image
+from .spatial import Image, check_area, check_image, random_boxes
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -222,14 +221,18 @@ class RandomErasing:
             raise TypeError(
                 f"RandomErasing cannot transform a {type(image).__name__}: expected HxW or HxWxC"
             )
-        if (
-            rng.random() >= self.p
-            or (box := self._box(image.shape[0], image.shape[1], rng)) is None
-        ):
+        if rng.random() >= self.p:
             return image
-        top, left, height, width = box
+        height, width = image.shape[:2]
+        for (wide, tall), x, y in random_boxes(self, width, height, rng):
+            if 0 < tall < height and 0 < wide < width:
+                top, left = int(y * (height - tall + 1)), int(x * (width - wide + 1))
+                return self._erased(image, slice(top, top + tall), slice(left, left + wide), rng)
+        return image
+
+    def _erased(self, image: Array, rows: slice, columns: slice, rng: np.random.Generator) -> Array:
         erased = image.copy()
-        part = erased[top : top + height, left : left + width]
+        part = erased[rows, columns]
         if self.value != "random":
             part[...] = self.value
         elif image.dtype == np.uint8:
@@ -237,16 +240,3 @@ class RandomErasing:
         else:
             part[...] = rng.standard_normal(part.shape)
         return erased
-
-    def _box(
-        self, height: int, width: int, rng: np.random.Generator
-    ) -> tuple[int, int, int, int] | None:
-        least, most = math.log(self.ratio[0]), math.log(self.ratio[1])
-        for _ in range(10):
-            part, shape, x, y = rng.random(4).tolist()
-            area = height * width * (self.scale[0] + part * (self.scale[1] - self.scale[0]))
-            ratio = math.exp(least + shape * (most - least))
-            tall, wide = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
-            if 0 < tall < height and 0 < wide < width:
-                return int(y * (height - tall + 1)), int(x * (width - wide + 1)), tall, wide
-        return None

@@ -7,11 +7,12 @@ bilinear interpolation; only the random numbers differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from .colour import check_grey_or_rgb
 from .spatial import Image
@@ -22,9 +23,54 @@ if TYPE_CHECKING:
     import PIL.Image
 
 _ENHANCERS = ("Brightness", "Color", "Contrast", "Sharpness")
-Space = dict[str, tuple[Callable[[int, int, int], Any], bool]]
-"""Operation → its magnitudes, a function of (bins, width, height) that gives `bins` of them, and whether half of
-the draws are negative. An operation without a magnitude has None."""
+_SIGNED = ("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", *_ENHANCERS)
+"""Operations whose magnitude is negative in half of the draws."""
+_UNSIGNED = ("Posterize", "Solarize", "AutoContrast", "Equalize")
+
+
+class Space(Struct, frozen=True):
+    """The operations of a policy, by their strongest magnitudes.
+
+    Attributes:
+        shear: Radians' tangent.
+        shift: A share of width or height, or pixels if it is 1 or more.
+        turn: Degrees.
+        colour: Factor - 1 of brightness, colour, contrast and sharpness.
+        bits: The most bits of a level, and how many fewer it may have.
+        names: The operations.
+    """
+
+    shear: float
+    shift: float
+    turn: float
+    colour: float
+    bits: tuple[int, int]
+    names: tuple[str, ...] = ("Identity", *_SIGNED, *_UNSIGNED)
+
+    def magnitude(self, name: str, bins: int, number: int, size: tuple[int, int]) -> float:
+        """Return the magnitude of an operation in one of the bins, for an image of this width and height."""
+        first, last = 0.0, 0.0
+        if name == "Posterize":
+            most, less = self.bits
+            return most - round(number / ((bins - 1) / less))
+        if name.startswith("Shear"):
+            last = self.shear
+        elif name.startswith("Translate"):
+            last = self.shift
+            if last < 1:
+                last *= size[name == "TranslateY"]
+        elif name == "Rotate":
+            last = self.turn
+        elif name in _ENHANCERS:
+            last = self.colour
+        elif name == "Solarize":
+            first = 255
+        return float(np.linspace(first, last, bins)[number])
+
+
+_RAND = Space(0.3, 150 / 331, 30, 0.9, (8, 4))
+_TRIVIAL = Space(0.99, 32, 135, 0.99, (8, 6))
+_AUGMIX = Space(0.3, 1 / 3, 30, 0.9, (4, 4), _SIGNED + _UNSIGNED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +125,8 @@ class RandomChoice:
         object.__setattr__(self, "weights", None if weights is None else tuple(weights))
         if not self.transforms:
             raise ValueError("RandomChoice needs at least one transform")
-        if self.weights is None:
-            shares = (1.0,) * len(self.transforms)
-        else:
+        shares = (1.0,) * len(self.transforms)
+        if self.weights is not None:
             shares = self.weights
         if len(shares) != len(self.transforms) or min(shares) < 0 or not sum(shares):
             raise ValueError(
@@ -90,10 +135,7 @@ class RandomChoice:
 
     def __call__(self, value: Any, rng: np.random.Generator) -> Any:
         """Transform a value of any kind that the transforms take."""
-        if self.weights is None:
-            weights = np.ones(len(self.transforms))
-        else:
-            weights = np.array(self.weights)
+        weights = np.array(self.weights or np.ones(len(self.transforms)))
         ends = np.cumsum(weights / weights.sum())
         chosen = min(int(np.searchsorted(ends, rng.random(), side="right")), len(ends) - 1)
         return call(self.transforms[chosen], value, rng)
@@ -155,59 +197,6 @@ class MultiCrop:
         return views_by_name
 
 
-def _none(bins: int, width: int, height: int) -> None:
-    return None
-
-
-def _to(last: float, first: float = 0.0) -> Callable[[int, int, int], Any]:
-    return lambda bins, width, height: np.linspace(first, last, bins)
-
-
-def _bits(most: int, less: int) -> Callable[[int, int, int], Any]:
-    return lambda bins, width, height: most - np.round(np.arange(bins) / ((bins - 1) / less))
-
-
-def _wide(share: float) -> Callable[[int, int, int], Any]:
-    return lambda bins, width, height: np.linspace(0, share * width, bins)
-
-
-def _high(share: float) -> Callable[[int, int, int], Any]:
-    return lambda bins, width, height: np.linspace(0, share * height, bins)
-
-
-def _space(
-    shear: float, shift_x: Any, shift_y: Any, turn: float, colour: float | None, bits: Any
-) -> Space:
-    if colour is None:
-        coloured = {}
-    else:
-        coloured = {name: (_to(colour), True) for name in _ENHANCERS}
-    return {
-        "ShearX": (_to(shear), True),
-        "ShearY": (_to(shear), True),
-        "TranslateX": (shift_x, True),
-        "TranslateY": (shift_y, True),
-        "Rotate": (_to(turn), True),
-        **coloured,
-        "Posterize": (bits, False),
-        "Solarize": (_to(0, 255), False),
-        "AutoContrast": (_none, False),
-        "Equalize": (_none, False),
-    }
-
-
-_IDENTITY: Space = {"Identity": (_none, False)}
-
-
-_RAND = _IDENTITY | _space(0.3, _wide(150 / 331), _high(150 / 331), 30, 0.9, _bits(8, 4))
-
-
-_TRIVIAL = _IDENTITY | _space(0.99, _to(32), _to(32), 135, 0.99, _bits(8, 6))
-
-
-_AUGMIX = _space(0.3, _wide(1 / 3), _high(1 / 3), 30, 0.9, _bits(4, 4))
-
-
 def apply_operation(
     picture: PIL.Image.Image, name: str, magnitude: float, fill: Fill = 0
 ) -> PIL.Image.Image:
@@ -234,20 +223,17 @@ def apply_operation(
         return ImageOps.solarize(picture, magnitude)  # type: ignore[arg-type]  # Pillow compares levels with it
     if name in ("AutoContrast", "Equalize"):
         return (ImageOps.autocontrast if name == "AutoContrast" else ImageOps.equalize)(picture)
-    level: Any = (
-        (fill,) * len(picture.getbands()) if isinstance(fill, int) and picture.mode != "L" else fill
-    )
+    level: Any = fill
+    if isinstance(fill, int) and picture.mode != "L":
+        level = (fill,) * len(picture.getbands())
     if name == "Rotate":
         return picture.rotate(magnitude, Image.Resampling.BILINEAR, fillcolor=level)
+    along = np.array([name.endswith("X"), name.endswith("Y")])
     if name.startswith("Shear"):
         angle = math.degrees(math.atan(magnitude))
-        warp = affine(
-            picture.size, shear=(angle, 0) if name == "ShearX" else (0, angle), centre=(0, 0)
-        )
+        warp = affine(picture.size, shear=tuple(along * angle), centre=(0, 0))
     else:
-        warp = affine(
-            picture.size, shift=(int(magnitude), 0) if name == "TranslateX" else (0, int(magnitude))
-        )
+        warp = affine(picture.size, shift=tuple(along * int(magnitude)))
     return picture.transform(
         warp.size, Image.Transform.AFFINE, warp.matrix, Image.Resampling.BILINEAR, fillcolor=level
     )
@@ -256,17 +242,15 @@ def apply_operation(
 def _drawn(
     space: Space,
     bins: int,
-    bin_of: int,
+    number: int,
     picture: PIL.Image.Image,
     fill: Fill,
     rng: np.random.Generator,
 ) -> PIL.Image.Image:
     """Apply a random operation of a space, with the magnitude of one of its bins and a random sign."""
-    name = list(space)[rng.integers(len(space))]
-    magnitudes, signed = space[name]
-    all_of_them = magnitudes(bins, *picture.size)
-    magnitude = 0.0 if all_of_them is None else float(all_of_them[bin_of])
-    if signed and rng.random() < 0.5:
+    name = space.names[rng.integers(len(space.names))]
+    magnitude = space.magnitude(name, bins, number, picture.size)
+    if name in _SIGNED and rng.random() < 0.5:
         magnitude = -magnitude
     return apply_operation(picture, name, magnitude, fill)
 

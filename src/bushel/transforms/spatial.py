@@ -8,7 +8,7 @@ numbers, so a planned transform (see `bushel.transforms.fused`) gives the same c
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
@@ -286,6 +286,22 @@ def check_area(transform: Any) -> None:
         )
 
 
+def random_boxes(
+    transform: Any, width: int, height: int, rng: np.random.Generator
+) -> Iterator[tuple[tuple[int, int], float, float]]:
+    """Yield ten random boxes of allowed areas and ratios, and fractions of the places where each fits.
+
+    The square root of the ratio divides the first side and multiplies the second.
+    """
+    (smallest, largest), (low, high) = transform.scale, map(math.log, transform.ratio)
+    for _ in range(10):
+        # four calls are faster than one array of four
+        part, shape, x, y = rng.random(), rng.random(), rng.random(), rng.random()
+        area = width * height * (smallest + part * (largest - smallest))
+        ratio = math.exp(low + shape * (high - low))
+        yield (round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))), x, y
+
+
 def _box(size: tuple[int, int], width: int, height: int, x: float, y: float) -> Crop:
     """Return the crop of a size (height, width) at fraction x, y (below 1) of the places where it fits."""
     if size[0] > height or size[1] > width:
@@ -420,13 +436,7 @@ class RandomResizedCrop(_ToSize, Drawn):
         return (self._crop(width, height, rng), ScaleTo(to[1], to[0]))
 
     def _crop(self, width: int, height: int, rng: np.random.Generator) -> Crop:
-        least, most = math.log(self.ratio[0]), math.log(self.ratio[1])
-        for _ in range(10):
-            # four calls are faster than one array of four
-            part, shape, x, y = rng.random(), rng.random(), rng.random(), rng.random()
-            area = width * height * (self.scale[0] + part * (self.scale[1] - self.scale[0]))
-            ratio = math.exp(least + shape * (most - least))
-            box = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
+        for box, x, y in random_boxes(self, width, height, rng):
             if 0 < box[0] <= height and 0 < box[1] <= width:
                 return _box(box, width, height, x, y)
         ratio = min(max(width / height, self.ratio[0]), self.ratio[1])

@@ -64,10 +64,8 @@ class Warp(Struct, frozen=True):
         width, height = self.size
         a, b, c, d, e, f = self.matrix
         x, y = np.arange(width) + 0.5, np.arange(height)[:, None] + 0.5
-        columns, rows = (
-            np.floor(a * x + b * y + c).astype(np.int64),
-            np.floor(d * x + e * y + f).astype(np.int64),
-        )
+        columns = np.floor(a * x + b * y + c).astype(np.int64)
+        rows = np.floor(d * x + e * y + f).astype(np.int64)
         inside = (columns >= 0) & (columns < mask.shape[1]) & (rows >= 0) & (rows < mask.shape[0])
         out = np.full((height, width, *mask.shape[2:]), fill, mask.dtype)
         out[inside] = mask[rows[inside], columns[inside]]
@@ -156,7 +154,8 @@ class Warping(ABC):
     def step(self, width: int, height: int, rng: Any) -> Warp | Padding:
         """Return the step for an image of this size."""
 
-    def _apply(self, image: Image, rng: np.random.Generator | None = None) -> Image:
+    def __call__(self, image: Image, rng: Any) -> Image:
+        """Transform an image: uint8, HxW or HxWxC."""
         check_image(image)
         return self.step(image.shape[1], image.shape[0], rng).apply(image)
 
@@ -209,9 +208,9 @@ class Pad(Warping):
         left, top, right, bottom = self._sides()
         return Padding(left, top, right, bottom, (width, height), self.mode, self.fill)
 
-    def __call__(self, image: Image) -> Image:
+    def __call__(self, image: Image) -> Image:  # type: ignore[override]  # nothing is random
         """Transform an image: uint8, HxW or HxWxC."""
-        return self._apply(image)
+        return Warping.__call__(self, image, None)
 
 
 def _symmetric(name: str, value: float | tuple[float, float]) -> tuple[float, float]:
@@ -254,10 +253,6 @@ class RandomRotation(Warping):
         return rotation(
             low + (high - low) * rng.random(), width, height, expand=self.expand, fill=self.fill
         )
-
-    def __call__(self, image: Image, rng: np.random.Generator) -> Image:
-        """Transform an image: uint8, HxW or HxWxC."""
-        return self._apply(image, rng)
 
 
 def rotation(angle: float, width: int, height: int, *, expand: bool, fill: Fill) -> Warp:
@@ -336,10 +331,6 @@ class RandomAffine(Warping):
         return affine(
             (width, height), angle, (shifts[0], shifts[1]), scale, (shear_x, shear_y), self.fill
         )
-
-    def __call__(self, image: Image, rng: np.random.Generator) -> Image:
-        """Transform an image: uint8, HxW or HxWxC."""
-        return self._apply(image, rng)
 
 
 def affine(
