@@ -89,25 +89,16 @@ def plan_ahead(file: I64, offset: I64, length: I64, turn: I64) -> list[AheadRang
     """
     rows = np.flatnonzero((length > 0) & (length < _LONG))
     rows = rows[np.lexsort((offset[rows], file[rows]))]
-    numbers = file[rows]
-    if len(rows):
-        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
-    else:
-        bounds = [0]
+    if not len(rows):
+        return []
     requests: list[AheadRange] = []
-    for first, last in zip(bounds, bounds[1:], strict=False):
-        chosen = rows[first:last]
-        requests += _requests(
-            int(numbers[first]), chosen, offset[chosen], offset[chosen] + length[chosen]
-        )
+    for chosen in np.split(rows, np.flatnonzero(np.diff(file[rows])) + 1):
+        starts = offset[chosen]
+        requests += _requests(int(file[chosen[0]]), chosen, starts, starts + length[chosen])
     joined = [request for request in requests if len(request.rows) > 1]
     if len(requests) > 2 * len(joined):
         requests = joined
-    needed = [int(turn[request.rows].min()) for request in requests]
-    return [
-        requests[number]
-        for number in np.argsort(np.array(needed, np.int64), kind="stable").tolist()
-    ]
+    return sorted(requests, key=lambda request: int(turn[request.rows].min()))
 
 
 def _requests(file: int, rows: I64, start: I64, end: I64) -> list[AheadRange]:
@@ -202,14 +193,28 @@ Planned = list[tuple[list[File], Extents]]
 """The extents of a batch, as `Reader.extents` returns them."""
 
 
+class PlannedBatch(Struct, frozen=True):
+    """A batch, and what it needs.
+
+    Attributes:
+        plan: The batch.
+        needed: Its extents.
+        size: Bytes of those that have to be read.
+    """
+
+    plan: BatchPlan
+    needed: Needed
+    size: int
+
+
 class Request(Struct, eq=False):
     """A request, and where its values go.
 
     Attributes:
         file: The file.
         plan: The range.
-        starts: Where each extent starts in the range.
-        lengths: Bytes of each.
+        starts: int64[n], where each extent starts in the range.
+        lengths: int64[n], bytes of each.
         parts: The part of a batch that each is for.
         rows: The row of each in its part.
         done: Set when the values are where they belong.
@@ -220,8 +225,8 @@ class Request(Struct, eq=False):
 
     file: RemoteFile
     plan: AheadRange
-    starts: list[int]
-    lengths: list[int]
+    starts: I64
+    lengths: I64
     parts: list[BatchPart]
     rows: list[int]
     done: Result[None] = field(default_factory=Result)
@@ -283,78 +288,63 @@ class BatchPart(Struct):
 
 
 def requests_of(
-    batches: Sequence[tuple[BatchPlan, Needed, int]],
-) -> tuple[list[tuple[tuple[BatchPlan, Needed, int], list[BatchPart]]], list[Request]]:
+    batches: Sequence[PlannedBatch],
+) -> tuple[list[list[BatchPart]], list[Request]]:
     """Return the parts of each batch of a group, and the requests of the group."""
     numbers: dict[Hashable, int] = {}
     files: list[RemoteFile] = []
     parts: list[BatchPart] = []
-    of_batches = []
+    parts_of_batches: list[list[BatchPart]] = []
     columns: list[tuple[I64, ...]] = []
     for turn, batch in enumerate(batches):
-        parts_of_batch = []
-        for files_of_batch, extents, needed in batch[1]:
-            part = BatchPart(
-                files_of_batch, extents, np.zeros(len(extents), np.bool_), [], [None] * len(extents)
-            )
-            parts_of_batch.append(part)
+        first = len(parts)
+        for files_of_batch, extents, needed in batch.needed:
             number, rows = _remote_rows(files_of_batch, extents, needed, numbers, files)
             places = np.array([[turn], [len(parts)]]).repeat(len(rows), 1)
             columns.append((number, extents.offset[rows], extents.length[rows], rows, *places))
-            parts.append(part)
-        of_batches.append((batch, parts_of_batch))
+            covered, values = np.zeros(len(extents), np.bool_), [None] * len(extents)
+            parts.append(BatchPart(files_of_batch, extents, covered, [], [*values]))
+        parts_of_batches.append(parts[first:])
     if not columns:
-        return of_batches, []
+        return parts_of_batches, []
     number, offset, length, row, turn_of, part_of = map(np.concatenate, zip(*columns, strict=True))
     requests: list[Request] = []
-    request_of = np.full(len(row), -1, np.int64)
     for plan in plan_ahead(number, offset, length, turn_of):
-        request_of[plan.rows] = len(requests)
-        starts = offset[plan.rows] - plan.start
-        lengths = length[plan.rows].tolist()
-        goals = [parts[place] for place in part_of[plan.rows].tolist()]
-        rows = row[plan.rows].tolist()
-        requests.append(Request(files[plan.file], plan, starts.tolist(), lengths, goals, rows))
-    last = 0
-    for part, (own_numbers, *_) in zip(parts, columns, strict=True):
-        first, last = last, last + len(own_numbers)
-        part.covered[row[first:last]] = request_of[first:last] >= 0
-        part.requests += [
-            requests[request]
-            for request in sorted(set(request_of[first:last].tolist()))
-            if request >= 0
-        ]
-    return of_batches, requests
+        chosen = plan.rows
+        request = Request(
+            files[plan.file],
+            plan,
+            offset[chosen] - plan.start,
+            length[chosen],
+            [parts[place] for place in part_of[chosen].tolist()],
+            row[chosen].tolist(),
+        )
+        requests.append(request)
+        for part, place in zip(request.parts, request.rows, strict=True):
+            part.covered[place] = True
+            if request not in part.requests[-1:]:
+                part.requests.append(request)
+    return parts_of_batches, requests
 
 
 def _remote_rows(
-    known: Sequence[File],
+    files_of_batch: Sequence[File],
     extents: Extents,
     needed: Bools,
     numbers: dict[Hashable, int],
     files: list[RemoteFile],
 ) -> tuple[I64, I64]:
     """Return the extents that are within remote files: the number of the file in the group, and the row of each."""
-    places = np.array([_number(file, numbers, files) for file in known], np.int64)
-    at = (
-        np.full(len(extents), extents.file, np.int64)
-        if isinstance(extents.file, int)
-        else extents.file
-    )
-    number = places[at] if len(places) else np.full(len(extents), -1, np.int64)
+    number_of_file = np.full(len(files_of_batch) + 1, -1, np.int64)
+    for place, file in enumerate(files_of_batch):
+        if isinstance(file, RemoteFile):
+            number_of_file[place] = numbers.setdefault(file.identity, len(files))
+            if number_of_file[place] == len(files):
+                files.append(file)
+    number = number_of_file[np.broadcast_to(extents.file, len(extents))]
     sizes = np.array([file.size for file in files], np.int64)
     offset, length = extents.offset, extents.length
     fits = needed & (number >= 0) & (offset >= 0) & (length > 0)
     fits[fits] = length[fits] <= sizes[number[fits]] - offset[fits]
     rows = np.flatnonzero(fits)
     return number[rows], rows
-
-
-def _number(file: File, numbers: dict[Hashable, int], files: list[RemoteFile]) -> int:
-    """Return the number of a remote file in the group, -1 for any other file."""
-    if not isinstance(file, RemoteFile):
-        return -1
-    if (number := numbers.get(file.identity)) is None:
-        number = numbers[file.identity] = len(files)
-        files.append(file)
-    return number

@@ -13,8 +13,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain, count
+from operator import attrgetter
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from bushel.storage import Extents, File
 from bushel.storage.fetch import ranges_to_prefetch
 from bushel.storage.objects.ranges import read_span, receive_span
 
-from .ahead_plan import BatchPart, Grouping, Needed, Planned, Request, requests_of
+from .ahead_plan import BatchPart, Grouping, Planned, PlannedBatch, Request, requests_of
 
 _AT_ONCE = {True: 64, False: 24}
 """Short and long requests that run at a time; long ones have 8 MiB at most. Neither waits for the other."""
@@ -44,12 +46,15 @@ class _Ended(BaseException):
 
 
 class HeldBatch:
-    """The bytes held for one batch (`bushel.storage.fetch.Held`). It is released at the end of a `with` block."""
+    """The bytes held for one batch (`bushel.storage.fetch.Held`). It is released at the end of a `with` block.
 
-    def __init__(
-        self, ahead: ReadAhead, parts: Sequence[BatchPart], *, hurried: bool = False
-    ) -> None:
-        self._ahead, self._parts, self._hurried = ahead, parts, hurried
+    Attributes:
+        hurried: Whether it does not wait for long requests on a slow link.
+    """
+
+    def __init__(self, ahead: ReadAhead, parts: Sequence[BatchPart]) -> None:
+        self._ahead, self._parts = ahead, parts
+        self.hurried = False
 
     def __enter__(self) -> HeldBatch:
         return self
@@ -72,12 +77,12 @@ class HeldBatch:
             Exception: A request failed, or an object was replaced.
         """
         part = self._part(files, extents)
-        if part is not None and (not self._hurried or self._ahead.come_in_time(part.requests)):
+        if part is None:
+            return [None] * len(extents)
+        if not self.hurried or self._ahead.come_in_time(part.requests):
             for request in part.requests:
                 self._ahead.wait_for(request)
-        if part is None or part.values is None:
-            return [None] * len(extents)
-        return list(part.values)
+        return list(part.values or [None] * len(extents))
 
     def _part(self, files: Sequence[File], extents: Extents) -> BatchPart | None:
         return next((part for part in self._parts if part.is_of(files, extents)), None)
@@ -104,19 +109,15 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         grouping: Grouping,
         limit: int,
     ) -> None:
-        self._plans, self._extents_of, self._grouping, self._limit = (
-            plans,
-            extents_of,
-            grouping,
-            limit,
-        )
+        self._plans, self._extents_of = plans, extents_of
+        self._grouping, self._limit = grouping, limit
         self._process = os.getpid()
         # one of them plans
         self._threads = Threads(sum(_AT_ONCE.values()) + 1, "bushel-loader-ahead")
         self._changed = threading.Condition()
         self._groups: deque[deque[tuple[BatchPlan, HeldBatch]]] = deque()
         # the batch that ended the last group
-        self._left: tuple[BatchPlan, Needed, int] | None = None
+        self._left: list[PlannedBatch] = []
         self._waiting = {short: deque[Request]() for short in _AT_ONCE}
         self._running: dict[bool, set[Request]] = {short: set() for short in _AT_ONCE}
         self._numbers = count()
@@ -164,22 +165,29 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         """Return whether the current thread is one of its own."""
         return self._threads.has_current()
 
+    @contextmanager
+    def _taking(self) -> Iterator[None]:
+        """Wait in the body for bytes, for which requests are made beyond the limit if need be."""
+        with self._changed:
+            self._takers += 1
+            self._proceed()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._takers -= 1
+
     def wait_for(self, request: Request) -> None:
         """Wait until the values of a request have arrived."""
-        if not request.done.done:
-            with self._changed:
-                self._takers += 1
-                self._proceed()
+        if request.done.done:
+            return request.done.get()
+        with self._taking():
             try:
                 request.done.get()
             except Exception:
                 if self._stopped:
                     raise _Ended from None  # it was given up
                 raise
-            finally:
-                with self._changed:
-                    self._takers -= 1
-        request.done.get()
 
     def come_in_time(self, requests: Sequence[Request]) -> bool:
         """Wait until requests have ended, and return True.
@@ -187,10 +195,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         If their bytes arrive so slowly that this would take long, return False before.
         """
         total, begun = sum(request.size for request in requests), 0.0
-        with self._changed:
-            self._takers += 1
-            self._proceed()
-        try:
+        with self._taking():
             while not all(request.done.done for request in requests):
                 now, arrived = time.monotonic(), sum(request.arrived for request in requests)
                 begun = begun or (now if arrived else 0.0)
@@ -198,9 +203,6 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
                 if waited > _LOOK_AFTER and waited * total > _LONGEST_WAIT * arrived:
                     return False
                 time.sleep(_LOOK_EVERY)
-        finally:
-            with self._changed:
-                self._takers -= 1
         return True
 
     def release(self, parts: Sequence[BatchPart]) -> None:
@@ -230,13 +232,11 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
     def _next_request(self) -> Request | None:
         """Return the request that is needed first of those that may start; None if memory is lacking for it."""
         free = [
-            short
-            for short in _AT_ONCE
-            if self._waiting[short] and len(self._running[short]) < _AT_ONCE[short]
+            requests[0]
+            for short, requests in self._waiting.items()
+            if requests and len(self._running[short]) < _AT_ONCE[short]
         ]
-        request = min(
-            (self._waiting[short][0] for short in free), key=lambda one: one.number, default=None
-        )
+        request = min(free, key=attrgetter("number"), default=None)
         if request is None or self._held + request.size <= self._limit:
             return request
         if self._takers and not any(self._running.values()):
@@ -269,7 +269,6 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
     def _plan(self) -> None:
         try:
             batches = self._draw()
-            hurried = self._is_first and self._grouping.is_large(sum(size for *_, size in batches))
             parts, requests = requests_of(batches)
         except BaseException as error:
             with self._changed:
@@ -277,14 +276,15 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
                 self._changed.notify_all()
             return
         with self._changed:
-            self._planning, self._is_first = False, False
-            group = deque(
-                (plan, HeldBatch(self, parts_of_batch)) for (plan, *_), parts_of_batch in parts
-            )
-            if group:
-                if hurried:
-                    group[0] = group[0][0], HeldBatch(self, parts[0][1], hurried=True)
+            if batches:
+                nbytes = sum(batch.size for batch in batches)
+                group = deque(
+                    (batch.plan, HeldBatch(self, parts_of_batch))
+                    for batch, parts_of_batch in zip(batches, parts, strict=True)
+                )
+                group[0][1].hurried = self._is_first and self._grouping.is_large(nbytes)
                 self._groups.append(group)
+            self._planning = self._is_first = False
             for request in requests if not self._stopped else ():
                 request.number = next(self._numbers)
                 self._waiting[request.short].append(request)
@@ -292,40 +292,42 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             self._changed.notify_all()
             self._proceed()
 
-    def _draw(self) -> list[tuple[BatchPlan, Needed, int]]:
-        """Draw the batches of a group, with the extents and the number of bytes of each."""
-        batches = [] if self._left is None else [self._left]
-        samples, nbytes = (
-            sum(len(plan.samples) for plan, *_ in batches),
-            sum(size for *_, size in batches),
-        )
-        self._left = None
+    def _draw(self) -> list[PlannedBatch]:
+        """Draw the batches of a group."""
+        batches: list[PlannedBatch] = []
+        drawn, self._left = chain(self._left, self._planned()), []
+        samples = nbytes = 0
+        for batch in drawn:
+            samples, nbytes = samples + len(batch.plan.samples), nbytes + batch.size
+            position = int(batch.plan.positions[0])
+            if batches and self._grouping.ends(
+                int(batches[0].plan.positions[0]), position, samples, nbytes
+            ):
+                self._left = [batch]
+                break
+            batches.append(batch)
+        return batches
+
+    def _planned(self) -> Iterator[PlannedBatch]:
+        """Yield the next batches, each with what it needs that those before it do not."""
         seen = set[Hashable]()
         for plan in self._plans:
-            ranges = (
+            ranges = [
                 ranges_to_prefetch(files, extents, seen)
                 for files, extents in self._extents_of(plan)
-            )
-            planned = [needed_ranges for needed_ranges in ranges if needed_ranges is not None]
-            size = sum(
-                int(np.maximum(extents.length[needed], 0).sum()) for _, extents, needed in planned
-            )
-            samples, nbytes = samples + len(plan.samples), nbytes + size
-            if batches and self._grouping.ends(
-                int(batches[0][0].positions[0]), int(plan.positions[0]), samples, nbytes
-            ):
-                self._left = plan, planned, size
-                break
-            batches.append((plan, planned, size))
-        return batches
+            ]
+            needed = [needed_ranges for needed_ranges in ranges if needed_ranges is not None]
+            lengths = [extents.length[rows] for _, extents, rows in needed]
+            size = sum(int(np.maximum(length, 0).sum()) for length in lengths)
+            yield PlannedBatch(plan, needed, size)
 
 
 def _values_of(request: Request) -> list[bytes]:
     """Request a range, and return the bytes of each extent."""
     file, start, stop = request.file, request.plan.start, request.plan.stop
-    if request.short and request.lengths == [request.size]:  # the answer is the value
+    if request.short and request.lengths.tolist() == [request.size]:  # the answer is the value
         return [bytes(read_span(file, start, stop, request.give_up))]
-    values = RangeValues(np.array(request.starts, np.int64), np.array(request.lengths, np.int64))
+    values = RangeValues(request.starts, request.lengths)
     request.values = values
     receive_span(file, start, stop, values, request.give_up)
     request.values = None
