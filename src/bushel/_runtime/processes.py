@@ -72,39 +72,29 @@ def pickle_for_worker(job: Any, content: str) -> bytes:
     return buffer.getvalue()
 
 
-def pickle_for_parent(result: Any) -> bytes:
+def pickle_for_parent(result: Any, buffers: list[pickle.PickleBuffer] | None = None) -> bytes:
     """Pickle the result of a worker process, with protocol 5.
 
     Objects of classes that the parent's main script defines become objects of these classes there.
 
+    Args:
+        result: The result.
+        buffers: Gets the contents of its arrays, which are left out; None to pickle them, too.
+
     Raises:
         TypeError: It cannot be pickled.
         pickle.PicklingError: Likewise.
     """
+    take = None if buffers is None else buffers.append
     try:
-        return pickle.dumps(result, 5)
+        return pickle.dumps(result, 5, buffer_callback=take)
     except _REFUSED:
         import cloudpickle
 
-        pickled: bytes = cloudpickle.dumps(result, 5)
+        if buffers is not None:
+            buffers.clear()
+        pickled: bytes = cloudpickle.dumps(result, 5, buffer_callback=take)
         return pickled
-
-
-def pickle_with_buffers(result: Any) -> tuple[bytes, list[pickle.PickleBuffer]]:
-    """Pickle the result of a worker process without the contents of its arrays, which are returned beside it.
-
-    Raises:
-        TypeError: It cannot be pickled.
-        pickle.PicklingError: Likewise.
-    """
-    buffers: list[pickle.PickleBuffer] = []
-    try:
-        return pickle.dumps(result, 5, buffer_callback=buffers.append), buffers
-    except _REFUSED:
-        import cloudpickle
-
-        buffers.clear()
-        return cloudpickle.dumps(result, 5, buffer_callback=buffers.append), buffers
 
 
 def portable(error: E) -> E | RuntimeError:

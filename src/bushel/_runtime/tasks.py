@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct
@@ -118,23 +119,12 @@ AnyEngine: TypeAlias = "str | Engine | Client"
 
 def format_numbers(numbers: Iterable[int]) -> str:
     """Return ascending numbers as ranges: `7,19-22`."""
-    return ",".join(
-        f"{first}" if first == last else f"{first}-{last}" for first, last in _ranges(numbers)
-    )
-
-
-def _ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    first = last = None
-    for number in numbers:
-        if last is None or first is None:
-            first = last = number
-        elif number == last + 1:
-            last = number
-        else:
-            yield first, last
-            first = last = number
-    if first is not None and last is not None:
-        yield first, last
+    runs = list[str]()
+    # consecutive numbers are as far apart from their places
+    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        first, *rest = (number for _, number in run)
+        runs.append(f"{first}-{rest[-1]}" if rest else f"{first}")
+    return ",".join(runs)
 
 
 RETRIES = 3

@@ -29,7 +29,6 @@ from bushel._runtime.processes import (
     WorkerProcess,
     pickle_for_parent,
     pickle_for_worker,
-    pickle_with_buffers,
     portable,
 )
 from bushel._runtime.system import anonymous_file
@@ -90,7 +89,8 @@ class SegmentPool:
             The serialized batch, and a list with the segment's descriptor if the segment is new,
             else an empty list.
         """
-        pickled, buffers = pickle_with_buffers(batch)
+        buffers: list[pickle.PickleBuffer] = []
+        pickled = pickle_for_parent(batch, buffers)
         views = [buffer.raw() for buffer in buffers]
         places, end = [], 0
         for view in views:
