@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bushel._runtime.scheduled import ONE, Point, Scheduled, first_difference, parts_of, scheduled_of
+from bushel._runtime.scheduled import ONE, Point, Scheduled, first_difference, parts_of, pieces, scheduled_of
 
 WEIGHT = st.integers(0, 20) | st.floats(0, 5) | st.floats(0, 1e-3)
 
@@ -56,7 +56,7 @@ def draws_by_document(points: tuple[Point, ...], ramp: bool, draws: int) -> list
     sets = range(len(points[0][1]))
     c, d, found = [0 for _ in sets], [0 for _ in sets], list[tuple[int, int]]()
     order = Scheduled((1,) * len(sets), points, ramp, 1)
-    for start, stop, first, last in order.pieces():
+    for start, stop, first, last in pieces(order):
         u, v = parts_by_document(first), parts_by_document(last)
         length = 0 if first == last else stop - start
         drawn = [i for i in sets if u[i] or v[i]]
@@ -121,7 +121,7 @@ def test_draws_far_from_each_other_are_found_without_those_between() -> None:
 def behind(order: Scheduled, draws: int) -> npt.NDArray[np.float64]:
     """How much more each set was drawn after each draw than its exact share."""
     due = np.zeros((draws, len(order.sources)))
-    for start, stop, first, last in order.pieces():
+    for start, stop, first, last in pieces(order):
         low, high = (np.array(own) / sum(own) for own in (first, last))
         places = (np.arange(min(stop, draws) - start) + 0.5) / (stop - start)
         due[start:stop] = low + (high - low) * places[:, None]
@@ -139,7 +139,7 @@ def test_shares_are_exact_at_every_draw(schedule: tuple[tuple[Point, ...], bool]
     assert np.abs(behind(order, draws)).max() < (1 - 1 / (2 * drawn - 2) if drawn > 1 else 0) + 0.01  # of small weights
     everywhere = behind(made_of(schedule), 5000)
     assert np.abs(everywhere).max() < 1.5  # what was drawn before a change does not depend on it
-    for start, _, first, last in made_of(schedule).pieces():
+    for start, _, first, last in pieces(made_of(schedule)):
         if start < 4999:
             still = [number for number in range(sets) if not first[number] and not last[number]]
             assert not np.isin(made_of(schedule).sets_of(np.array([start, start + 1]))[0], still).any()

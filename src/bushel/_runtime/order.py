@@ -8,10 +8,11 @@ another `ORDER_VERSION`.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from bushel import kernels
@@ -126,16 +127,13 @@ class Exact(_OncePerEpoch, Struct, frozen=True):
 
     def look_up(self, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
         """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1."""
-        key = derive(ORDER_VERSION, _EXACT, self.samples, self.seed, epoch)
-        return kernels.look_up(table, first, last - first, key)
+        return kernels.look_up(table, first, last - first, self._key(epoch))
 
-    def _permutation(self, epoch: int) -> Permutation:
-        return Permutation(
-            self.samples, derive(ORDER_VERSION, _EXACT, self.samples, self.seed, epoch)
-        )
+    def _key(self, epoch: int) -> int:
+        return derive(ORDER_VERSION, _EXACT, self.samples, self.seed, epoch)
 
     def _take(self, epoch: int, positions: I64) -> I64:
-        return self._permutation(epoch).take(positions)
+        return Permutation(self.samples, self._key(epoch)).take(positions)
 
 
 @public("bushel.loader")
@@ -310,15 +308,13 @@ def draws_until(order: Mixed, until: Literal["first", "all"]) -> int:
     raise ValueError(f'unknown until={until!r}: expected "first", "all" or a number of samples')
 
 
-class Weighted(Struct, frozen=True, eq=False):
+class Weighted(Struct, frozen=True, eq=False, dict=True):
     """Random samples with replacement. The probability of a sample is proportional to its weight."""
 
     # float64[samples], the sums of the weights up to each sample, ascending; the last one is above
     # 0
     sums: F64
     seed: int = 0  # 0 to 2**64 - 1
-    # where to look for a number in the sums, when that was needed
-    guides: list[I64] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_order(self)
@@ -338,17 +334,16 @@ class Weighted(Struct, frozen=True, eq=False):
         check_positions(self.samples, epoch, positions)
         if not self.samples:
             return positions.copy()
-        if not self.guides:
-            self.guides.append(
-                kernels.guide_sums(self.sums, max(1, self.samples // _SUMS_OF_A_GUIDE))
-            )
-        drawn = kernels.draw_by_weight(self.sums, self.guides[0], self._key(epoch), positions)
+        key = derive(ORDER_VERSION, _WEIGHTED, self.samples, self.seed, epoch)
+        drawn = kernels.draw_by_weight(self.sums, self._guide, key, positions)
         # of those with a weight above 0
         last = np.searchsorted(self.sums, self.sums[-1:], side="left")
         return np.minimum(drawn, last)
 
-    def _key(self, epoch: int) -> int:
-        return derive(ORDER_VERSION, _WEIGHTED, self.samples, self.seed, epoch)
+    @cached_property
+    def _guide(self) -> I64:
+        """Where to look for a number in the sums."""
+        return kernels.guide_sums(self.sums, max(1, self.samples // _SUMS_OF_A_GUIDE))
 
 
 class Balanced(Struct, frozen=True, eq=False):

@@ -64,8 +64,6 @@ class _Segment(Struct, frozen=True, eq=False):
 
     start: int  # the first draw
     stop: int  # the draw after the last one
-    first: tuple[float, ...]  # the weights at the start
-    last: tuple[float, ...]  # the weights at the end; the same as at the start without a ramp
     before: I64  # int64[sets], the draws from each set before the segment
     # the share of each set in the draws before the segment, in units of 2**-52 draw
     due: tuple[int, ...]
@@ -150,9 +148,7 @@ def _segment(piece: _Piece, before: I64, due: tuple[int, ...]) -> _Segment:
         [lack + equal_share + (number < rest) for number, lack in enumerate(lacking)], np.int64
     )
     ramp = 0 if first == last else stop - start
-    return _Segment(
-        start, stop, first, last, before, due, sets, (starts, firsts[sets], lasts[sets]), ramp
-    )
+    return _Segment(start, stop, before, due, sets, (starts, firsts[sets], lasts[sets]), ramp)
 
 
 class Scheduled(Struct, frozen=True, eq=False):
@@ -179,7 +175,7 @@ class Scheduled(Struct, frozen=True, eq=False):
                 f"a mixture of {len(self.sources)} datasets: expected at most {_MOST_SETS}"
             )
         before, due = np.zeros(len(self.sources), np.int64), (0,) * len(self.sources)
-        for piece in _pieces(self.points, ramp=self.ramp):
+        for piece in pieces(self):
             start, stop, first, last = piece
             if first != last and stop - start > _LONGEST_RAMP:
                 raise ValueError(f"a ramp of {stop - start} samples: expected at most 2**36")
@@ -255,12 +251,6 @@ class Scheduled(Struct, frozen=True, eq=False):
         )
         return [int(count) for count in segment.drawn_until(draws)]
 
-    def pieces(self) -> list[_Piece]:
-        """Return start, stop, first and last weights of the segments of the schedule."""
-        return [
-            (segment.start, segment.stop, segment.first, segment.last) for segment in self._segments
-        ]
-
 
 _Piece: TypeAlias = tuple[int, int, tuple[float, ...], tuple[float, ...]]
 """Start and stop of a segment, and its first and last weights."""
@@ -281,8 +271,9 @@ def look_up(
     return table[order.take(epoch, np.arange(first, last, dtype=np.int64))]
 
 
-def _pieces(points: tuple[Point, ...], *, ramp: bool) -> Iterator[_Piece]:
+def pieces(order: Scheduled) -> Iterator[_Piece]:
     """Yield start, stop, first and last weights of the segments. Points that change nothing are left out."""
+    points, ramp = order.points, order.ramp
     start, weights = points[0]
     for number, (at, later) in enumerate(points[1:], 1):
         stays = number + 1 == len(points) or points[number + 1][1] == later
@@ -324,7 +315,7 @@ def first_difference(old: Scheduled, new: Scheduled, draws: int) -> int | None:
                 return draws if draw is None else draw
         elif old_source != new_source:
             return 0
-    for mine, its in zip(old.pieces(), new.pieces(), strict=False):
+    for mine, its in zip(pieces(old), pieces(new), strict=False):
         (start, stop, first, last), (_, other_stop, other_first, other_last) = mine, its
         ramps = first != last or other_first != other_last
         if first != other_first or last != other_last or (ramps and stop != other_stop):

@@ -25,6 +25,14 @@ OrderT = TypeVar("OrderT", bound=_Seeded)
 
 _WRITE = 'write False, True, "exact", "blocks" or an order such as Blocks(len(dataset), size=1024)'
 
+_KINDS: dict[object, type[Sequential | Exact | Blocks]] = {
+    None: Sequential,
+    False: Sequential,
+    True: Exact,
+    "exact": Exact,
+    "blocks": Blocks,
+}
+
 
 def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
     """Return the order that a user asks for with `shuffle=` and `seed=`.
@@ -41,16 +49,10 @@ def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
         ValueError: The name of the order is unknown, or an order object has another number of
             samples or another seed than the arguments.
     """
-    if shuffle is None or isinstance(shuffle, bool):
-        if shuffle:
-            return Exact(samples, seed)
-        return Sequential(samples, seed)
-    if isinstance(shuffle, str):
-        if shuffle not in ("exact", "blocks"):
+    if shuffle is None or isinstance(shuffle, bool | str):
+        if shuffle not in _KINDS:
             raise ValueError(f"unknown order shuffle={shuffle!r}: {_WRITE}")
-        if shuffle == "exact":
-            return Exact(samples, seed)
-        return Blocks(samples, seed)
+        return _KINDS[shuffle](samples, seed)
     if isinstance(shuffle, Mixed):
         raise TypeError(
             "a Mixed order is for mixtures only: write Loader(bushel.mix(...)) without shuffle="

@@ -201,9 +201,8 @@ class FreeMemory:
     def array(self, size: int) -> U8 | None:
         """Return at least `size` bytes with arbitrary contents; None if memory is exhausted."""
         size = _whole_pages(size)
-        if (
-            memory := self._take(size) or fresh_memory(_whole_pages(size * (1 + self._headroom)))
-        ) is None:
+        memory = self._take(size) or fresh_memory(_whole_pages(size * (1 + self._headroom)))
+        if memory is None:
             return None
         whole = np.frombuffer(memory, np.uint8)
         # all views of the array refer to this one and keep it alive

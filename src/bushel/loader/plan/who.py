@@ -137,8 +137,7 @@ def plan_of_state(
         KeyError, ValueError: The lengths are missing, or unusable.
     """
     state.check(version=state.version, fingerprint=dataset.fingerprint)
-    match = _VERSION.fullmatch(state.version)
-    kind, parameters = (match["kind"], match["own"] or "") if match else ("", "")
+    kind, parameters = _parts_of(state.version)
     ends = world_size, drop_last, pad
     if kind != "mixed" and _ROWS.fullmatch(parameters.partition(";")[0]) is not None:
         if lengths is None:
@@ -152,14 +151,19 @@ def plan_of_state(
     return Plan(_of_samples(state.version, state.seed, len(dataset)), batch_size, 0, *ends)
 
 
-def _of_samples(version: str, seed: int, samples: int) -> SampleOrder:
+def _parts_of(version: str) -> tuple[str, str]:
+    """Return the kind of an order and its parameters, as its version says; "" for a kind of another form."""
     match = _VERSION.fullmatch(version)
-    kind, parameters = (match["kind"], match["own"] or "") if match else ("", "")
+    if match is None:
+        return "", ""
+    return match["kind"], match["own"] or ""
+
+
+def _of_samples(version: str, seed: int, samples: int) -> SampleOrder:
+    kind, parameters = _parts_of(version)
     try:
         if kind in ("exact", "sequential") and not parameters:
-            if kind == "exact":
-                return Exact(samples, seed)
-            return Sequential(samples, seed)
+            return (Exact if kind == "exact" else Sequential)(samples, seed)
         if kind == "blocks":
             return Blocks(samples, seed, *map(int, parameters.split(",")))
         if kind == "mixed":
