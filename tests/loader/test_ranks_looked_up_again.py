@@ -42,6 +42,13 @@ def test_a_rank_that_came_after_the_loader_is_used(monkeypatch: pytest.MonkeyPat
     assert (loader.rank, loader.world_size) == (1, 2)
 
 
+def test_a_loader_that_replaces_excluded_samples_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"exclude": [3], "on_error": "replace"}
+    loader = Loader(MemoryDataset(40), 4, shuffle=True, **options)
+    become(monkeypatch, 1, 2)
+    assert numbers(loader) == expected(1, **options)
+
+
 def test_a_copy_and_a_state_follow_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     before = Loader(MemoryDataset(40), 4, shuffle=True)
     next(iter(before))

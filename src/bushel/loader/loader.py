@@ -14,20 +14,11 @@ from bushel._runtime.arrays import check_count
 from bushel._runtime.public import public
 from bushel._runtime.threads import Clock
 from bushel.loader.order.mixture import Mixture
-from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.plan.planning import plan_of
-from bushel.loader.plan.who import (
-    batch_of,
-    keys_of,
-    shares_of,
-    steps_after,
-    steps_with,
-    unequal_steps,
-    without_batches,
-)
+from bushel.loader.plan.who import PlanAnswers, steps_after, unequal_steps, without_batches
 from bushel.loader.read.costs import warn_if_costly
 from bushel.loader.read.loadable import Loadable
-from bushel.loader.run.make_pipeline import pipeline_of
+from bushel.loader.run.make_pipeline import leaves_out, pipeline_of
 from bushel.loader.run.pipeline import Finished
 from bushel.loader.run.processes import run_processes
 from bushel.loader.run.runners import run_batches
@@ -39,7 +30,7 @@ from .state import LoaderState, Progress, place_after, resume
 
 
 @public()
-class Loader(LoaderOptions, LoaderBase[Item]):
+class Loader(LoaderOptions, PlanAnswers, LoaderBase[Item]):
     """Iterates over a dataset in batches. One `for` is one epoch; the next `for` is the next epoch.
 
     The samples of a batch, their order and the random numbers of transforms depend only on the
@@ -232,10 +223,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         return self._steps(self._place())
 
     def _use_rank(self) -> None:
-        leaves_out = "exclude=" if self._pipeline.excluded else None
-        check_whole_batches(
-            self, leaves_out="on_error='skip'" if self.on_error == "skip" else leaves_out
-        )
+        check_whole_batches(self, leaves_out=leaves_out(self, self._pipeline.excluded))
         for loader in (self, self._before):
             if loader is not None:
                 loader._plan = replace(loader._plan, rank=self.rank, world_size=self.world_size)
@@ -244,10 +232,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         return unequal_steps(self._of(progress.epoch)._plan, progress.samples)
 
     def _steps(self, place: Progress) -> int:
-        loader = self._of(place.epoch)
-        if self.on_error == "replace":
-            left_out = frozenset[int]()
-        else:
+        loader, left_out = self._of(place.epoch), frozenset[int]()
+        if self.on_error != "replace":
             left_out = loader._pipeline.excluded
         return steps_after(loader._plan, place.epoch, place.samples, left_out)
 
@@ -368,84 +354,6 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             return before
         return self
 
-    def who(
-        self, step: int, rank: int | None = None, epoch: int | None = None
-    ) -> list[str] | list[list[str]]:
-        """Return the keys of the samples of a step, without reading data.
-
-        A sample that was replaced because it was bad is named, not the one that took its place.
-
-        Args:
-            step: Number of the step, counted from the start of the epoch, with this batch size and
-                number of ranks.
-            rank: The rank; None for the rank of this loader.
-            epoch: The epoch; None for the epoch of the next `for`, or of the running one.
-
-        Returns:
-            The keys of the batch, in its order; for packs and chunks, the keys of each row.
-
-        Raises:
-            IndexError: The step or rank does not exist.
-
-        Examples:
-            >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
-            >>> loader.who(step=2) == list(loader)[2]["__key__"]
-            True
-        """
-        batch = self._batch_of(step, rank, epoch)
-        return keys_of(batch, self._of(batch.epoch).dataset.keys)
-
-    def shares(
-        self, step: int, rank: int | None = None, epoch: int | None = None
-    ) -> dict[str, int]:
-        """Return how many samples of a step come from each dataset of a mixture, without reading data.
-
-        The arguments are as in `who`. In packs and chunks, documents are counted, and a part of one
-        counts as one.
-
-        Returns:
-            A number for each name; empty for a dataset that is not a mixture with names.
-
-        Raises:
-            IndexError: The step or rank does not exist.
-
-        Examples:
-            >>> mixture = bushel.mix({"cats": ds[:6], "dogs": ds[6:]}, weights={"cats": 1, "dogs": 3})
-            >>> bushel.Loader(mixture, batch_size=8).shares(step=0)
-            {'cats': 2, 'dogs': 6}
-        """
-        return shares_of(self._batch_of(step, rank, epoch), self._pipeline.sources)
-
-    def when(self, key: str, epoch: int | None = None) -> list[tuple[int, int, int]]:
-        """Return when a sample comes, without reading data: the epoch, step and rank of each batch that has it.
-
-        Args:
-            key: The key of the sample.
-            epoch: The epoch; None for the epoch of the next `for`, or of the running one.
-
-        Returns:
-            In ascending order; empty if the epoch leaves the sample out. Steps are counted as for
-            `who`.
-
-        Raises:
-            KeyError: The sample does not exist.
-
-        Examples:
-            >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
-            >>> [(epoch, step, rank)] = loader.when("dog/2")
-            >>> "dog/2" in loader.who(step, rank)
-            True
-        """
-        self._follow_rank()
-        if epoch is None:
-            epoch = self.epoch
-        loader, position = self._of(epoch), self.dataset.position(key)
-        if loader is not self:
-            if key not in loader.dataset.keys:
-                return []
-            position = loader.dataset.position(key)
-        return [(epoch, *place) for place in steps_with(loader._plan, epoch, position)]
-
     def peek(
         self, step: int | None = None, rank: int | None = None, epoch: int | None = None
     ) -> Item:
@@ -477,12 +385,6 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         if not batches:
             raise IndexError(f"step={step or 0}: all samples of this step are left out")
         return batches[0]
-
-    def _batch_of(self, step: int, rank: int | None, epoch: int | None) -> BatchPlan:
-        self._follow_rank()
-        if epoch is None:
-            epoch = self.epoch
-        return batch_of(self._of(epoch)._plan, epoch, step, self.rank if rank is None else rank)
 
     def skip(self, steps: int) -> None:
         """Skip `steps` batches of every rank without reading them, into the following epochs if needed.

@@ -1,6 +1,7 @@
 """The samples of a step on a rank, the steps of a sample, and how many there are: functions of the plan, without I/O.
 
-`plan_of_state` makes the plan that a saved state names, for programs that do not have the loader.
+`PlanAnswers` has what a loader answers so. `plan_of_state` makes the plan that a saved state names, for programs that do
+not have the loader.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from .row_units import Buckets, ChunkRows, PackedRows
 if TYPE_CHECKING:
     from bushel.loader.decode.sample_transforms import Sources
     from bushel.loader.options import LoaderOptions
+    from bushel.loader.run.pipeline import Pipeline
 
 _VERSION = re.compile(rf"(?P<kind>[a-z]+)(?:\((?P<own>.*)\))?/{ORDER_VERSION}")
 _ROWS = re.compile(
@@ -259,3 +261,98 @@ def without_batches(options: LoaderOptions) -> str | None:
         "drop_last=True leaves out all samples, because they do not fill one batch on every rank."
         " Give a smaller batch_size, or leave drop_last out"
     )
+
+
+class PlanAnswers:
+    """The questions that a loader answers from its plan alone, without reading data."""
+
+    dataset: Any
+    epoch: Any
+    rank: int
+    _of: Any
+    _pipeline: Pipeline
+    _follow_rank: Any
+
+    def who(
+        self, step: int, rank: int | None = None, epoch: int | None = None
+    ) -> list[str] | list[list[str]]:
+        """Return the keys of the samples of a step, without reading data.
+
+        A sample that was replaced because it was bad is named, not the one that took its place.
+
+        Args:
+            step: Number of the step, counted from the start of the epoch, with this batch size and
+                number of ranks.
+            rank: The rank; None for the rank of this loader.
+            epoch: The epoch; None for the epoch of the next `for`, or of the running one.
+
+        Returns:
+            The keys of the batch, in its order; for packs and chunks, the keys of each row.
+
+        Raises:
+            IndexError: The step or rank does not exist.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
+            >>> loader.who(step=2) == list(loader)[2]["__key__"]
+            True
+        """
+        batch = self._batch_of(step, rank, epoch)
+        return keys_of(batch, self._of(batch.epoch).dataset.keys)
+
+    def shares(
+        self, step: int, rank: int | None = None, epoch: int | None = None
+    ) -> dict[str, int]:
+        """Return how many samples of a step come from each dataset of a mixture, without reading data.
+
+        The arguments are as in `who`. In packs and chunks, documents are counted, and a part of one
+        counts as one.
+
+        Returns:
+            A number for each name; empty for a dataset that is not a mixture with names.
+
+        Raises:
+            IndexError: The step or rank does not exist.
+
+        Examples:
+            >>> mixture = bushel.mix({"cats": ds[:6], "dogs": ds[6:]}, weights={"cats": 1, "dogs": 3})
+            >>> bushel.Loader(mixture, batch_size=8).shares(step=0)
+            {'cats': 2, 'dogs': 6}
+        """
+        return shares_of(self._batch_of(step, rank, epoch), self._pipeline.sources)
+
+    def when(self, key: str, epoch: int | None = None) -> list[tuple[int, int, int]]:
+        """Return when a sample comes, without reading data: the epoch, step and rank of each batch that has it.
+
+        Args:
+            key: The key of the sample.
+            epoch: The epoch; None for the epoch of the next `for`, or of the running one.
+
+        Returns:
+            In ascending order; empty if the epoch leaves the sample out. Steps are counted as for
+            `who`.
+
+        Raises:
+            KeyError: The sample does not exist.
+
+        Examples:
+            >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
+            >>> [(epoch, step, rank)] = loader.when("dog/2")
+            >>> "dog/2" in loader.who(step, rank)
+            True
+        """
+        self._follow_rank()
+        if epoch is None:
+            epoch = self.epoch
+        loader, position = self._of(epoch), self.dataset.position(key)
+        if loader is not self:
+            if key not in loader.dataset.keys:
+                return []
+            position = loader.dataset.position(key)
+        return [(epoch, *place) for place in steps_with(loader._plan, epoch, position)]
+
+    def _batch_of(self, step: int, rank: int | None, epoch: int | None) -> BatchPlan:
+        self._follow_rank()
+        if epoch is None:
+            epoch = self.epoch
+        return batch_of(self._of(epoch)._plan, epoch, step, self.rank if rank is None else rank)

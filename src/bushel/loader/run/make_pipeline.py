@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -62,8 +62,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         requested, source, order.seed, packed=options.pack_by or options.chunk_by
     )
     excluded = excluded_positions(source, options.exclude)
-    skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
-    check_whole_batches(options, leaves_out=skips.get(options.on_error))
+    check_whole_batches(options, leaves_out=leaves_out(options, excluded))
     if windows is not None:
         read = source
     else:
@@ -86,6 +85,15 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         windows=windows,
         device=_device(options, transforms, sources),
     )
+
+
+def leaves_out(options: LoaderOptions, excluded: Collection[int]) -> str | None:
+    """Return the option by which samples are left out, or None if no option does that."""
+    if options.on_error == "skip":
+        return "on_error='skip'"
+    if options.on_error == "raise" and excluded:
+        return "exclude="
+    return None
 
 
 def _device(
