@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import sys
 import typing
@@ -26,31 +25,6 @@ from bushel.loader.values.outputs import Output
 
 from .options import BatchOptions, check_shared
 from .state import Progress
-
-
-def loader_html(loader: Any, sizes: str, order: str, consumed: str) -> str:
-    """Return the description of a loader."""
-    from bushel._pictures.notebook import batch_html, facts_html
-
-    facts = [
-        ("gives", sizes),
-        ("order", order),
-        ("seed", str(loader.seed)),
-        ("rank", f"{loader.rank} of {loader.world_size}"),
-        ("processes", str(loader.processes)),
-        ("epoch", f"{loader.epoch}, {consumed} consumed"),
-    ]
-    try:
-        batch = loader.peek()
-        shown = ""
-        if isinstance(batch, dict):
-            shown = batch_html(batch, getattr(loader.dataset, "labels", None))
-    except Exception as error:  # of a transform, a collate function or the data: the loop over the loader raises it
-        shown = (
-            "<div>The next batch cannot be made:"
-            f" {html.escape(f'{type(error).__name__}: {error}')}</div>"
-        )
-    return facts_html(f"bushel.Loader of {len(loader.dataset):,} samples", facts, (), shown)
 
 
 def detect_rank(
@@ -122,7 +96,6 @@ else:  # the default of a type is for type checkers only
 class LoaderBase(BatchOptions, ABC, Generic[Item]):
     """Base class of `Loader` and `StreamLoader`: their options, and the progress of training."""
 
-    _is_single = False  # whether the trainer gets single samples instead of batches
     _resuming: ClassVar[Mapping[str, bool]] = {}
     """The options of `load_state_dict` for a copy of the loader."""
 
@@ -328,14 +301,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
 
         A sample that was skipped, and a batch of such samples, is None.
         """
-        if self._is_single:
-            yield from self._single(progress, step)
-        else:
-            yield step.consumed, step.batch, step.samples
-
-    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
-        """Yield the samples of a read one by one."""
-        raise NotImplementedError
+        yield step.consumed, step.batch, step.samples
 
     def _iteration(
         self, pipeline: Pipeline, report: ErrorReport, clock: Clock, *, ahead: bool

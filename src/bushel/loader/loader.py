@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
@@ -251,19 +252,37 @@ class Loader(LoaderOptions, PlanAnswers, LoaderBase[Item]):
         )
 
     def _repr_html_(self) -> str:
-        from .base import loader_html
+        from bushel._pictures.notebook import batch_html, facts_html
 
-        units = self._plan.at(self.epoch).units
-        samples = f"{self._progress.samples:,} of {units.positions:,} {units.unit}"
-        sizes = "single samples" if self._is_single else self._plan.sizes
-        return loader_html(self, sizes, self._plan.order.version, samples)
+        units, samples = self._plan.at(self.epoch).units, self._progress.samples
+        consumed = f"{samples:,} of {units.positions:,} {units.unit} consumed"
+        facts = [
+            ("gives", "single samples" if self._is_single else self._plan.sizes),
+            ("order", self._plan.order.version),
+            ("seed", str(self.seed)),
+            ("rank", f"{self.rank} of {self.world_size}"),
+            ("processes", str(self.processes)),
+            ("epoch", f"{self.epoch}, {consumed}"),
+        ]
+        shown = ""
+        try:
+            batch: Any = self.peek()
+            if isinstance(batch, dict):
+                shown = batch_html(batch, getattr(self.dataset, "labels", None))
+        except Exception as error:  # of a transform, a collate function or the data: the loop over the loader raises it
+            problem = html.escape(f"{type(error).__name__}: {error}")
+            shown = f"<div>The next batch cannot be made: {problem}</div>"
+        return facts_html(f"bushel.Loader of {len(self.dataset):,} samples", facts, (), shown)
 
     def _without_batches(self) -> str | None:
         if len(self.dataset):
             return without_batches(self)
         return None
 
-    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+    def _parts(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+        if not self._is_single:
+            yield from super()._parts(progress, step)
+            return
         plan, before = self._of(progress.epoch)._plan, progress.samples
         for number, sample in enumerate(step.batch, 1):
             consumed = min(plan.order.samples, before + number * plan.stride)
@@ -272,11 +291,12 @@ class Loader(LoaderOptions, PlanAnswers, LoaderBase[Item]):
     def _run(
         self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True
     ) -> Generator[Finished]:
-        loader, epoch, consumed = self._of(progress.epoch), progress.epoch, progress.samples
+        loader, consumed = self._of(progress.epoch), progress.samples
+        steps = loader._plan.at(progress.epoch)
         iteration = self._iteration(loader._pipeline, report, clock, ahead=ahead)
         if self._processes and ahead:
-            return run_processes(iteration, loader._plan, epoch, consumed, self._processes)
-        return run_batches(iteration, loader._plan.at(epoch).batches(consumed))
+            return run_processes(iteration, steps, consumed, self._processes)
+        return run_batches(iteration, steps.batches(consumed))
 
     def write_errors(self, path: str | os.PathLike[str]) -> None:
         """Write `errors` to a file, one JSON object per line, which `exclude=` takes.

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.earlier import BeforeAppend, before_append, before_removal
+from bushel._dataset.views.earlier import before_append, before_removal
 from bushel._runtime.scheduled import Scheduled, first_difference, scheduled_of
 from bushel.errors import StateError
 from bushel.loader.order.mixture import Mixture
@@ -121,42 +121,18 @@ class LoaderState(Struct, frozen=True):
             )
 
 
-def loader_before_append(
-    loader: Any, state: Mapping[str, object], *, allow_appended: bool, allow_removed: bool
-) -> Any:
-    """Return a loader of the samples that a dataset had when a state was saved, at the place of the state.
-
-    Returns:
-        The loader; None if the dataset did not begin with the samples of the state.
+def _check_change(loader: Any, reason: str, to_go_on: str, option: str, *, allowed: bool) -> None:
+    """Check that a loader may go on from a state that is older than a change of the dataset.
 
     Raises:
-        StateError: They are, but that is not allowed; or the loader refuses the state for another
-            reason.
+        StateError: It may not.
     """
-    options_given = loader._given
-    earlier = before_append(loader.dataset, LoaderState.from_dict(state).fingerprint)
-    if earlier is None:
-        return None
-    if isinstance(options_given["dataset"], Mixture):
-        message = (
-            f"{_appended_reason(earlier)}; the order of a mixture depends on its sizes: start"
-            " without the state"
-        )
-        raise StateError(message)
-    if not allow_appended:
+    if isinstance(loader._given["dataset"], Mixture):
         raise StateError(
-            f"{_appended_reason(earlier)}. To end the epoch with the samples that it began with, and to"
-            " have all of them from "
-            "the next one on: loader.load_state_dict(state, allow_appended=True)"
+            f"{reason}; the order of a mixture depends on its sizes: start without the state"
         )
-    options: Mapping[str, Any] = {**options_given, "dataset": earlier.dataset}
-    before = type(loader)(**options)
-    before.load_state_dict(state, allow_removed=allow_removed)
-    return before
-
-
-def _appended_reason(earlier: BeforeAppend) -> str:
-    return f"{earlier.appended:,} samples were appended to the dataset after this state was saved"
+    if not allowed:
+        raise StateError(f"{reason}. {to_go_on}: loader.load_state_dict(state, {option}=True)")
 
 
 def accept_future(state: LoaderState, own: Any) -> LoaderState:
@@ -201,35 +177,6 @@ def _described(order: Scheduled) -> str:
     return f"{points}{' as ramps' if order.ramp else ''}"
 
 
-def with_removed_samples(
-    given: Mapping[str, Any], dataset: Any, fingerprint: str, *, allowed: bool
-) -> dict[str, Any] | None:
-    """Return the options of a loader of the dataset before samples were removed, which leaves these out.
-
-    Returns:
-        The options; None if the dataset never had this fingerprint.
-
-    Raises:
-        StateError: It had, and that is not allowed, or the dataset is a mixture.
-    """
-    if (earlier := before_removal(dataset, fingerprint)) is None:
-        return None
-    if isinstance(given["dataset"], Mixture):
-        raise StateError(
-            f"{earlier.reason}; the order of a mixture depends on its sizes: start without the"
-            " state"
-        )
-    if not allowed:
-        again = "loader.load_state_dict(state, allow_removed=True)"
-        raise StateError(f"{earlier.reason}. To go on in the same order without them: {again}")
-    excluded_before = given["exclude"]
-    if isinstance(excluded_before, str | os.PathLike):
-        exclude = read_errors(excluded_before)
-    else:
-        exclude = excluded_before
-    return {**given, "dataset": earlier.dataset, "exclude": [*exclude, *earlier.removed.tolist()]}
-
-
 def resume(
     loader: Any, state: Mapping[str, object], *, allow_appended: bool, allow_removed: bool
 ) -> None:
@@ -239,24 +186,34 @@ def resume(
         StateError: It is of other data or of another order, or is not a state; or that is not
             allowed.
     """
-    loaded = LoaderState.from_dict(state)
-    if loaded.fingerprint != loader._fingerprint:
-        options = with_removed_samples(
-            loader._given, loader.dataset, loaded.fingerprint, allowed=allow_removed
+    loaded, given = LoaderState.from_dict(state), loader._given
+    if loaded.fingerprint == loader._fingerprint:
+        _continue(loader, loaded)
+    elif (removal := before_removal(loader.dataset, loaded.fingerprint)) is not None:
+        to_go_on = "To go on in the same order without them"
+        _check_change(loader, removal.reason, to_go_on, "allow_removed", allowed=allow_removed)
+        excluded = given["exclude"]
+        if isinstance(excluded, str | os.PathLike):
+            excluded = read_errors(excluded)
+        options = {"dataset": removal.dataset, "exclude": [*excluded, *removal.removed.tolist()]}
+        without_removed = type(loader)(**given | options)
+        without_removed.load_state_dict(state)
+        loader.__dict__.clear()
+        loader.__dict__.update(vars(without_removed))
+    elif (append := before_append(loader.dataset, loaded.fingerprint)) is not None:
+        reason = (
+            f"{append.appended:,} samples were appended to the dataset after this state was saved"
         )
-        if options is not None:
-            without_removed = type(loader)(**options)
-            without_removed.load_state_dict(state)
-            loader.__dict__.clear()
-            loader.__dict__.update(vars(without_removed))
-            return
-        before = loader_before_append(
-            loader, state, allow_appended=allow_appended, allow_removed=allow_removed
+        to_go_on = (
+            "To end the epoch with the samples that it began with, and to have all of them from"
+            " the next one on"
         )
-        if before is not None:
-            _end_epoch_of(before, loader)
-            return
-    _continue(loader, loaded)
+        _check_change(loader, reason, to_go_on, "allow_appended", allowed=allow_appended)
+        before = type(loader)(**given | {"dataset": append.dataset})
+        before.load_state_dict(state, allow_removed=allow_removed)
+        _end_epoch_of(before, loader)
+    else:
+        _continue(loader, loaded)
 
 
 def _continue(loader: Any, loaded: LoaderState) -> None:
@@ -273,8 +230,7 @@ def _continue(loader: Any, loaded: LoaderState) -> None:
             " cannot be made again. Start without the state"
         )
     loaded.check(version=order.version, fingerprint=loader._fingerprint)
-    has_own_seeds = hasattr(order, "reseeded")
-    if has_own_seeds:
+    if hasattr(order, "reseeded"):
         order = order.reseeded(loaded.seed)
     else:
         order = replace(order, seed=loaded.seed)

@@ -1,6 +1,6 @@
 """The samples of a step on a rank, the steps of a sample, and how many there are: functions of the plan, without I/O.
 
-`PlanAnswers` has what a loader answers so. `plan_of_state` makes the plan that a saved state names, for programs that do
+`PlanAnswers` has the methods of a loader. `plan_of_state` makes the plan that a saved state names, for programs that do
 not have the loader.
 """
 

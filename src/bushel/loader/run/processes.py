@@ -43,7 +43,7 @@ from .run import Iteration, PrefetchWindow
 from .runners import run_batches
 
 if TYPE_CHECKING:
-    from bushel.loader.plan.plan import Plan
+    from bushel.loader.plan.plan import Steps
 
 _ALIGNMENT = 64  # a cache line, which also suits vector instructions
 _STEP = 1 << 20  # segments grow in steps, so that batches of about one size fit into the same ones
@@ -202,7 +202,7 @@ def _shared_counts(dtype: str, size: int, descriptor: Any) -> SharedCounts:
 
 
 def run_processes(
-    iteration: Iteration, plan: Plan, epoch: int, consumed: int, processes: int
+    iteration: Iteration, steps: Steps, consumed: int, processes: int
 ) -> Generator[Finished]:
     """Prefetch batches in worker processes.
 
@@ -220,8 +220,7 @@ def run_processes(
             pickle_for_worker(
                 _Job(
                     iteration.pipeline,
-                    plan,
-                    epoch,
+                    steps,
                     consumed,
                     number,
                     processes,
@@ -235,7 +234,7 @@ def run_processes(
         ]
         for worker, job in zip(started, jobs, strict=True):
             worker.process.send(job)
-        for turn in range(plan.at(epoch).reads(consumed)):
+        for turn in range(steps.reads(consumed)):
             worker = started[turn % processes]
             delivery = worker.receive()
             report.merge(delivery.bad)
@@ -298,8 +297,7 @@ class _Job(Struct, frozen=True):
 
     Attributes:
         pipeline: The work that makes batches.
-        plan: How the epoch is divided. It is pure, so each process makes its own batch plans.
-        epoch: Number of the epoch.
+        steps: How the epoch is divided. They are pure, so each process makes its own batch plans.
         consumed: Number of its positions that are consumed already.
         number: Number of this process.
         count: Number of processes.
@@ -309,8 +307,7 @@ class _Job(Struct, frozen=True):
     """
 
     pipeline: Pipeline
-    plan: Plan
-    epoch: int
+    steps: Steps
     consumed: int
     number: int
     count: int
@@ -377,7 +374,7 @@ def _send_batches(channel: Channel, parent: int) -> None:
         target=_listen, args=(channel, parent, pool.release, credit), daemon=True
     ).start()
     clock, report, reported = Clock(), ErrorReport(job.max_errors), set[int]()
-    plans = islice(job.plan.at(job.epoch).batches(job.consumed), job.number, None, job.count)
+    plans = islice(job.steps.batches(job.consumed), job.number, None, job.count)
     memory = BufferPool(job.window.most_bytes)
     iteration = Iteration(job.pipeline, report, clock, Output(), memory, job.threads, job.window)
     for finished in run_batches(iteration, plans):
