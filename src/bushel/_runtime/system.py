@@ -211,7 +211,7 @@ class FreeMemory:
         return whole
 
     def _take(self, size: int) -> mmap.mmap | None:
-        """Return free memory of about `size` bytes; None if there is none."""
+        """Return free memory of about `size` bytes; None if no piece fits."""
         for _ in range(len(self.free)):
             try:
                 memory = self.free.pop()  # the last one to become free is still in the caches

@@ -14,9 +14,9 @@ from bushel.loader.decode.sample_transforms import SampleTransforms
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
 from bushel.loader.run.make_pipeline import random_windows
-from bushel.loader.run.pipeline import Pipeline, raise_first
+from bushel.loader.run.pipeline import Pipeline
 from bushel.loader.run.processes import SharedCounts
-from bushel.loader.values.bad_samples import Failure
+from bushel.loader.values.bad_samples import Failure, raise_first
 from bushel.loader.values.collate import Sample
 
 from .options import MapOptions, check_dataset, check_fields

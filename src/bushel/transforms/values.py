@@ -233,3 +233,9 @@ class Call:
     def of(cls, function: Transform) -> Call:
         """Return the call of a transform, which is inspected for a parameter named `rng`."""
         return cls(function, takes_rng(function))
+
+    def __call__(self, value: Any, rng: np.random.Generator | None) -> Any:
+        """Return a value after the transform."""
+        if self.random:
+            return self.function(value, rng=rng)
+        return self.function(value)

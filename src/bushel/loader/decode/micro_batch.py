@@ -256,9 +256,17 @@ class MicroBatch(Struct, frozen=True):
         # what a transform of samples returns is written into the rows: images must not be there before
         if self.arrays is None or self.transforms.sample is not None:
             return None
-        if step.frames is None:
-            return None if step.rest else self.arrays.array(field, shape, plan.dtype)
-        return None if plan.rest else self.arrays.sequences(field, shape, plan.dtype)
+        if step.frames is None and not step.rest:
+            return self.arrays.array(field, shape, plan.dtype)
+        if step.frames is not None and not plan.rest:
+            return self.arrays.sequences(field, shape, plan.dtype)
+        return None
+
+    def _device_of(self, field: str) -> DeviceStep | None:
+        """Return the device that decodes images of a field, if any does."""
+        if self.device is not None and field in self.device.plans:
+            return self.device
+        return None
 
     def _decode_images(
         self,
@@ -273,7 +281,7 @@ class MicroBatch(Struct, frozen=True):
         """
         reading = step.reading or ImageReading()
         stored, tables = _without_tables(self._stored(field, is_image))
-        device = self.device if self.device is not None and field in self.device.plans else None
+        device = self._device_of(field)
         places, rows = self._draw(field, plan, stored, drawn, exif_rotate=reading.exif_rotate)
         if not places:
             return set(stored)
@@ -329,7 +337,7 @@ class MicroBatch(Struct, frozen=True):
         A kernel draws what it can. The errors of images that have none are raised in Python. Images
         that are left to the device have no row.
         """
-        device = self.device if self.device is not None and field in self.device.plans else None
+        device = self._device_of(field)
         places = list(stored)
         left: Sequence[int] = range(len(places))
         rows = np.zeros((len(places), 10), np.int32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 from bushel._dataset.views.concat import one_after_another
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
-from bushel._runtime.arrays import I64, python_numbers
+from bushel._runtime.arrays import I64, offsets_of, python_numbers
 from bushel._runtime.order import Mixed, draws_until, share_block
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
@@ -124,7 +123,7 @@ class MappedParts(Struct, frozen=True, eq=False):
     def _divided(self, positions: Any) -> Iterator[tuple[Part, I64, I64]]:
         """Yield the datasets of some positions, the positions in them, and their places in the argument."""
         numbers_of_samples = np.asarray(positions, np.int64)
-        starts = np.array([0, *accumulate(map(len, self.parts))], np.int64)
+        starts = offsets_of(map(len, self.parts))
         numbers = np.searchsorted(starts, numbers_of_samples, side="right") - 1
         for number in np.unique(numbers).tolist():
             places = np.flatnonzero(numbers == number)

@@ -64,10 +64,7 @@ def keys_of(batch: BatchPlan, keys: Sequence[str]) -> list[str] | list[list[str]
     sample_keys = [keys[sample] for sample in batch.samples.tolist()]
     if batch.rows is None:
         return sample_keys
-    if batch.rows.places is None:
-        places = range(len(sample_keys))
-    else:
-        places = batch.rows.places.tolist()
+    places = batch.rows.places_of(len(sample_keys)).tolist()
     ends = batch.rows.ends.tolist()
     return [
         [sample_keys[places[piece]] for piece in range(*row)]
@@ -79,8 +76,10 @@ def shares_of(batch: BatchPlan, sources: Sources | None) -> dict[str, int]:
     """Return how many samples of a batch come from each dataset of a mixture, a part of a document as one."""
     if sources is None:
         return {}
-    places = slice(None) if batch.rows is None or batch.rows.places is None else batch.rows.places
-    counts = np.bincount(sources.numbers(batch.samples[places]), minlength=len(sources.names))
+    samples = batch.samples
+    if batch.rows is not None:
+        samples = samples[batch.rows.places_of(len(samples))]
+    counts = np.bincount(sources.numbers(samples), minlength=len(sources.names))
     return dict(zip(sources.names, counts.tolist(), strict=True))
 
 

@@ -220,8 +220,10 @@ class NumberReader:
         having, before = list[range](), 0
         for shards in self._reader.divisions:
             if field.name in union_of_fields(kinds(shards)):
-                many = looked_at(shards) is not shards
-                having.append(range(before, before + len(shards))[-1 if many else 0 :])
+                numbers = range(before, before + len(shards))
+                if looked_at(shards) is not shards:
+                    numbers = numbers[-1:]
+                having.append(numbers)
             before += len(shards)
         # of several datasets in a row, each has columns of its own
         return len(having) == 1 and all(

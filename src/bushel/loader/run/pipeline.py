@@ -21,8 +21,15 @@ from bushel.loader.plan.plan import BatchPlan, draws_of
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
 from bushel.loader.read.batch_reader import BatchReader
 from bushel.loader.read.loadable import PlainReader, describe, failure_of
-from bushel.loader.values.bad_samples import DAMAGE, ErrorReport, Failure, OnError, one_by_one
-from bushel.loader.values.collate import Batch, Collate, Sample, collate
+from bushel.loader.values.bad_samples import (
+    DAMAGE,
+    ErrorReport,
+    Failure,
+    OnError,
+    one_by_one,
+    raise_first,
+)
+from bushel.loader.values.collate import Batch, Collate, Sample, collate, without_key
 from bushel.loader.values.generator import SampleDraws
 from bushel.loader.values.rows import RowShape, collate_rows
 from bushel.spec import KEY
@@ -265,13 +272,12 @@ class Pipeline(Struct, frozen=True):
                     samples = self._decode(
                         plan.epoch, numbers, samples, seeds[places], transforms.encoded, clock
                     )
-                started = perf_counter()
+                started, chosen = perf_counter(), seeds[places]
+                rngs = SampleDraws(self.order.seed, plan.epoch, chosen, random=transforms.random)
                 micro = MicroBatch(
                     samples,
                     numbers.tolist(),
-                    SampleDraws(
-                        self.order.seed, plan.epoch, seeds[places], random=transforms.random
-                    ),
+                    rngs,
                     places.start + shift,
                     transforms,
                     arrays,
@@ -349,7 +355,7 @@ class Pipeline(Struct, frozen=True):
         if arrays is not None and any(isinstance(sample, Failure) for sample in decoded):
             decoded = arrays.scatter(decoded)
         filled: list[Sample | None] = []
-        rows = None if plan.rows is None else plan.rows.copied()
+        begins: dict[int, int] = {}
         for place, sample in enumerate(decoded):
             if not isinstance(sample, Failure):
                 filled.append(sample)
@@ -358,16 +364,16 @@ class Pipeline(Struct, frozen=True):
             if self.on_error != "replace":
                 filled.append(None)
                 continue
-            replacement, begin = self._replacement(plan, place, arrays, report, clock)
+            replacement, begins[place] = self._replacement(plan, place, arrays, report, clock)
             filled.append(replacement)
-            if rows is not None:
-                rows.begins[place] = begin
-        if rows is not None:
-            plan = replace(plan, rows=rows)
+        if plan.rows is not None:
+            plan = replace(plan, rows=plan.rows.with_begins(begins))
+        if not self.keys and (callable(self.collate) or not self.batched):
+            filled = [sample and without_key(sample) for sample in filled]
         good = [sample for sample in filled if sample is not None]
         batch: Any = None
         if not self.batched:
-            batch = filled if self.keys else [sample and without_key(sample) for sample in filled]
+            batch = filled
         elif good:
             started = perf_counter()
             batch = self._collate(plan, filled, good, arrays)
@@ -385,7 +391,7 @@ class Pipeline(Struct, frozen=True):
         if arrays is not None and len(samples) == len(filled):
             stacked = arrays.whole()
         if callable(self.collate):
-            batch = self.collate(samples if self.keys else list(map(without_key, samples)))
+            batch = self.collate(samples)
         elif plan.rows is not None and self.shape is not None:
             batch = collate_rows(filled, plan.rows, self.shape, self.collate)
         elif self.device is not None:
@@ -442,19 +448,3 @@ class Pipeline(Struct, frozen=True):
         if error is not None:
             first = next(iter(self.fields or dataset.spec), "")
             report.add(describe(dataset, sample, failure, error, first), error)
-
-
-def without_key(sample: Sample) -> Sample:
-    """Return a sample without its key."""
-    return {name: value for name, value in sample.items() if name != KEY}
-
-
-def raise_first(decoded: Iterable[Any]) -> None:
-    """Raise the error of the first bad sample, which does not depend on the number of threads.
-
-    Raises:
-        Exception: The error, with the sample's key as a note.
-    """
-    for sample in decoded:
-        if isinstance(sample, Failure) and sample.error is not None:
-            raise sample.error

@@ -68,8 +68,9 @@ class PrefetchWindow(Struct, frozen=True):
     @classmethod
     def of(cls, prefetch: int | None, most_bytes: int) -> PrefetchWindow:
         """Return a window of `prefetch` batches, or (None) of between 2 and 16."""
-        least, most = (2, 16) if prefetch is None else (prefetch, prefetch)
-        return cls(least, most, most_bytes, wanted=least)
+        if prefetch is None:
+            return cls(2, 16, most_bytes, wanted=2)
+        return cls(prefetch, prefetch, most_bytes, wanted=prefetch)
 
     def at_least(self, batches: int) -> PrefetchWindow:
         """Return a window that holds at least this number of batches, unless its number is fixed."""
@@ -79,8 +80,9 @@ class PrefetchWindow(Struct, frozen=True):
     @property
     def batches(self) -> int:
         """The number of batches to work on now."""
-        fitting = self.most_bytes // self.largest if self.largest else self.wanted
-        return max(1, min(self.wanted, fitting))
+        if not self.largest:
+            return self.wanted
+        return max(1, min(self.wanted, self.most_bytes // self.largest))
 
     def observe(self, *, ready: bool, all_ready: bool, fetched: bool, size: int) -> PrefetchWindow:
         """Return the window after one batch.

@@ -64,8 +64,7 @@ def run_batches(iteration: Iteration, plans: Iterator[BatchPlan]) -> Generator[F
         return _run_groups(kind(iteration, listed), iteration, plans)
     if not iteration.threads:
         return run_inline(iteration, plans)
-    ahead = _read_ahead(iteration, plans) if pipeline.source.remote else None
-    return run_threads(iteration, plans, ahead=ahead)
+    return run_threads(iteration, plans, ahead=_read_ahead(iteration, plans))
 
 
 def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListFields | None:
@@ -92,7 +91,9 @@ def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListFields | None:
 
 
 def _read_ahead(iteration: Iteration, plans: Iterator[BatchPlan]) -> ReadAhead | None:
-    """Return the `ReadAhead` of a remote dataset; None if its batches have no neighbours in common."""
+    """Return the `ReadAhead` of a remote dataset; None for a local one, or if batches have no neighbours in common."""
+    if not iteration.pipeline.source.remote:
+        return None
     from .ahead_plan import Grouping
     from .read_ahead import ReadAhead
 
@@ -154,7 +155,7 @@ def _run_groups(
 
 def _sizes(batch_bytes: int, threads: int, window: PrefetchWindow) -> tuple[int, int]:
     """Return the number of batches in a group, and the number of groups that are worked on at a time."""
-    in_work = threads + 1 if threads else 1
+    in_work = threads + 1
     most = min(_MOST_BATCHES, window.most_bytes // max(1, batch_bytes * in_work))
     if window.least == window.most:  # the number that the user gave
         in_work = min(in_work, window.most)

@@ -243,9 +243,7 @@ def apply_calls(
     """
     for call in calls:
         try:
-            value = checked(
-                call.function(value, rng=rng) if call.random else call.function(value), object
-            )
+            value = checked(call(value, rng), object)
         except Exception as error:
             note_once(error, f"in the transform {named(call.function)} of field {field!r}")
             raise
@@ -262,3 +260,14 @@ def checked(made: Any, kind: type) -> Any:
         kind_name = "None" if made is None else f"a {type(made).__name__}"
         raise TypeError(f"it returned {kind_name}: return the value, changed or not")
     return made
+
+
+def raise_first(decoded: Iterable[Any]) -> None:
+    """Raise the error of the first bad sample, which does not depend on the number of threads.
+
+    Raises:
+        Exception: The error, with the sample's key as a note.
+    """
+    for sample in decoded:
+        if isinstance(sample, Failure) and sample.error is not None:
+            raise sample.error

@@ -238,6 +238,11 @@ def collate(
     }
 
 
+def without_key(sample: Sample) -> Sample:
+    """Return a sample without its key."""
+    return {name: value for name, value in sample.items() if name != KEY}
+
+
 def _collate_field(name: str, samples: list[Sample], rule: FieldCollate | None) -> Any:
     values = [sample.get(name) for sample in samples]
     if rule == "list" or name == KEY:

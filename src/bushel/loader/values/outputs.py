@@ -66,9 +66,7 @@ class Output(Struct, frozen=True):
     def _tensor(self, array: np.ndarray[Any, Any]) -> Any:
         # torch supports neither read-only arrays nor negative strides
         shared = _native(array)
-        if shared.flags.writeable and min(shared.strides, default=0) >= 0:
-            shared = shared
-        else:
+        if not shared.flags.writeable or min(shared.strides, default=0) < 0:
             shared = shared.copy()
         tensor = _library("torch").from_numpy(shared)
         if self.pin_memory:

@@ -67,9 +67,18 @@ class Rows(Struct, frozen=True):
     places: I64 | None = None
     lengths: I64 | None = None
 
-    def copied(self) -> Rows:
-        """Return the same with another array of `begins`, which may be changed."""
-        return replace(self, begins=self.begins.copy())
+    def places_of(self, samples: int) -> I64:
+        """Return int64[pieces], the place of the document of each piece among this number of samples."""
+        if self.places is None:
+            return np.arange(samples)
+        return self.places
+
+    def with_begins(self, begins: Mapping[int, int]) -> Rows:
+        """Return the same with other first tokens of some pieces."""
+        changed = self.begins.copy()
+        for piece, begin in begins.items():
+            changed[piece] = begin
+        return replace(self, begins=changed)
 
 
 class Pieces(Struct, frozen=True, eq=False):
@@ -106,7 +115,7 @@ class Pieces(Struct, frozen=True, eq=False):
         before = passed = 0
         for rows, count in zip(batches, samples, strict=True):
             all_ends.append(rows.ends + before)
-            all_places.append((np.arange(count) if rows.places is None else rows.places) + passed)
+            all_places.append(rows.places_of(count) + passed)
             before, passed = before + len(rows.begins), passed + count
         ends, places = np.concatenate(all_ends), np.concatenate(all_places)
         tokens, wrong = lengths[places], np.zeros(0, np.int64)
@@ -215,7 +224,7 @@ def _with_samples(samples: Sequence[Sample | None], rows: Rows) -> tuple[list[Sa
     """Return the samples, with arrays in place of tensors, and their pieces: none of samples left out."""
     present = np.array([sample is not None for sample in samples], np.bool_)
     if not present.all():
-        places = np.arange(len(samples)) if rows.places is None else rows.places
+        places = rows.places_of(len(samples))
         stay = present[places]
         rows = Rows(
             offsets_of(stay)[rows.ends],
