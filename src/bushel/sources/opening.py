@@ -14,6 +14,7 @@ import numpy as np
 
 from bushel._dataset.open.discovery import holds_parts, names_in
 from bushel._dataset.open.open import open_any
+from bushel._dataset.open.removal_lists import has_removal_list
 from bushel._dataset.open.source_paths import expand_paths
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.stream import StreamDataset
@@ -207,7 +208,7 @@ def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
         FormatError: It has no files that Bushel reads.
     """
     names = names_below(path)
-    if any(map(is_metadata, names)) or tables_above(absolute(path)):
+    if any(map(is_metadata, names)) or tables_above(absolute(path)) or has_removal_list(path):
         return "dataset", None
     layout = layout_of(names, (), classes_beside(path), str(path))
     if layout.keys:

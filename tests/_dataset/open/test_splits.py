@@ -200,3 +200,15 @@ def test_samples_of_two_splits_may_have_the_same_key(tmp_path: Path) -> None:
     assert bushel.verify(tmp_path).ok
     paths = [tmp_path / "train.tar", tmp_path / "test.tar"]
     assert [problem.key for problem in bushel.verify(paths).problems] == ["a", "b"]
+
+
+def test_removed_photos_stay_out_of_all_splits_and_of_what_is_packed(photos: Path, tmp_path: Path) -> None:
+    assert bushel.remove(photos / "val", keys=["cat/4"], reason="asked").samples == 1
+    assert list(bushel.open(photos, split="val").keys) == ["elk/5"]
+    assert list(bushel.open(photos, split="all").keys) == ["cat/1", "dog/2", "elk/3", "elk/5"]
+    for split, samples in (("val", 1), ("all", 4)):
+        bushel.pack(photos, tmp_path / f"{split}.tar", split=split)
+        packed = bushel.open(tmp_path / f"{split}.tar")
+        assert (len(packed), packed.labels["label"]) == (samples, ("cat", "dog", "elk"))
+    bushel.pack(photos / "val", tmp_path / "bag", container="bag")
+    assert len(bushel.open(tmp_path / "bag")) == 1
