@@ -8,10 +8,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I32, I64, U32
+from bushel._runtime.arrays import I64, U32
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile
-from bushel.storage import IN_TABLE, BlockFile, Extents, File, checksums_of
+from bushel.storage import BlockFile, Extents, File, checksums_of
 
 from .base import Report, unreported
 
@@ -49,13 +49,12 @@ def with_checksums(
 
             opened += block_files(index, files.__getitem__)
         reading = _Reading(index, opened, report)
-        in_table = [column for column in stored if _in_table(opened[column.file])]
-        read = [column for column in stored if not _in_table(opened[column.file])]
-        local = all(isinstance(opened[column.file], MappedFile) for column in read)
-        at_once = _VALUES if local else _VALUES_OF_REQUEST
-        for group, in_order in _groups(read, local=local):
-            crc32 |= _sums(group, reading, at_once, in_order=in_order)
-        crc32 |= _sums(in_table, reading, _VALUES, in_order=True)
+        for number in dict.fromkeys(column.file for column in stored):
+            columns_of_file = [column for column in stored if column.file == number]
+            local = isinstance(opened[number], MappedFile)
+            for group, in_order in _groups(columns_of_file, local=local):
+                at_once = _VALUES if local else _VALUES_OF_REQUEST
+                crc32 |= _sums(group, reading, at_once, in_order=in_order)
     columns = {
         name: replace(column, crc32=crc32[column.field.name]) if column.crc32 is None else column
         for name, column in index.fields.items()
@@ -63,30 +62,16 @@ def with_checksums(
     return replace(index, fields=columns)
 
 
-def _in_table(file: File) -> bool:
-    """Return whether the bytes of a file are in memory, so that they may be read in any order."""
-    return isinstance(file, BlockFile) and bool((file.blocks.file == IN_TABLE).all())
-
-
 def _groups(columns: list[FieldExtents], *, local: bool) -> list[tuple[list[FieldExtents], bool]]:
-    """Return the fields that are read together, and whether their samples follow each other.
+    """Return the fields of one file that are read together, and whether their samples follow each other.
 
-    Fields of a local file are together if they do, and else alone. A kernel takes values of one
-    file much faster than values of files in turns. Other files are read in one pass, as are fields
-    whose values are in no order.
+    Fields of a local file are read alone if each is in order and all are not. Other files are read
+    in one pass, as are fields whose values are in no order.
     """
-    if not local:
-        return [(columns, _follow_each_other(columns))]
-    groups = []
-    for number in dict.fromkeys(column.file for column in columns):
-        columns_of_file = [column for column in columns if column.file == number]
-        if _follow_each_other(columns_of_file):
-            groups.append((columns_of_file, True))
-        elif all(_follow_each_other([column]) for column in columns_of_file):
-            groups += [([column], True) for column in columns_of_file]
-        else:
-            return [(columns, False)]
-    return groups
+    together = _follow_each_other(columns)
+    if local and not together and all(_follow_each_other([column]) for column in columns):
+        return [([column], True) for column in columns]
+    return [(columns, together)]
 
 
 def _samples(column: FieldExtents) -> int:
@@ -108,18 +93,18 @@ def _steps(columns: Sequence[FieldExtents], at_once: int) -> Iterator[list[slice
 
 
 def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
-    """Return whether each file has the values of fields in order, and all of some samples before the next samples."""
+    """Return whether a file has the values of fields in order, and all of some samples before the next samples."""
     if len({_samples(column) for column in columns}) > 1:
         return False
-    ends = dict[int, int]()
+    end = 0
     for step in _steps(columns, _VALUES):
-        before = ends.copy()
+        before = end
         for column, rows in zip(columns, step, strict=True):
             offset = column.offset[rows][column.length[rows] > 0]
             if len(offset):
-                if offset[0] < before.get(column.file, 0) or (offset[1:] < offset[:-1]).any():
+                if offset[0] < before or (offset[1:] < offset[:-1]).any():
                     return False
-                ends[column.file] = max(ends.get(column.file, 0), int(offset[-1]))
+                end = max(end, int(offset[-1]))
     return True
 
 
@@ -152,25 +137,15 @@ def _of_rows(
     """
     offsets = [column.offset[part] for column, part in zip(columns, rows, strict=True)]
     lengths = [column.length[part] for column, part in zip(columns, rows, strict=True)]
-    sizes, numbers = (
-        list(map(len, offsets)),
-        np.array([column.file for column in columns], np.int32),
-    )
+    sizes, file = list(map(len, offsets)), columns[0].file
     if in_order and len(set(sizes)) == 1:
         offset, length = (np.stack(arrays, axis=1).ravel() for arrays in (offsets, lengths))
-        file: int | I32 = int(numbers[0])
-        if (numbers != file).any():
-            file = np.tile(numbers, sizes[0])
-        sums = reading.computed(Extents(file, offset, length), slice(None))
+        sums = reading.computed(file, offset, length, slice(None))
         return [sums_of_column.copy() for sums_of_column in sums.reshape(-1, len(columns)).T]
-    file, offset, length = (
-        np.repeat(numbers, sizes),
-        np.concatenate(offsets),
-        np.concatenate(lengths),
-    )
-    order = np.lexsort((offset, file))
+    offset, length = np.concatenate(offsets), np.concatenate(lengths)
+    order = np.argsort(offset, kind="stable")
     order = order[length[order] != MISSING]
-    return np.split(reading.computed(Extents(file, offset, length), order), np.cumsum(sizes)[:-1])
+    return np.split(reading.computed(file, offset, length, order), np.cumsum(sizes)[:-1])
 
 
 class _Reading:
@@ -181,29 +156,27 @@ class _Reading:
         kinds = {MappedFile if isinstance(file, MappedFile) else type(file) for file in files}
         self._batch = _BATCH_OF_BLOCKS if kinds == {MappedFile, BlockFile} else _BATCH
 
-    def computed(self, extents: Extents, order: I64 | slice) -> U32:
-        """Return the checksums of extents, which are read in this order; 0 for others."""
-        crc32 = np.zeros(len(extents), np.uint32)
-        bytes_until = np.cumsum(np.maximum(extents.length[order], 0))
+    def computed(self, file: int, offset: I64, length: I64, order: I64 | slice) -> U32:
+        """Return the checksums of extents of a file, which are read in this order; 0 for others."""
+        crc32 = np.zeros(len(offset), np.uint32)
+        bytes_until = np.cumsum(np.maximum(length[order], 0))
         start, before = 0, 0
         while start < len(bytes_until):
             stop = max(start + 1, int(np.searchsorted(bytes_until, before + self._batch)))
             rows = slice(start, stop) if isinstance(order, slice) else order[start:stop]
-            file = extents.file if isinstance(extents.file, int) else extents.file[rows]
-            crc32[rows] = self._sums(Extents(file, extents.offset[rows], extents.length[rows]))
+            crc32[rows] = self._sums(file, offset[rows], length[rows])
             self._report(int(bytes_until[stop - 1]) - before)
             start, before = stop, int(bytes_until[stop - 1])
         return crc32
 
-    def _sums(self, extents: Extents) -> U32:
+    def _sums(self, number: int, offset: I64, length: I64) -> U32:
         try:
             # block files come last
-            return checksums_of(self._files[: int(np.max(extents.file)) + 1], extents)
+            return checksums_of(self._files[: number + 1], Extents(number, offset, length))
         except ExtentError as error:
-            number, offset = extents.file_of(error.row), int(extents.offset[error.row])
-            place = self._index.place(number, offset)
+            place = self._index.place(number, int(offset[error.row]))
             raise FormatError(
-                f"{int(extents.length[error.row])} bytes cannot be read ({error.reason})",
+                f"{int(length[error.row])} bytes cannot be read ({error.reason})",
                 self._files[number if place.file is None else place.file].path,
                 place.offset,
             ) from error
