@@ -26,7 +26,7 @@ _VALUES_OF_REQUEST = 1 << 18
 def with_checksums(
     index: ShardIndex, files: Sequence[File], *, report: Report = unreported
 ) -> ShardIndex:
-    """Compute the checksums that an index lacks, in one skip the files.
+    """Compute the checksums that an index lacks, with one scan of the files.
 
     Args:
         index: A checked index. Columns that have checksums keep them.

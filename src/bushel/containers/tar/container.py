@@ -72,7 +72,7 @@ class _Tar(Container):
         return None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return the index of one archive, from one skip its headers; a compressed one is expanded for that."""
+        """Return the index of one archive, from one scan of its headers; a compressed one is expanded for that."""
         from .reading import read_table
 
         file = open_file(shard.path(0))

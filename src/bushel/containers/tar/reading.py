@@ -1,4 +1,4 @@
-"""Reading the table of an archive in one skip its headers. Memory does not grow with the archive.
+"""Reading the table of an archive with one scan of its headers. Memory does not grow with the archive.
 
 In a damaged archive, members with valid headers are read, as long as all members of their sample
 have one.
@@ -76,7 +76,7 @@ def read_table(archive: AnyPath, file: File, spec: Spec | None) -> tuple[Table, 
 
 
 class _Pass:
-    """A skip the headers of an archive."""
+    """A scan of the headers of an archive."""
 
     def __init__(self, file: File, declared: Spec | None, comment: bytes | None = None) -> None:
         self.comment = comment  # which describes the fields

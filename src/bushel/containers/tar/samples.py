@@ -339,7 +339,7 @@ class SampleTable:
 
     def _put_columns(self, members: Members, groups: Groups) -> None:
         field = self._field[groups.extension]
-        small = len(self._columns) <= 1 << 16  # then NumPy sorts in one skip the numbers
+        small = len(self._columns) <= 1 << 16  # then NumPy sorts in one scan
         order = np.argsort(field.astype(np.uint16) if small else field, kind="stable")
         counts = np.bincount(field, minlength=len(self._columns))
         ends = np.cumsum(counts)

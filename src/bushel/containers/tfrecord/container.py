@@ -71,7 +71,7 @@ class _Tfrecord(Container):
         return _is_head(head) and int.from_bytes(head[:8], "little") <= size - _HEAD.size - 4
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return where the features of each Example are, or the data of each record, from one skip the file."""
+        """Return where the features of each Example are, or the data of each record, from one scan of the file."""
         real, file, blocks = _opened(shard)
         spec, table = options.spec or {}, None
         if list(spec) != [_DATA]:
