@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bushel._index.block_arrays import blocks_without
+from bushel._index.identity import table_digest
 from bushel._index.saving import save_index, save_manifest
-from bushel._index.sidecar import Manifest, ManifestShard, load_index, load_manifest
+from bushel._index.sidecar import Manifest, ManifestShard, load_index, load_manifest, parse_all
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field
@@ -190,6 +191,23 @@ def test_arrays_that_do_not_belong_together(tmp_path: Path) -> None:
     save_index(ShardIndex(5, index.files, {}, "bag", index.keys), path)
     with pytest.raises(FormatError, match="together: '__key__.offsets'"):
         load_index(path)
+
+
+@pytest.mark.parametrize("samples", [0, 1, 3, 70_000])
+def test_equal_lengths_are_one_number(tmp_path: Path, samples: int) -> None:
+    offset, length = np.arange(samples) * 9, np.full(samples, 5, np.int64)
+    column = FieldExtents(Field("a", "bytes"), "bytes", 0, offset, length)
+    index = ShardIndex(samples, (FileStamp("x", 10**6),), {"a": column}, "bag", Keys.of(map(str, range(samples))))
+    save_index(index, tmp_path / "x")
+    _, arrays = parse_all(memoryview((tmp_path / "x").read_bytes()))
+    assert len(arrays["a.length"]) == min(samples, 1)
+    assert arrays["__key__.order"].dtype == np.uint32
+    loaded = load_index(tmp_path / "x")
+    assert np.array_equal(loaded.fields["a"].length, length)
+    assert loaded.keys is not None
+    assert index.keys is not None
+    assert np.array_equal(loaded.keys.order, index.keys.order)
+    assert table_digest(loaded) == table_digest(index)
 
 
 def test_manifest_round_trip(tmp_path: Path) -> None:

@@ -53,6 +53,15 @@ def test_as_slices_of_the_file(file: MappedFile, keys: list[str], data: st.DataO
     assert read_samples([file], fields, chosen, "__key__", [keys[row] for row in rows]) == expected
 
 
+def test_one_length_of_all_values(file: MappedFile) -> None:
+    offset, length = np.arange(0, 90, 9), np.broadcast_to(np.int64(7), 10)
+    chosen = np.array([8, 0, 8], np.int64)
+    samples = read_samples([file], [("a", 0, offset, length, None)], chosen, "k", ["x", "y", "z"])
+    assert [sample["a"] for sample in samples] == [CONTENT[at : at + 7] for at in (72, 0, 72)]
+    samples = read_samples([file], [("a", 0, offset, np.arange(20)[::2], None)], chosen, "k", ["x", "y", "z"])
+    assert [len(sample["a"]) for sample in samples] == [16, 0, 16]
+
+
 def _field(offset: int, length: int, sums: list[int] | None = None) -> tuple[Any, ...]:
     own = None if sums is None else np.array(sums, np.uint32)
     return "a", 0, np.array([offset], np.int64), np.array([length], np.int64), own

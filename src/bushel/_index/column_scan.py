@@ -252,16 +252,9 @@ class _Scan:
                 return None
             layouts[size] = layout_of_example
         forms = NumberForms({size: array_layout.header for size, array_layout in layouts.items()})
-        table = NumberTable(
-            [
-                (
-                    0,
-                    column.rows,
-                    [(self._mapped, self._offset, np.asarray(column.length), None, "bytes", forms)],
-                )
-            ],
-            1,
-        )
+        length = np.ascontiguousarray(column.length)
+        field = (self._mapped, self._offset, length, None, "bytes", forms)
+        table = NumberTable([(0, column.rows, [field])], 1)
         nothing = np.zeros(column.rows + 1, np.int64)
         bad, _ = table.gather_rows(
             0, np.arange(column.rows), np.zeros(1, np.uint8), nothing, None, nothing[1:]

@@ -69,7 +69,7 @@ class KeyTable(KeyLookup, frozen=True):
     """A lookup with the position of every hash's sample: 16 bytes per sample."""
 
     # int64[keyed samples], the position of each hash's sample; ascending where hashes are equal
-    positions: I64
+    positions: I64 | U32
 
     @classmethod
     def of(cls, shards: Sequence[Any]) -> KeyTable:
@@ -81,7 +81,7 @@ class KeyTable(KeyLookup, frozen=True):
             if shard.keyed
         ]
         tables = [
-            (keys.hashes, keys.order + start if start else keys.order)
+            (keys.hashes, keys.order + np.int64(start) if start else keys.order)
             for keys, start in keyed
             if keys is not None
         ]

@@ -223,7 +223,7 @@ class NameLookup:
             places = np.flatnonzero(self._filter[keys.hashes >> _SHIFT])
             of_names, of_places = equal_places(self._keys.hashes, keys.hashes[places])
             of_keys = places[of_places]
-        rows, entries = keys.order[of_keys], self._keys.order[of_names]
+        rows, entries = keys.samples_at(of_keys), self._keys.samples_at(of_names)
         # two keys may have one hash
         pairs = zip(keys.take(rows), self._keys.take(entries), strict=True)
         same = np.fromiter((key == name for key, name in pairs), np.bool_, len(rows))

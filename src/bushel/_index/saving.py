@@ -74,9 +74,10 @@ def encode_index(index: ShardIndex) -> bytes:
 def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
     """Return the arrays of an index in order, and the bytes before them, with the CRC-32 of all."""
     arrays: Arrays = {}
-    if index.keys is not None:
-        for part in ("text", "offsets", "hashes", "order"):
-            arrays[f"__key__.{part}"] = getattr(index.keys, part)
+    if (keys := index.keys) is not None:
+        for part in ("text", "offsets", "hashes"):
+            arrays[f"__key__.{part}"] = getattr(keys, part)
+        arrays["__key__.order"] = keys.order.astype(np.uint32, copy=False)
     if index.blocks:
         from .block_arrays import arrays_of_blocks
 
@@ -90,8 +91,12 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
             else ("offset", "length", "crc32", "starts", "absent")
         )
         for part in stored_parts:
-            if (array := getattr(column, part)) is not None:
-                arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
+            if (array := getattr(column, part)) is None:
+                continue
+            # one number stands for lengths that are all equal
+            if part == "length" and (array == array[:1]).all():
+                array = array[:1]
+            arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
         if (segments := column.segments) is not None:
             arrays |= {
                 f"{name}.segment_starts": segments.starts,

@@ -59,6 +59,8 @@ VERSION = 1
 
 _AT, _NO_LINES = "__lines__.at", "the index lacks its blocks of lines"
 
+_WRITTEN_OUT = 1 << 16  # more equal lengths than these are one number in memory, too
+
 _HINT = "delete it: the index will be built again"
 _MEND_MANIFEST = (
     "restore it from a copy, or run `bushel index`, which lists the shards that are there as a"
@@ -299,7 +301,7 @@ def _keys(arrays: _Arrays, samples: int) -> Keys | None:
         arrays.get("__key__.text", np.uint8),
         arrays.get("__key__.offsets", np.int64, samples + 1),
         arrays.get("__key__.hashes", np.uint64, samples),
-        arrays.get("__key__.order", np.int64, samples),
+        arrays.get("__key__.order", np.uint32, samples),
     )
 
 
@@ -378,7 +380,7 @@ def _column(
         from_file(entry.codec),
         entry.file,
         arrays.get(f"{name}.offset", np.int64, rows),
-        arrays.get(f"{name}.length", np.int64, rows),
+        _lengths(arrays, f"{name}.length", rows),
         arrays.optional(f"{name}.crc32", np.uint32, rows),
         starts,
         absent,
@@ -386,6 +388,16 @@ def _column(
         frames,
         seek,
     )
+
+
+def _lengths(arrays: _Arrays, name: str, rows: int) -> "np.ndarray":
+    """Return the lengths of values. One number stands for lengths that are all equal."""
+    lengths = arrays.get(name, np.int64)
+    if len(lengths) != 1:
+        return arrays.get(name, np.int64, rows)
+    if rows <= _WRITTEN_OUT:
+        return lengths.repeat(rows)
+    return np.broadcast_to(lengths, rows)
 
 
 def load_manifest(path: AnyPath) -> Manifest | None:

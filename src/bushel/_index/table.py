@@ -5,7 +5,8 @@ convert) works with all of them. Nothing here does I/O: containers build a `Shar
 shard, `sidecar` stores it, and `Dataset` reads through it.
 
 The table consists of NumPy arrays that may be views of a mapped file. A field takes 20 bytes per
-sample (offset, length, CRC-32); keys take 16 bytes per sample in addition to their text.
+sample (offset, length, CRC-32), 12 in a file if its lengths are equal; keys take 20 bytes per sample
+in addition to their text.
 """
 
 from __future__ import annotations
@@ -331,13 +332,13 @@ class Keys(Struct, frozen=True):
         text: uint8[total], the concatenated keys in UTF-8.
         offsets: int64[samples + 1] into `text`.
         hashes: uint64[samples], ascending hashes of the keys (`kernels.hash_keys`).
-        order: int64[samples], the sample of each hash; ascending where hashes are equal.
+        order: int64 or uint32 [samples], the sample of each hash; ascending where hashes are equal.
     """
 
     text: U8
     offsets: I64
     hashes: U64
-    order: I64
+    order: I64 | U32
 
     @classmethod
     def build(cls, text: U8, offsets: I64, room: tuple[U64, I64] | None = None) -> Keys:
@@ -368,6 +369,10 @@ class Keys(Struct, frozen=True):
         """Return the keys of these samples."""
         return kernels.decode_keys(self.text, self.offsets, samples)
 
+    def samples_at(self, places: I64) -> I64:
+        """Return the samples of hashes, given the places of these."""
+        return self.order[places].astype(np.int64)
+
     def duplicates(self) -> list[str]:
         """Return the keys that more than one sample has, each once."""
         same = np.flatnonzero(self.hashes[1:] == self.hashes[:-1])
@@ -375,7 +380,7 @@ class Keys(Struct, frozen=True):
             return []
         seen: set[str] = set()
         repeated = []
-        for key in self.take(np.unique(np.concatenate([self.order[same], self.order[same + 1]]))):
+        for key in self.take(self.samples_at(np.union1d(same, same + 1))):
             if key in seen:
                 repeated.append(key)
             seen.add(key)

@@ -322,7 +322,7 @@ def keys_with(hashes: U64, tables: Iterable[Keys]) -> list[str]:
     """Return the keys of a part that have one of these hashes, in order."""
     keys: list[str] = []
     for table in tables:
-        rows = table.order[np.isin(table.hashes, hashes)]
+        rows = table.samples_at(np.flatnonzero(np.isin(table.hashes, hashes)))
         if len(rows):
             keys += table.take(np.sort(rows))
     return keys

@@ -138,7 +138,7 @@ def read_samples(
     Args:
         files: The files that the fields refer to.
         fields: For each field: its name, and file, offset, length and crc32 of its values, as in `read_many`. The
-            crc32 is None for all fields, or for none.
+            crc32 is None for all fields, or for none; lengths may have any stride, such as 0 for one length of all.
         rows: int64[samples], the rows of these arrays to read; None if they are the samples.
         key_name: The name of the key in each dict.
         keys: The key of each sample; or the keys of all rows, as text (uint8[total]) and offsets (int64[rows + 1]).

@@ -318,7 +318,7 @@ def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[s
         if keys_there is None:
             continue
         places, hits = equal_places(keys_there.hashes, table.hashes[some])
-        samples, numbers = keys_there.order[places], table.order[some[hits]]
+        samples, numbers = keys_there.samples_at(places), table.samples_at(some[hits])
         if len(samples) and not 0 <= samples.min() <= samples.max() < len(keys_there):
             hint = "run `bushel index --force` on the dataset"
             raise FormatError("the index is damaged", shard.shard.sidecar, hint=hint)

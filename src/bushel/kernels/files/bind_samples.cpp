@@ -34,11 +34,14 @@ struct FieldArgument {
             has_file = true;
         }
         offset = array_argument<const std::int64_t>(parts[2], "offset");
-        length = array_argument<const std::int64_t>(parts[3], "length");
+        if (!nb::try_cast(nb::handle(parts[3]), length, false)) {
+            throw nb::type_error("length: expected a one-dimensional int64 array");
+        }
+        step = length.stride(0);
         has_crc = parts[4] != Py_None;
         if (has_crc) crc = array_argument<const std::uint32_t>(parts[4], "crc32");
         const std::size_t rows = offset.size();
-        if (length.size() != rows || (has_crc && crc.size() != rows) || (has_file && file.size() != rows)) {
+        if (length.shape(0) != rows || (has_crc && crc.size() != rows) || (has_file && file.size() != rows)) {
             throw nb::value_error("file, offset, length and crc32 of a field must have the same number of rows");
         }
     }
@@ -47,7 +50,9 @@ struct FieldArgument {
     bool has_file = false, has_crc = false;
     long number = 0;
     Array<const std::int32_t> file;
-    Array<const std::int64_t> offset, length;
+    Array<const std::int64_t> offset;
+    nb::ndarray<const std::int64_t, nb::ndim<1>, nb::device::cpu> length;
+    std::int64_t step = 1;  // between lengths; 0 if they are one for all
     Array<const std::uint32_t> crc;
 };
 
@@ -80,7 +85,7 @@ public:
                         ("row " + std::to_string(rows[i]) + " of " + std::to_string(count) + " samples").c_str());
                 }
                 offset_[at] = field.offset.data()[row];
-                length_[at] = field.length.data()[row];
+                length_[at] = field.length.data()[static_cast<std::int64_t>(row) * field.step];
                 file_[at] = field.has_file ? field.file.data()[row] : static_cast<std::int32_t>(field.number);
                 if (checked_) crc_[at] = field.crc.data()[row];
             }
@@ -117,7 +122,7 @@ private:
     static void load(const FieldArgument &field, std::int64_t row, std::size_t count) {
         if (static_cast<std::uint64_t>(row) >= count) return;
         load_line(field.offset.data() + row);
-        load_line(field.length.data() + row);
+        load_line(field.length.data() + row * field.step);
         if (field.has_crc) load_line(field.crc.data() + row);
     }
 

@@ -391,7 +391,8 @@ class NumberReader:
             column = shard.index.fields.get(field.name)
             if column is None or column.starts is not None or shard.damage is not None:
                 return None
-            home, offset, length = column.file, np.asarray(column.offset), np.asarray(column.length)
+            home, offset = column.file, np.asarray(column.offset)
+            length = np.ascontiguousarray(column.length)
             # the kernel copies values that are one piece of a real file
             if shard.index.blocks_of(home) is not None:
                 homes, offset = shard.index.in_one_piece(column)
