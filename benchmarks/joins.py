@@ -28,7 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 import bushel
-from bushel._index.table import FieldExtents, FileStamp, Keys, Shard, ShardIndex
+from bushel._index.shard import FileStamp, Keys, Shard
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel.spec import Field
 from bushel.transforms import RandomResizedCrop
 from measure import SCRATCH, Timing, in_turns, save, show

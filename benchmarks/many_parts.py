@@ -27,9 +27,12 @@ from msgspec.structs import replace
 
 import bushel
 from bushel._dataset.open.completeness import marker_path
-from bushel._index.saving import save_index, save_manifest
-from bushel._index.sidecar import Manifest, ManifestShard, PartOfRun, load_index
-from bushel._index.table import Keys, Shard, ShardIndex
+from bushel._index.headers import PartOfRun
+from bushel._index.manifest import manifest_entry, save_manifest
+from bushel._index.saving import save_index
+from bushel._index.shard import Keys, Shard
+from bushel._index.sidecar import Manifest, load_index
+from bushel._index.table import ShardIndex
 from bushel._pack.finish import PartTask, finish_run
 from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, Totals
@@ -88,7 +91,7 @@ class Simulated:
         index = replace(self.index, keys=Keys.of([f"{number:06d}/{sample:03d}" for sample in range(SAMPLES)]))
         shard = Shard(target, self.data.name, (self.data.name,))
         save_index(index, shard.sidecar)
-        entry, note = ManifestShard.of(shard.name, index), PartOfRun(self.plan.id, SAMPLES, [], [])
+        entry, note = manifest_entry(shard.name, index), PartOfRun(self.plan.id, SAMPLES, [], [])
         manifest = Manifest("tar", {"x": "bytes"}, {"x": "bytes"}, [entry], part=note)
         save_manifest(manifest, marker_path(target, ""))
         return Totals(SAMPLES, SAMPLES, 0, [])

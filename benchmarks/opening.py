@@ -29,10 +29,12 @@ from rich.table import Table
 import bushel
 from bushel._dataset.read.key_file import NAME as KEYS
 from bushel._dataset.read.key_file import write_key_file
-from bushel._index.saving import save_index, save_manifest
+from bushel._index.manifest import manifest_entry, save_manifest
+from bushel._index.saving import save_index
+from bushel._index.shard import FOLDER, FileStamp, Keys
 from bushel._index.shard_list import NAME
-from bushel._index.sidecar import FOLDER, Manifest, ManifestShard
-from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.sidecar import Manifest
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel.spec import parse_spec
 from measure import SCRATCH, Timing, console, in_turns, options_parser, save
 from reads import usable
@@ -140,7 +142,7 @@ def _make_sparse_shards(root: Path, shards: int, keys_of: Callable[[int], Keys |
         save_index(index, table, sync=False)
         if index.keys is None:
             _make_holes(table)
-        entries.append(ManifestShard.of(path.name, index))
+        entries.append(manifest_entry(path.name, index))
     manifest = Manifest("tar", {"data": "bytes"}, {"data": "bytes"}, entries)
     save_manifest(manifest, root / FOLDER / "manifest.json", sync=False)
     time.sleep(3)  # a table of shards is stored for folders that have settled

@@ -5,7 +5,8 @@ import pytest
 from msgspec.structs import replace
 
 from bushel._index.expansion import Expansion, Part, expansion_of
-from bushel._index.table import FieldExtents, FileStamp, ShardIndex
+from bushel._index.shard import FileStamp
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel.spec import Field
 from bushel.storage import Blocks
 

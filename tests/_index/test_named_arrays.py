@@ -11,8 +11,9 @@ from safetensors.numpy import save
 from bushel._index import saving
 from bushel._index.named_arrays import head_of, in_order, pieces_of
 from bushel._index.saving import save_index
+from bushel._index.shard import FileStamp, Keys
 from bushel._index.sidecar import load_index
-from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel.spec import Field
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from bushel._index.elements import Group
 from bushel._index.read_plan import ReadPlan, plan_read
-from bushel._index.table import MISSING, FieldExtents, FileStamp, ShardIndex
+from bushel._index.shard import FileStamp
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field
 

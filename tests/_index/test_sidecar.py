@@ -13,9 +13,11 @@ from msgspec.structs import replace
 
 from bushel._index.block_arrays import blocks_without
 from bushel._index.identity import table_digest
-from bushel._index.saving import save_index, save_manifest
-from bushel._index.sidecar import Manifest, ManifestShard, load_index, load_manifest, parse_all
-from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.manifest import manifest_entry, save_manifest
+from bushel._index.saving import save_index
+from bushel._index.shard import FileStamp, Keys
+from bushel._index.sidecar import Manifest, load_index, load_manifest, parse_all
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import Blocks, Side
@@ -211,7 +213,7 @@ def test_equal_lengths_are_one_number(tmp_path: Path, samples: int) -> None:
 
 
 def test_manifest_round_trip(tmp_path: Path) -> None:
-    entry = ManifestShard.of("x", table())
+    entry = manifest_entry("x", table())
     manifest = Manifest("bag", {"image": "jpg"}, {"image": "jpg"}, [entry])
     save_manifest(manifest, tmp_path / ".bushel" / "manifest.json")
     assert load_manifest(tmp_path / ".bushel" / "manifest.json") == manifest

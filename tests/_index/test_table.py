@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from bushel._index.block_arrays import blocks_without, words_of
 from bushel._index.builders import FieldBuilder, IndexBuilder
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, Place, Shard, ShardIndex
+from bushel._index.shard import FileStamp, Keys, Place, Shard
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage.blocks import Blocks

@@ -20,8 +20,8 @@ from tests.formats import each_format
 from tests.sources.folders import image_folder
 
 import bushel
+from bushel._index.headers import PartOfRun
 from bushel._index.removal_list import RemovalList
-from bushel._index.sidecar import PartOfRun
 from bushel._pack.finish import PartReport, PartTask, finish_run
 from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, Totals, find_run, planned_listing

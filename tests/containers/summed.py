@@ -1,6 +1,7 @@
 """The table of a shard with all checksums, as `bushel.index` makes it."""
 
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.checksums import with_checksums
 from bushel.spec import Spec
@@ -9,4 +10,4 @@ from bushel.storage import open_file
 
 def summed_table(container: Container, shard: Shard, spec: Spec | None = None) -> ShardIndex:
     index = container.index(shard, ReadOptions(spec=spec, checksums=True))
-    return with_checksums(index, [open_file(path) for path in shard.with_files_of(index).paths])
+    return with_checksums(index, [open_file(path) for path in index.shard_with_files(shard).paths])

@@ -15,7 +15,7 @@ from tests.storage.objects.range_server import serving
 
 import bushel
 from bushel._index.saving import encode_index
-from bushel._index.table import Shard
+from bushel._index.shard import Shard
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.shard import FileStamp, Keys
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel.integrity.compare import differences
 from bushel.spec import Field
 

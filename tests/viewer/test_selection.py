@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.viewer.serving import client_of, write
 
 import bushel
-from bushel._index.table import Keys
+from bushel._index.shard import Keys
 from bushel.viewer import selection
 from bushel.viewer.selection import keys_with
 

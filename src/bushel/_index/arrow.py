@@ -11,7 +11,8 @@ from bushel._runtime.arrays import I64, Bools
 from bushel.errors import needed_by
 from bushel.spec import KEY
 
-from .table import MISSING, FieldExtents, Keys
+from .shard import Keys
+from .table import MISSING, FieldExtents
 
 if TYPE_CHECKING:
     from .columns import Part

@@ -15,7 +15,8 @@ from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import FormatError
 from bushel.storage.blocks import IN_TABLE, STORED, Blocks, Side
 
-from .table import FileStamp, ShardIndex
+from .shard import FileStamp
+from .table import ShardIndex
 
 _PARTS: dict[str, type[np.generic]] = {
     "start": np.int64,

@@ -14,7 +14,8 @@ from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field
 
-from .table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
+from .shard import FileStamp, Keys
+from .table import MISSING, FieldExtents, ShardIndex
 
 if TYPE_CHECKING:
     from bushel.storage import Blocks

@@ -18,7 +18,8 @@ from bushel.codecs.registry import asked_for
 from bushel.spec import Field
 from bushel.storage.base import FROM_TAG
 
-from .table import MISSING, FieldExtents, FileStamp, ShardIndex
+from .shard import FileStamp
+from .table import MISSING, FieldExtents, ShardIndex
 
 _ROWS_AT_ONCE = 1 << 20  # rows that are hashed together, so that a large table takes little memory
 

@@ -9,7 +9,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import TYPE_CHECKING, Protocol, overload
 
 import numpy as np
 from msgspec import Struct
@@ -17,10 +17,13 @@ from msgspec import Struct
 from bushel._runtime.arrays import I64, U32, U64, offsets_of
 from bushel.kernels import hash_keys
 
+if TYPE_CHECKING:
+    from .table import ShardIndex
+
 _CHUNK = 1024
 
 
-def unkeyed_position(key: str, shards: Sequence[Any], starts: I64) -> int | None:
+def unkeyed_position(key: str, shards: Sequence[KeyedShard], starts: I64) -> int | None:
     """Return the position of the sample that has no key of its own and is found by this number, or None."""
     if not (key.isascii() and key.isdecimal()) or len(key) >= 19 or str(int(key)) != key:
         return None
@@ -31,13 +34,31 @@ def unkeyed_position(key: str, shards: Sequence[Any], starts: I64) -> int | None
     return None if shards[shard].keyed else position
 
 
+class KeyedShard(Protocol):
+    """The facts of a shard by which keys are looked up: an `OpenShard`."""
+
+    samples: int
+    keyed: bool
+
+    @property
+    def index(self) -> ShardIndex:
+        """The table of the shard."""
+
+
+class KeyFinder(Protocol):
+    """Finds the positions of a key."""
+
+    def find(self, key: str) -> list[int]:
+        """Return the positions of the samples with this key, ascending."""
+
+
 class KeyLookup(Struct, frozen=True):
     """Finds the positions of keys by their hashes. A subclass finds the samples that may have a hash.
 
     Samples without keys of their own have no hash; their key is their position.
     """
 
-    shards: Sequence[Any]  # the dataset's shards, each an `OpenShard`
+    shards: Sequence[KeyedShard]  # the dataset's shards
     starts: I64  # int64[shards + 1], position of each shard's first sample
     hashes: U64  # uint64[keyed samples], ascending
 
@@ -72,7 +93,7 @@ class KeyTable(KeyLookup, frozen=True):
     positions: I64 | U32
 
     @classmethod
-    def of(cls, shards: Sequence[Any]) -> KeyTable:
+    def of(cls, shards: Sequence[KeyedShard]) -> KeyTable:
         """Return the table of these shards. A single shard's own table is used without a copy."""
         starts = offsets_of(shard.samples for shard in shards)
         keyed = [
@@ -99,7 +120,7 @@ class KeyTable(KeyLookup, frozen=True):
         )
 
     @classmethod
-    def without_keys(cls, shards: Sequence[Any], starts: I64) -> KeyTable:
+    def without_keys(cls, shards: Sequence[KeyedShard], starts: I64) -> KeyTable:
         """Return the table of shards whose samples have no keys of their own."""
         return cls(shards, starts, np.zeros(0, np.uint64), np.zeros(0, np.int64))
 

@@ -16,7 +16,8 @@ from bushel._runtime.arrays import I64, U32, Bools
 from bushel.errors import FormatError
 
 from .key_lookup import equal_hashes
-from .table import MISSING, FieldExtents, Keys, ShardIndex
+from .shard import Keys
+from .table import MISSING, FieldExtents, ShardIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from bushel.kernels import crc32
 
-from .sidecar import DTYPES, Arrays, parse_all
+from .headers import DTYPES, Arrays
+from .sidecar import parse_all
 
 _PIECE = 1 << 22
 _KINDS = {dtype: kind for kind, dtype in DTYPES.items()}

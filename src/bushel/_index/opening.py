@@ -13,7 +13,8 @@ from bushel._runtime.arrays import I64
 from bushel.storage import AnyPath, File, open_file
 from bushel.storage.block_file import BlockFile
 
-from .table import FileStamp, Shard, ShardIndex
+from .shard import FileStamp, Shard
+from .table import ShardIndex
 
 
 class FileStamps(Sequence[FileStamp]):

@@ -18,10 +18,11 @@ from bushel._runtime.arrays import I64, U8, U64, Bools, equal_places, joined, of
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, read_whole
 
+from .headers import DAMAGES
 from .named_arrays import body_crc32, encode, parse
+from .shard import Keys
 from .shard_list import Strings
-from .sidecar import DAMAGES
-from .table import Keys, ShardIndex
+from .table import ShardIndex
 
 _VERSION = 3
 _ARRAYS = {

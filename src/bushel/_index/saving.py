@@ -12,14 +12,11 @@ from msgspec.structs import replace
 from bushel.codecs.registry import asked_for
 from bushel.errors import UnsupportedError
 from bushel.kernels import crc32
-from bushel.storage import AnyPath, create_whole, replacing, write_whole
+from bushel.storage import AnyPath, replacing, write_whole
 from bushel.storage.whole import write_all
 
 from .clip_frames import ARRAYS
-from .identity import table_digest
-from .line_arrays import KeptLines, LineArray
-from .named_arrays import head_of, in_order, pieces_of
-from .sidecar import (
+from .headers import (
     COLUMN_ARRAYS,
     CRC32_IS,
     VERSION,
@@ -28,9 +25,10 @@ from .sidecar import (
     Header,
     HeaderColumn,
     HeaderField,
-    Manifest,
-    sealed,
 )
+from .identity import table_digest
+from .line_arrays import KeptLines, LineArray
+from .named_arrays import head_of, in_order, pieces_of
 from .table import FieldExtents, ShardIndex
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 
 # an index with more bytes of arrays than this is written without a copy of them in memory
 _LARGE = 1 << 20
-_INDENTED = 1000  # a manifest of more shards has no white space, which takes half of it
 
 
 def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
@@ -85,30 +82,7 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
     kept_lines = KeptLines(index)
     arrays |= kept_lines.arrays
     for name, column in index.fields.items():
-        stored_parts = (
-            ("crc32",)
-            if kept_lines.has(column)
-            else ("offset", "length", "crc32", "starts", "absent")
-        )
-        for part in stored_parts:
-            if (array := getattr(column, part)) is None:
-                continue
-            # one number stands for lengths that are all equal
-            if part == "length" and (array == array[:1]).all():
-                array = array[:1]
-            arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
-        if (segments := column.segments) is not None:
-            arrays |= {
-                f"{name}.segment_starts": segments.starts,
-                f"{name}.segment_lengths": segments.lengths,
-            }
-        if (frames := column.frames) is not None:
-            arrays |= {
-                f"{name}.{key}": getattr(frames, attribute)
-                for key, (attribute, _) in ARRAYS.items()
-            }
-        if (seek := column.seek) is not None:
-            arrays |= {f"{name}.seek_starts": seek.starts, f"{name}.seek_words": seek.words}
+        arrays |= _arrays_of(name, column, in_lines=kept_lines.has(column))
     for name, values in index.columns.items():
         parts = {part: getattr(values, part) for part in COLUMN_ARRAYS}
         if kept_lines.column(values.values) is not None:
@@ -139,6 +113,31 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
     return arrays, head
 
 
+def _arrays_of(name: str, column: FieldExtents, *, in_lines: bool) -> Arrays:
+    """Return the arrays of a field; without its extents, if blocks of lines have them."""
+    parts = ("crc32",) if in_lines else ("offset", "length", "crc32", "starts", "absent")
+    arrays: Arrays = {}
+    for part in parts:
+        if (array := getattr(column, part)) is None:
+            continue
+        # one number stands for lengths that are all equal
+        if part == "length" and (array == array[:1]).all():
+            array = array[:1]
+        arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
+    if (segments := column.segments) is not None:
+        arrays |= {
+            f"{name}.segment_starts": segments.starts,
+            f"{name}.segment_lengths": segments.lengths,
+        }
+    if (frames := column.frames) is not None:
+        arrays |= {
+            f"{name}.{key}": getattr(frames, attribute) for key, (attribute, _) in ARRAYS.items()
+        }
+    if (seek := column.seek) is not None:
+        arrays |= {f"{name}.seek_starts": seek.starts, f"{name}.seek_words": seek.words}
+    return arrays
+
+
 def _field(name: str, extents: FieldExtents, lines: KeptLines) -> HeaderField:
     kind = replace(extents.field, codec=asked_for(extents.field.codec)).type
     if not lines.has(extents):
@@ -151,20 +150,3 @@ def _field(name: str, extents: FieldExtents, lines: KeptLines) -> HeaderField:
 def _column(name: str, column: Column, lines: KeptLines) -> HeaderColumn:
     number = lines.column(column.values)
     return HeaderColumn(name, column.kind, msgspec.UNSET if number is None else number)
-
-
-def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:
-    """Write a manifest atomically. With `sync`, wait until it is on disk."""
-    write_whole(path, _encoded(manifest), sync=sync)
-
-
-def create_manifest(manifest: Manifest, path: AnyPath) -> None:
-    """Write a manifest, unless there is one."""
-    create_whole(path, _encoded(manifest))
-
-
-def _encoded(manifest: Manifest) -> bytes:
-    data = msgspec.json.encode(manifest)
-    if len(manifest.shards) <= _INDENTED:
-        data = msgspec.json.format(data, indent=1)
-    return sealed(data)

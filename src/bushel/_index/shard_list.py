@@ -23,9 +23,10 @@ from bushel.spec import Spec
 from bushel.storage import write_whole
 
 from .class_names import Labels, check_labels
+from .headers import DAMAGES
+from .manifest import spec_from_file
 from .named_arrays import encode, parse, whole_crc32
-from .sidecar import DAMAGES, spec_from_file
-from .table import FileStamp
+from .shard import FileStamp
 
 NAME = "shards.safetensors"
 """Name of the file in the folder of the manifest."""

@@ -19,7 +19,7 @@ files.
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import numpy as np
@@ -31,9 +31,24 @@ from bushel.kernels import crc32, map_array
 from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath
 
-from .class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
-from .table import FOLDER as FOLDER
-from .table import FieldExtents, FileStamp, Keys, ShardIndex
+from .class_names import Labels, check_labels
+from .headers import (
+    CRC32_IS,
+    DAMAGES,
+    DTYPES,
+    VERSION,
+    ZEROS,
+    Arrays,
+    Count,
+    Digest,
+    Header,
+    HeaderColumn,
+    HeaderField,
+    LabelNames,
+    PartOfRun,
+)
+from .shard import FileStamp, Keys
+from .table import FieldExtents, ShardIndex
 
 if TYPE_CHECKING:
     from bushel.storage import Blocks
@@ -41,114 +56,31 @@ if TYPE_CHECKING:
     from .columns import Column, Kind
     from .line_arrays import Lines
 
-    Arrays = dict[str, np.ndarray]
-else:
-    Arrays = dict
-
 ALWAYS_CHECKED = 4 << 20
 """Files of up to this size in bytes are compared with their CRC-32 whenever they are mapped. It takes some 0.2 ms."""
 
-CRC32_IS = b'\\"crc32\\":\\"'
-"""The text before the CRC-32 of the file in the header, which is JSON in a text in JSON."""
-
-ZEROS = "00000000"
-"""The hexadecimal digits in the place of the CRC-32 while it is computed."""
-
-VERSION = 1
-"""Version of manifests and indexes."""
 
 _AT, _NO_LINES = "__lines__.at", "the index lacks its blocks of lines"
 
 _WRITTEN_OUT = 1 << 16  # more equal lengths than these are one number in memory, too
-
 _HINT = "delete it: the index will be built again"
+_SEAL_BYTES = len('00000000"\n}\n')  # what `sealed` adds after the bytes that it sums
 _MEND_MANIFEST = (
     "restore it from a copy, or run `bushel index`, which lists the shards that are there as a"
     " complete dataset"
 )
-DTYPES: "dict[str, np.dtype[Any]]" = {
-    kind: np.dtype(name)
-    for kind, name in zip(
-        ("U64", "I64", "F64", "F32", "U32", "I32", "F16", "U16", "I16", "I8", "U8", "BOOL"),
-        ("<u8", "<i8", "<f8", "<f4", "<u4", "<i4", "<f2", "<u2", "<i2", "i1", "u1", "?"),
-        strict=True,
-    )
-}
-"""The types of arrays by their names in safetensors, in the order of a file."""
-DAMAGES = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
-"""The errors of `parse_all`, and of decoding its text, for a damaged file."""
-_SEAL_BYTES = len('00000000"\n}\n')  # what `sealed` adds after the bytes that it sums
-
-COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
-"""The arrays of a column: the attributes of `Column`."""
-
-# a count so small that the sum over all shards fits into int64
-_Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
-
-_Digest = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{32})?\Z")]
-
-_Names = Annotated[
-    list[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]],
-    msgspec.Meta(max_length=MAX_NAMES),
-]
-"""The names of the classes of a field."""
-
-
-class HeaderField(msgspec.Struct):
-    name: str
-    type: str
-    codec: str
-    file: int
-    lines: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)] | msgspec.UnsetType = msgspec.UNSET
-    """The number of the field in blocks of lines, if they have its extents."""
-    quotes: bool | msgspec.UnsetType = msgspec.UNSET
-    """Whether these include the quotes around texts."""
-
-
-class HeaderColumn(msgspec.Struct):
-    name: str
-    kind: str
-    lines: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)] | msgspec.UnsetType = msgspec.UNSET
-    """The number of the field in blocks of lines, if they have its numbers."""
-
-
-class Header(msgspec.Struct):
-    version: int
-    container: str
-    samples: _Count
-    files: list[tuple[str, int, int]]
-    fields: list[HeaderField]
-    stamps: list[int | None]
-    labels: dict[str, _Names]
-    crc32: str
-    columns: list[HeaderColumn]
-    digest: _Digest
-    """The digest of the table (`bushel._index.identity`)."""
-    filters: list[list[str]] | msgspec.UnsetType = msgspec.UNSET
-    """The names of the filters of each block file."""
 
 
 class ManifestShard(msgspec.Struct, frozen=True):
     """The entry of one shard in a manifest."""
 
     name: str  # the shard's name
-    samples: _Count
+    samples: Count
     files: list[tuple[str, int, int]]  # (name, size, mtime_ns) of its files
     checksums: bool  # whether its index has the CRC-32 of every field
     keyed: bool  # whether its samples have keys of their own
     stamps: list[int | None]  # the stamp of each file (`FileStamp.crc32`)
-    digest: _Digest  # the digest of its table (`bushel._index.identity`)
-
-    @classmethod
-    def of(cls, name: str, index: ShardIndex) -> "ManifestShard":
-        """Return the entry of a shard, given its table."""
-        checksums = all(column.crc32 is not None for column in index.fields.values())
-        files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
-        stamps = [stamp.crc32 for stamp in index.files]
-        from .identity import table_digest
-
-        digest = index.digest or table_digest(index)
-        return cls(name, index.samples, files, checksums, index.keys is not None, stamps, digest)
+    digest: Digest  # the digest of its table (`bushel._index.identity`)
 
     @property
     def recorded(self) -> tuple[FileStamp, ...]:
@@ -164,15 +96,6 @@ class ManifestShard(msgspec.Struct, frozen=True):
             )
 
 
-class PartOfRun(msgspec.Struct, frozen=True):
-    """What the manifest of a part says about its run. A part whose manifest has it is written."""
-
-    run: str  # id of the run's plan
-    bytes: int  # stored bytes of the fields
-    errors: list[str]  # items that could not be packed: lines of the error log, as JSON in ASCII
-    limits: list[str]  # properties of the samples that the container does not keep, in words
-
-
 class Manifest(msgspec.Struct, frozen=True):
     """The shards of one dataset."""
 
@@ -184,10 +107,10 @@ class Manifest(msgspec.Struct, frozen=True):
     complete: bool = True  # whether the writer of the dataset has finished
     # number of samples of the complete dataset, if it was known while it was written
     expected: int | None = None
-    labels: dict[str, _Names] = {}  # field to the names of its classes
+    labels: dict[str, LabelNames] = {}  # field to the names of its classes
     # number of samples that the dataset had before those that are being appended to it, until that
     # has ended
-    before: _Count | msgspec.UnsetType = msgspec.UNSET
+    before: Count | msgspec.UnsetType = msgspec.UNSET
     part: PartOfRun | msgspec.UnsetType = msgspec.UNSET  # if the dataset is a part of a run
 
 
@@ -242,7 +165,7 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
         FileNotFoundError: The file does not exist.
         FormatError: The file is damaged, or its version is newer than this Bushel.
     """
-    return decode_index(_bytes_of(path), path, check=check)
+    return decode_index(bytes_of(path), path, check=check)
 
 
 def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> ShardIndex:
@@ -274,7 +197,7 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
                 f" {len(files)} files"
             )
             raise _damaged(message, path)
-    labels = _labels(header.labels, path)
+    labels = checked_labels(header.labels, path)
     values = {entry.name: _values(arrays, entry, samples, lines) for entry in header.columns}
     blocks: tuple[Blocks, ...] = ()
     if filters:
@@ -400,6 +323,15 @@ def _lengths(arrays: _Arrays, name: str, rows: int) -> "np.ndarray":
     return np.broadcast_to(lengths, rows)
 
 
+def checked_labels(labels: Mapping[str, list[str]], path: AnyPath) -> Labels:
+    if not labels:
+        return {}
+    try:
+        return check_labels(labels)
+    except SpecError as error:
+        raise _damaged(f"not an index: {error}", path) from error
+
+
 def load_manifest(path: AnyPath) -> Manifest | None:
     """Return the manifest at a path, or None if the file does not exist.
 
@@ -407,10 +339,10 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         FormatError: The manifest is damaged, or its version is newer than this Bushel.
     """
     try:
-        data = _bytes_of(path)
+        data = bytes_of(path)
     except FileNotFoundError:
         return None
-    if data[-_SEAL_BYTES:] != _seal(data[:-_SEAL_BYTES]):
+    if data[-_SEAL_BYTES:] != seal(data[:-_SEAL_BYTES]):
         message = "the manifest is damaged: its bytes do not have the CRC-32 at its end"
         raise FormatError(message, path, hint=_MEND_MANIFEST)
     try:
@@ -422,30 +354,8 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         raise FormatError(
             f"version {manifest.version} of a manifest; this Bushel knows {VERSION}", path
         )
-    _labels(manifest.labels, path)
+    checked_labels(manifest.labels, path)
     return manifest
-
-
-def sealed(manifest: bytes) -> bytes:
-    """Return the JSON of a manifest with the CRC-32 of all bytes before it as its last member."""
-    body = manifest.rstrip()[:-1].rstrip() + b',\n "crc32": "'
-    return body + _seal(body)
-
-
-def _seal(body: bytes | memoryview) -> bytes:
-    return f'{crc32(body):08x}"\n}}\n'.encode()
-
-
-def find_manifest(path: AnyPath) -> Manifest | None:
-    """Return the manifest at a path; None if it is missing, unreadable or damaged.
-
-    Raises:
-        OSError: An object store cannot be reached.
-    """
-    try:
-        return readable_manifest(path)
-    except FormatError:
-        return None
 
 
 def readable_manifest(path: AnyPath) -> Manifest | None:
@@ -465,13 +375,8 @@ def readable_manifest(path: AnyPath) -> Manifest | None:
         raise
 
 
-def _labels(labels: Mapping[str, list[str]], path: AnyPath) -> Labels:
-    if not labels:
-        return {}
-    try:
-        return check_labels(labels)
-    except SpecError as error:
-        raise _damaged(f"not an index: {error}", path) from error
+def seal(body: bytes | memoryview) -> bytes:
+    return f'{crc32(body):08x}"\n}}\n'.encode()
 
 
 def without_code(field: Field) -> Field:
@@ -482,27 +387,13 @@ def without_code(field: Field) -> Field:
     return Field(field.name, codec, field.sequence)
 
 
-def spec_from_file(spec: Mapping[str, str]) -> Spec:
-    """Parse a spec from a file.
-
-    Raises:
-        SpecError: It is malformed.
-
-    Examples:
-        >>> from bushel._index.sidecar import spec_from_file
-        >>> spec_from_file({"notes": "pickle[]"})["notes"].type
-        'stored(pickle)[]'
-    """
-    return {name: without_code(field) for name, field in parse_spec(spec).items()}
-
-
 @lru_cache(maxsize=64)
 def _parse_fields(types: tuple[tuple[str, str], ...]) -> Spec:
     """Parse the fields of an index. Cached, since all shards of a dataset have the same."""
     return parse_spec(dict(types))
 
 
-def _bytes_of(path: AnyPath) -> memoryview:
+def bytes_of(path: AnyPath) -> memoryview:
     if not isinstance(path, Path):
         from bushel.storage import read_whole
 

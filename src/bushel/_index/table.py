@@ -11,9 +11,7 @@ in addition to their text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from os.path import exists
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,17 +19,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._runtime.arrays import I32, I64, U8, U32, U64, Bools, joined, offsets_of, ranges
+from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of, ranges
 from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage.files import as_path
-from bushel.storage.names import below, leads_out
 
 from .class_names import Labels, labels_of_fields
+from .shard import FileStamp, Keys, Place, Shard
 
 if TYPE_CHECKING:
-    from bushel.storage import AnyPath, File
     from bushel.storage.blocks import Blocks
 
     from .clip_frames import ClipFrames, SeekTables, Segments
@@ -42,191 +38,6 @@ MISSING = -1
 
 # rows that are checked together, so that checking a large table takes little memory
 _CHECKED_AT_ONCE = 1 << 20
-
-
-FOLDER = ".bushel"
-"""The folder of the sidecars. It can be deleted at any time; the shards are then scanned again."""
-
-
-REMOVED = "removed.safetensors"
-"""Name of the list of the samples that were removed from a folder."""
-LISTS_OF_FILES = f"{FOLDER}/removed"
-"""The folder of the lists of files."""
-
-
-def _first_of_bags(name: str) -> str:
-    """Return the folder of sidecars of the first of several bags, given the name of one."""
-    return f"{'0' * len(name)}/{FOLDER}"
-
-
-def is_url(name: str) -> bool:
-    """Return whether a name is the URL of a file on a server."""
-    return name.startswith(("http://", "https://", "s3://", "gs://", "az://"))
-
-
-@public("bushel.containers")
-class Shard(Struct, frozen=True):
-    """The files that form one shard.
-
-    Attributes:
-        root: The folder in which the files are.
-        name: The shard's name within its dataset: `train-000003.tar`, `000003`, or empty for a
-            dataset that is one folder.
-        files: Paths relative to `root`, data before tables.
-        sidecars: The folder for sidecar files, relative to `root` or `index`; it ends in `.bushel`.
-        index: The folder that has the folder for sidecar files; None for `root`.
-        urls: Whether files may be URLs, because the caller of `bushel.open` declares a field as
-            `jpg(url)`, say.
-    """
-
-    root: AnyPath
-    name: str
-    files: tuple[str, ...]
-    sidecars: str = ".bushel"
-    index: AnyPath | None = None
-    urls: bool = False
-
-    @classmethod
-    def of(cls, path: AnyPath) -> Shard:
-        """Return the shard that consists of one file."""
-        return cls(path.parent, path.name, (path.name,))
-
-    def path(self, number: int) -> AnyPath:
-        """Return the path of one of its files."""
-        name = self.files[number]
-        if not leads_out(name):
-            return self.root / name
-        if self.urls and is_url(name):
-            return as_path(name)
-        return below(self.root, name, any_text=True)
-
-    def path_texts(self, numbers: Sequence[int]) -> list[str]:
-        """Return the paths of some of its local files as text, without the time that a `Path` takes."""
-        root, files = f"{self.root}/", self.files
-        return [
-            str(self.path(number)) if leads_out(files[number]) else root + files[number]
-            for number in numbers
-        ]
-
-    @property
-    def paths(self) -> list[AnyPath]:
-        """The paths of its files."""
-        return [self.path(number) for number in range(len(self.files))]
-
-    @property
-    def beside(self) -> AnyPath:
-        """The folder that has the folder for sidecar files."""
-        return self.root if self.index is None else self.index
-
-    @property
-    def shared(self) -> str:
-        """The folder of what belongs to the whole dataset, relative to `beside`: list of removed samples, and views.
-
-        Of several bags it is in the folder of the first one: Granular takes everything beside these
-        folders for a bag.
-        """
-        if self.sidecars != FOLDER and self.name.isdecimal():
-            return _first_of_bags(self.name)
-        return FOLDER
-
-    @property
-    def own_folder(self) -> str | None:
-        """The folder that contains all of its files and nothing else, relative to `root`, or None."""
-        if self.sidecars != FOLDER:
-            return self.sidecars.removesuffix(f"/{FOLDER}")
-        return None
-
-    @property
-    def removal_lists(self) -> list[AnyPath]:
-        """The lists of removed samples of folders that may name its samples: also above a bag's folder, or a part."""
-        lists = [root / f"{self.shared}/{REMOVED}" for root in self.roots]
-        # paths of others may lack a parent
-        above, name = getattr(self.root, "parent", None), self.root.name
-        if above is not None and name.startswith("part-"):
-            lists.append(above / FOLDER / REMOVED)
-        if above is not None and not self.name and name.isdecimal():
-            lists.append(above / _first_of_bags(name) / REMOVED)
-        return lists
-
-    @property
-    def roots(self) -> list[AnyPath]:
-        """The folders of its files and of its index."""
-        if self.index is None:
-            return [self.root]
-        return [self.root, self.index]
-
-    def with_files_of(self, index: ShardIndex) -> Shard:
-        """Return the shard with the files that fields of its table name, of types `jpg(path)` or `jpg(url)`, say."""
-        if len(index.files) > len(self.files):
-            codecs = [column.field.codec for column in index.fields.values()]
-        else:
-            codecs = []
-        # which no table in a file declares
-        urls = self.urls or any(codec.endswith("(url)") for codec in codecs)
-        if not urls and not any(codec.endswith("(path)") for codec in codecs):
-            return self
-        return replace(
-            self,
-            files=(*self.files, *(stamp.name for stamp in index.files[len(self.files) :])),
-            urls=urls,
-        )
-
-    def locate(self, place: Place) -> tuple[str, int]:
-        """Return the path of the file that holds a byte, and the offset there: the sidecar for what the table holds."""
-        return str(self.sidecar if place.file is None else self.path(place.file)), place.offset
-
-    @property
-    def sidecar(self) -> AnyPath:
-        """The path of the shard's index."""
-        own_folder = self.sidecars != ".bushel" or not self.name
-        stem = "index" if own_folder else self.name.replace("/", "%2F")
-        name = f"{self.sidecars}/{stem}.safetensors"
-        root = self.beside
-        if leads_out(name):
-            return below(root, name, any_text=True)
-        return root / name
-
-
-def may_lack_samples(shards: Sequence[Shard]) -> bool:
-    """Return whether any list of removed samples is beside shards; of remote ones, that has to be asked."""
-    for shard in {
-        (id(shard_of_list.root), not shard_of_list.name): shard_of_list for shard_of_list in shards
-    }.values():
-        if not isinstance(shard.root, Path) or shard.index is not None:
-            return True
-        if any(exists(str(path)) for path in shard.removal_lists) or exists(
-            f"{shard.root}/{LISTS_OF_FILES}"
-        ):
-            return True
-    return False
-
-
-@public("bushel.containers")
-class FileStamp(Struct, frozen=True):
-    """The facts that a table records of a file. If size or stamp differ later, the table is not used to read.
-
-    Attributes:
-        name: Path relative to the folder of the shard, with `/`.
-        size: Size in bytes.
-        mtime_ns: Modification time in nanoseconds; 0 if the storage has none. If it is the same,
-            the file is not read.
-        crc32: The stamp (`bushel._dataset.open.binding.stamp_of`), the CRC-32 of a few blocks; None
-            if unknown.
-    """
-
-    name: str
-    size: int
-    mtime_ns: int = 0
-    crc32: int | None = None
-
-
-class Place(Struct, frozen=True):
-    """Where a byte of a value is stored."""
-
-    file: int | None  # number of the file of the shard; None if the byte is in the table itself
-    # bytes from the start of that file, or of what the table holds; in a block that is compressed,
-    # the offset is the offset of the block
-    offset: int
 
 
 @public("bushel.containers")
@@ -314,77 +125,6 @@ class FieldExtents(Struct, frozen=True):
         absent = None if self.absent is None else self.absent[samples]
         places = self.offset[rows], self.length[rows]
         return FieldExtents(self.field, self.codec, self.file, *places, crc32, starts, absent)
-
-
-def stamps(shard: Shard, files: Sequence[File]) -> tuple[FileStamp, ...]:
-    """Return the stamps of the open files of a shard."""
-    return tuple(
-        FileStamp(name, file.size, file.mtime_ns)
-        for name, file in zip(shard.files, files, strict=True)
-    )
-
-
-@public("bushel.containers")
-class Keys(Struct, frozen=True):
-    """The keys of one shard, and a hash table to find them without a dict.
-
-    Attributes:
-        text: uint8[total], the concatenated keys in UTF-8.
-        offsets: int64[samples + 1] into `text`.
-        hashes: uint64[samples], ascending hashes of the keys (`kernels.hash_keys`).
-        order: int64 or uint32 [samples], the sample of each hash; ascending where hashes are equal.
-    """
-
-    text: U8
-    offsets: I64
-    hashes: U64
-    order: I64 | U32
-
-    @classmethod
-    def build(cls, text: U8, offsets: I64, room: tuple[U64, I64] | None = None) -> Keys:
-        """Return the table of keys that are given as text and offsets.
-
-        `room` has arrays for hashes and order, such as maps of a file; by default, new ones are
-        made.
-        """
-        count = len(offsets) - 1
-        hashes, order = room or (np.empty(count, np.uint64), np.empty(count, np.int64))
-        kernels.sort_keys(text, offsets, hashes, order)
-        return cls(text, offsets, hashes, order)
-
-    @classmethod
-    def of(cls, keys: Iterable[str]) -> Keys:
-        """Return the table of a few keys that are given as strings."""
-        return cls.build(*joined([key.encode("utf-8", "surrogateescape") for key in keys]))
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, sample: int) -> str:
-        return bytes(self.text[self.offsets[sample] : self.offsets[sample + 1]]).decode(
-            "utf-8", "surrogateescape"
-        )
-
-    def take(self, samples: I64) -> list[str]:
-        """Return the keys of these samples."""
-        return kernels.decode_keys(self.text, self.offsets, samples)
-
-    def samples_at(self, places: I64) -> I64:
-        """Return the samples of hashes, given the places of these."""
-        return self.order[places].astype(np.int64)
-
-    def duplicates(self) -> list[str]:
-        """Return the keys that more than one sample has, each once."""
-        same = np.flatnonzero(self.hashes[1:] == self.hashes[:-1])
-        if not len(same):
-            return []
-        seen: set[str] = set()
-        repeated = []
-        for key in self.take(self.samples_at(np.union1d(same, same + 1))):
-            if key in seen:
-                repeated.append(key)
-            seen.add(key)
-        return list(dict.fromkeys(repeated))
 
 
 @public("bushel.containers")
@@ -489,6 +229,18 @@ class ShardIndex(Struct, frozen=True):
         whole &= extents.length <= blocks.sizes[block] - inside
         file = np.where(whole, blocks.file[block], np.int32(-1))
         return file, np.where(file >= 0, blocks.offset[block] + inside, extents.offset)
+
+    def shard_with_files(self, shard: Shard) -> Shard:
+        """Return the shard with the files that fields name, of types `jpg(path)` or `jpg(url)`, say."""
+        codecs: list[str] = []
+        if len(self.files) > len(shard.files):
+            codecs = [column.field.codec for column in self.fields.values()]
+        # which no table in a file declares
+        urls = shard.urls or any(codec.endswith("(url)") for codec in codecs)
+        if not urls and not any(codec.endswith("(path)") for codec in codecs):
+            return shard
+        named = (stamp.name for stamp in self.files[len(shard.files) :])
+        return replace(shard, files=(*shard.files, *named), urls=urls)
 
     def check(self, path: str) -> ShardIndex:
         """Refuse a table whose extents are not inside its files. Code above relies on this check.

@@ -23,8 +23,9 @@ from bushel.storage.notation import parse_bytes
 from bushel.storage.objects.blockcache import BlockCache
 
 from .saving import encode_index
+from .shard import FileStamp, Shard
 from .sidecar import decode_index
-from .table import FileStamp, Shard, ShardIndex
+from .table import ShardIndex
 
 # version of the scanners of containers; it changes when they would make another table from the same
 # file

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.folders import overwrite_folder
-from bushel._index.sidecar import PartOfRun
+from bushel._index.headers import PartOfRun
 from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.public import public

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels, numbered, with_numbers
 from bushel._index.contents import ColumnRequest, Contents
-from bushel._index.table import Shard
+from bushel._index.shard import Shard
 from bushel.containers.base import Layout, Stored, WriteOptions
 from bushel.errors import CodecError, SpecError
 from bushel.kernels import KeySet

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, Self
 
-from bushel._index.sidecar import PartOfRun
+from bushel._index.headers import PartOfRun
 from bushel.codecs import get_codec
 from bushel.errors import CodecError, is_out_of_room, noted_in
 from bushel.spec import KEY, parse_spec

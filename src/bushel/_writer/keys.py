@@ -10,7 +10,7 @@ import numpy as np
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.key_lookup import KeyTable
-from bushel._index.table import may_lack_samples
+from bushel._index.shard import may_lack_samples
 from bushel._runtime.arrays import joined
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import SpecError

@@ -22,8 +22,8 @@ from bushel._dataset.open.removal_lists import keep_beside, own_list
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.removal_list import RemovalList, encode_removal_list
 from bushel._index.saving import save_index
+from bushel._index.shard import FOLDER, FileStamp, Shard
 from bushel._index.sidecar import load_index
-from bushel._index.table import FOLDER, FileStamp, Shard
 from bushel.containers import container_by_suffix, get_writable, writable_containers
 from bushel.errors import FormatError, StateError
 from bushel.storage import AnyPath, Staging, make_folder, write_whole

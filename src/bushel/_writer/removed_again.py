@@ -15,7 +15,7 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import are_same, reader_of
 from bushel._index.removal_list import NameLookup, Names, RemovalList
-from bushel._index.table import Shard
+from bushel._index.shard import Shard
 from bushel._runtime.arrays import I64
 from bushel._runtime.messages import log_warning
 from bushel.containers.base import ReadOptions

@@ -18,7 +18,8 @@ from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
-from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._index.shard import FileStamp, Shard
+from bushel._index.table import ShardIndex
 from bushel.codecs.extensions import storing_codec
 from bushel.containers.base import ColumnLimits, Container, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import StoredColumn

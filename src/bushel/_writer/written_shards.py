@@ -13,10 +13,11 @@ from bushel._dataset.open.completeness import manifest_of, marker_path
 from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
+from bushel._index.headers import PartOfRun
+from bushel._index.manifest import find_manifest, save_manifest
 from bushel._index.removal_list import RemovalList
-from bushel._index.saving import save_manifest
-from bushel._index.sidecar import FOLDER, Manifest, PartOfRun, find_manifest
-from bushel._index.table import Shard, may_lack_samples
+from bushel._index.shard import FOLDER, Shard, may_lack_samples
+from bushel._index.sidecar import Manifest
 from bushel.containers.base import Layout
 from bushel.errors import UnsupportedError
 from bushel.storage import (

@@ -2,10 +2,10 @@
 
 from bushel._index.builders import FieldBuilder as FieldBuilder
 from bushel._index.builders import IndexBuilder as IndexBuilder
+from bushel._index.shard import FileStamp as FileStamp
+from bushel._index.shard import Keys as Keys
+from bushel._index.shard import Shard as Shard
 from bushel._index.table import FieldExtents as FieldExtents
-from bushel._index.table import FileStamp as FileStamp
-from bushel._index.table import Keys as Keys
-from bushel._index.table import Shard as Shard
 from bushel._index.table import ShardIndex as ShardIndex
 from bushel.containers.base import ColumnLimits as ColumnLimits
 from bushel.containers.base import Container as Container

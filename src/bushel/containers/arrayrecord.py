@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64, U8
 from bushel.errors import FormatError, UnsupportedError
 from bushel.filters import FilterError, expand

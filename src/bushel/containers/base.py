@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 
 from bushel._index.class_names import Labels
-from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._index.shard import FileStamp, Shard
+from bushel._index.table import ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath

@@ -5,7 +5,7 @@ docs/format-csv.md has the rules.
 
 from __future__ import annotations
 
-from bushel._index.table import Shard
+from bushel._index.shard import Shard
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import csv_record
 from bushel.spec import Spec

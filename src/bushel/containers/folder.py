@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from bushel._index.columns import numbers
 from bushel._index.opening import FileStamps
-from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex
+from bushel._index.shard import Keys, Shard
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._recognise.junk import counted, junk_kind
 from bushel._recognise.layout import (
     LABEL,

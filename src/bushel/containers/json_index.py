@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from bushel._index.table import Shard
+from bushel._index.shard import Shard
 from bushel._runtime.arrays import I64, offsets_of
 from bushel.codecs import get_codec
 from bushel.errors import FormatError, SpecError

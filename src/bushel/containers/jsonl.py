@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.columns import Column
-from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
+from bushel._index.shard import Shard, stamps
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.system import keep_freed_memory
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import LineScanner

@@ -19,11 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from bushel._index.headers import DAMAGES
 from bushel._index.named_arrays import body_crc32, encode, parse
 from bushel._index.opening import FileStamps
 from bushel._index.saving import encode_index
-from bushel._index.sidecar import DAMAGES, decode_index
-from bushel._index.table import FOLDER, FileStamp, ShardIndex
+from bushel._index.shard import FOLDER, FileStamp
+from bushel._index.sidecar import decode_index
+from bushel._index.table import ShardIndex
 from bushel._index.table_cache import cache_of_tables
 from bushel._recognise.junk import junk_kind, without_junk
 from bushel._runtime.arrays import U8

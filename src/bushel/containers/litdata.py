@@ -17,7 +17,8 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.codecs import codec_of_extension
 from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES

@@ -17,7 +17,8 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel._runtime.messages import few, log_warning
 from bushel.errors import FormatError
 from bushel.spec import Field

@@ -11,7 +11,8 @@ import struct
 import numpy as np
 from msgspec import Struct
 
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field

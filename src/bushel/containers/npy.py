@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel.codecs.arrays import NPY_HEADER_LIMIT, parse_npy
 from bushel.containers.zip.members import ENCRYPTED, STORED, data_of, directory_of
 from bushel.errors import CodecError, FormatError, SpecError

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.builders import FieldBuilder, IndexBuilder
-from bushel._index.table import FieldExtents, Keys
+from bushel._index.shard import Keys
+from bushel._index.table import FieldExtents
 from bushel._runtime.public import command
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import KEY, Field, Spec

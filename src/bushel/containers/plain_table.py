@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.table import FieldExtents, Keys, Shard, ShardIndex, stamps
+from bushel._index.shard import Keys, Shard, stamps
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, open_file

@@ -13,7 +13,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._index.table import Keys, ShardIndex
+from bushel._index.shard import Keys
+from bushel._index.table import ShardIndex
 from bushel._kinds import JPEG_END, JPEG_START, PNG
 from bushel._runtime.arrays import I64, U64, Bools
 from bushel.errors import FormatError

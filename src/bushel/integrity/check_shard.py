@@ -108,7 +108,7 @@ class _ShardCheck(Struct, frozen=True):
             index = within_files(known, shard, stamps, found)
         if index is None:
             return Checked(found)
-        shard = shard.with_files_of(index)
+        shard = index.shard_with_files(shard)
         files = list(map(open_file, shard.paths))
         checked, complete = 0, False
         if checks.checksums:
@@ -136,7 +136,7 @@ class _ShardCheck(Struct, frozen=True):
         Values whose damage was reported are left out.
         """
         container, shard = self.place
-        shard, damaged = shard.with_files_of(kept), self.found.damaged
+        shard, damaged = kept.shard_with_files(shard), self.found.damaged
         before = damaged.copy()
         for difference in differing:
             sample, field, offset = difference.sample, difference.field, difference.offset
@@ -162,7 +162,7 @@ class _ShardCheck(Struct, frozen=True):
 
         Values that are known to be damaged are left out: what was made of them differs, too.
         """
-        shard, found = self.place.shard.with_files_of(kept), self.found
+        shard, found = kept.shard_with_files(self.place.shard), self.found
         bare = {
             name: replace(extents, segments=None, frames=None, seek=None)
             for name, extents in kept.fields.items()

@@ -9,7 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.matching import Comparison, compare_values
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex
+from bushel._index.shard import FileStamp, Shard
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.messages import count
 from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError

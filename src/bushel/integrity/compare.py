@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from bushel._index.columns import Column
 from bushel._index.matching import same_keys
-from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
+from bushel._index.shard import Keys
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.storage.blocks import Blocks
 

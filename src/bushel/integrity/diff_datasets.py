@@ -18,7 +18,8 @@ from bushel._dataset.views.inside import (
 )
 from bushel._index.identity import field_digests
 from bushel._index.key_lookup import equal_hashes
-from bushel._index.table import Keys, ShardIndex
+from bushel._index.shard import Keys
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64, U64, Bools
 from bushel._runtime.progress import (
     Progress,

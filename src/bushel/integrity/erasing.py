@@ -28,10 +28,11 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.remaining import digests_of, removed_in
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.contents import Contents
+from bushel._index.manifest import find_manifest, manifest_entry, save_manifest
 from bushel._index.removal_list import EMPTY, stored_sizes
-from bushel._index.saving import save_index, save_manifest
-from bushel._index.sidecar import Manifest, ManifestShard, find_manifest
-from bushel._index.table import FOLDER, Shard
+from bushel._index.saving import save_index
+from bushel._index.shard import FOLDER, Shard
+from bushel._index.sidecar import Manifest
 from bushel._runtime.arrays import I64, batches_of, offsets_of
 from bushel._runtime.public import command, public
 from bushel._writer.publishing import sidecar_name
@@ -198,7 +199,7 @@ def _manifests(opened: Sequence[OpenShard]) -> Iterator[tuple[AnyPath, dict[str,
 def _with_tables(manifest: Manifest, tables: Mapping[str, OpenShard]) -> Manifest:
     """Return a manifest with the facts of these shards as they are now."""
     entries = [
-        ManifestShard.of(entry.name, tables[entry.name].index) if entry.name in tables else entry
+        manifest_entry(entry.name, tables[entry.name].index) if entry.name in tables else entry
         for entry in manifest.shards
     ]
     return replace(manifest, shards=entries)

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from bushel._index.table import Keys
+from bushel._index.shard import Keys
 from bushel._runtime.public import public
 from bushel.errors import CorruptError, FormatError
 

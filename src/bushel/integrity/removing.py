@@ -43,7 +43,7 @@ from bushel._index.removal_list import (
     load_removal_list,
     parse_removal_list,
 )
-from bushel._index.table import LISTS_OF_FILES, may_lack_samples
+from bushel._index.shard import LISTS_OF_FILES, may_lack_samples
 from bushel._runtime.arrays import I64
 from bushel._runtime.messages import log_warning
 from bushel._runtime.public import public

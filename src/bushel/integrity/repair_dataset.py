@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.table import Keys
+from bushel._index.shard import Keys
 from bushel._pack import convert
 from bushel._runtime.arrays import I64
 from bushel._runtime.parallel import parallel_map

@@ -20,8 +20,9 @@ from bushel._dataset.read.listed import manifest_of_tables
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels, join_labels
 from bushel._index.key_lookup import LookedUp
+from bushel._index.shard import Keys
 from bushel._index.sidecar import Manifest, ManifestShard, load_manifest
-from bushel._index.table import Keys, ShardIndex
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress

@@ -18,8 +18,9 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.identity import sample_digests
 from bushel._index.matching import compare_values
+from bushel._index.shard import Keys, Shard, may_lack_samples
 from bushel._index.sidecar import load_index
-from bushel._index.table import MISSING, Keys, Shard, ShardIndex, may_lack_samples
+from bushel._index.table import MISSING, ShardIndex
 from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
 from bushel.codecs.registry import keeps_bytes
@@ -132,7 +133,7 @@ def _with_known_checksums(
     has_checksums = all(column.crc32 is not None for column in index.fields.values())
     if known is None:
         return index, has_checksums
-    shard = place.shard.with_files_of(index)
+    shard = index.shard_with_files(place.shard)
     try:
         files = list(map(open_file, shard.paths))
         now = with_checksums(index, files)
@@ -205,7 +206,7 @@ def _table_with_checksums(shard: Shard) -> tuple[ShardIndex | None, bool]:
     if index is None or any(column.crc32 is None for column in index.fields.values()):
         return None, False
     with suppress(FormatError):  # a file is missing; the extents in the others are still known
-        index = replace(index, files=stamps_of(shard.with_files_of(index)))
+        index = replace(index, files=stamps_of(index.shard_with_files(shard)))
     return index, fits
 
 

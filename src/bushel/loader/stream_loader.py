@@ -34,7 +34,7 @@ from .options import StreamOptions, check_rules
 from .state import LoaderState, Progress
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.decoding import Room
+    from bushel._dataset.read.stored_reader import Room
     from bushel.loader.run.read_ahead import HeldBatch
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._index.sidecar import FOLDER
+from bushel._index.shard import FOLDER
 from bushel._recognise.layout import FileField, FolderLayout, layout_of_kind
 from bushel._runtime.arrays import I64
 from bushel._runtime.system import room_for

@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 from bushel._dataset.read.where import choose
 from bushel._dataset.views.inside import column_of_view, is_whole, reader_of
 from bushel._index.columns import sorted_rows
-from bushel._index.table import Keys
+from bushel._index.shard import Keys
 from bushel._runtime.arrays import I64, U8
 
 from .shelf import Shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bushel._dataset.open.remote_discovery import ListedFiles
-from bushel._index.table import FileStamp
+from bushel._index.shard import FileStamp
 from bushel.storage.base import FROM_TAG
 
 TAG = FROM_TAG + 7

@@ -8,7 +8,8 @@ from tests._dataset.views.keyed_shards import SHARDS, TEXT, keys_of, opened
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.key_lookup import KeyTable, KeyView, StoredKeyTable
-from bushel._index.table import Keys, ShardIndex
+from bushel._index.shard import Keys
+from bushel._index.table import ShardIndex
 
 
 @given(SHARDS, TEXT)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import bushel
-from bushel._dataset.read import decoding
-from bushel._dataset.read.decoding import read_by_kernel
+from bushel._dataset.read.stored_reader import StoredReader
 from bushel.errors import CorruptError
 
 CONTAINERS = ("bag", "tar", "ffrecord", "recordio")
@@ -37,13 +36,14 @@ def test_batches_over_shards(
     path = made(tmp_path, container, keyed=keyed and container != "ffrecord")
     ds = bushel.open(path, verify=verify)
     batches: list[int] = []
+    read_by_kernel = StoredReader._by_kernel
 
     def counted(*arguments: Any, **options: Any) -> Any:
         found = read_by_kernel(*arguments, **options)
         batches.append(-1 if found is None else len(found))
         return found
 
-    monkeypatch.setattr(decoding, "read_by_kernel", counted)
+    monkeypatch.setattr(StoredReader, "_by_kernel", counted)
     rng = np.random.default_rng(0)
     one_by_one = [ds.read([position], decode=False)[0] for position in range(COUNT)]
     assert batches == [1] * COUNT

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.table import FieldExtents, FileStamp, Keys, Shard, ShardIndex
+from bushel._index.shard import FileStamp, Keys, Shard
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel.spec import Field
 
 TEXT = st.one_of(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), st.integers(0, 12).map(str))

@@ -10,7 +10,8 @@ from tests.storage.block_files import FILTERS, Cut, block_file
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._index.shard import FileStamp, Shard
+from bushel._index.table import ShardIndex
 from bushel.storage import IN_TABLE, Blocks, open_file
 
 __all__ = ["scattered"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bushel
-from bushel._index.sidecar import FOLDER
+from bushel._index.shard import FOLDER
 from bushel.errors import FormatError
 
 FEW = '{"x": 1}\n{"x": 2}\n'

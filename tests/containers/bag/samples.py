@@ -11,7 +11,8 @@ import msgpack
 import numpy as np
 from tests.containers.writing import stored_samples
 
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel.containers.bag import CONTAINER
 from bushel.containers.base import ReadOptions
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from tests.containers.writing import Sample
 
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel.containers.base import ReadOptions
 from bushel.containers.ffrecord import CONTAINER
 

@@ -15,7 +15,7 @@ from tests.containers.ffrecord.by_hand import GOLDEN, MAPS, NONE, PLAIN, ffr, fi
 from tests.containers.golden import check_manifest
 from tests.containers.writing import stored_samples, write_shard
 
-from bushel._index.table import Shard
+from bushel._index.shard import Shard
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.ffrecord import CONTAINER
 from bushel.containers.ffrecord.packed_folder import MAGIC

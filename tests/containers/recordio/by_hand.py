@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from tests.containers.writing import Sample, stored_samples
 
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions
 from bushel.containers.recordio import CONTAINER

@@ -32,7 +32,7 @@ from tests.containers.recordio.by_hand import (
 from tests.containers.summed import summed_table
 from tests.containers.writing import Sample, ShardInProgress, same_table, stored_samples, write_shard
 
-from bushel._index.table import Shard
+from bushel._index.shard import Shard
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.recordio import CONTAINER

@@ -11,7 +11,7 @@ from typing import Any
 from tests.containers.summed import summed_table
 from tests.containers.writing import stored_samples
 
-from bushel._index.table import Shard
+from bushel._index.shard import Shard
 from bushel.containers.tar import CONTAINER
 from bushel.spec import parse_spec
 

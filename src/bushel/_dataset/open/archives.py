@@ -26,9 +26,10 @@ from msgspec.structs import replace
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.columns import numbers
+from bushel._index.headers import DAMAGES
 from bushel._index.named_arrays import encode, parse, whole_crc32
-from bushel._index.sidecar import DAMAGES
-from bushel._index.table import FOLDER, MISSING, FieldExtents, Keys, ShardIndex
+from bushel._index.shard import FOLDER, Keys
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._recognise.archive import has_media, labelled_media, media_of_members
 from bushel._recognise.layout import LABEL, OUTSIDE
 from bushel._recognise.splits import class_folders, folders_of_splits, split_in

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bushel._index.sidecar import FOLDER, Manifest, find_manifest, readable_manifest
-from bushel._index.table import Shard
+from bushel._index.manifest import find_manifest
+from bushel._index.shard import FOLDER, Shard
+from bushel._index.sidecar import Manifest, readable_manifest
 from bushel._runtime.messages import few
 from bushel.containers import candidates, container_names, get_container, owners_of
 from bushel.errors import FormatError, IncompleteWarning

@@ -14,7 +14,8 @@ from pathlib import PurePath
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._index.shard import FileStamp, Shard
+from bushel._index.table import ShardIndex
 from bushel.containers import candidates
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, crc32

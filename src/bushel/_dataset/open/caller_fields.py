@@ -17,8 +17,10 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from bushel._index.sidecar import Manifest, find_manifest, spec_from_file, without_code
-from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
+from bushel._index.manifest import find_manifest, spec_from_file
+from bushel._index.shard import Shard
+from bushel._index.sidecar import Manifest, without_code
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.messages import log_info
 from bushel.codecs.registry import asked_for, from_file, get_codec, is_withheld
 from bushel.containers import get_container, writable_containers

@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
-from bushel._index.sidecar import FOLDER, ManifestShard
-from bushel._index.table import Shard
+from bushel._index.shard import FOLDER, Shard
+from bushel._index.sidecar import ManifestShard
 from bushel._runtime.messages import few
 from bushel.containers import nested_candidates
 from bushel.errors import FormatError

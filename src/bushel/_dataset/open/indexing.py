@@ -21,10 +21,11 @@ from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.column_names import column_of, expanded, names_of
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import FRAMES, ColumnRequest, Contents, has_pyav
+from bushel._index.manifest import find_manifest, spec_from_file
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
-from bushel._index.sidecar import find_manifest, spec_from_file
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel._index.table_cache import keep_table
 from bushel._runtime.messages import log_warning
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
@@ -382,7 +383,7 @@ def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
                 hint="raise BUSHEL_TABLES_SIZE, or name a folder with index=",
             )
         return index, read
-    shard = shard.with_files_of(index)
+    shard = index.shard_with_files(shard)
     files = stamped(index.files, shard)
     if table is None or index is not known or list(files) != list(table.recorded):
         index = replace(index, files=files)
@@ -394,7 +395,7 @@ def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
 
 def again(index: ShardIndex, known: ShardIndex, shard: Shard) -> ShardIndex:
     """Return a table of unchanged files with the contents that the recorded table has, made of the values again."""
-    return _completed(index, shard.with_files_of(known), None, known)
+    return _completed(index, known.shard_with_files(shard), None, known)
 
 
 def _completed(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bushel._index.sidecar import FOLDER
+from bushel._index.shard import FOLDER
 from bushel.storage import AnyPath, below, is_object
 from bushel.storage.lock import Lock
 from bushel.storage.names import PathT

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.table import may_lack_samples
+from bushel._index.shard import may_lack_samples
 from bushel._runtime.public import check_flags, check_names, public
 from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, with_episodes

@@ -10,8 +10,8 @@ from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
 
-from bushel._index.sidecar import FOLDER, Manifest, load_manifest, readable_manifest
-from bushel._index.table import FileStamp, Shard
+from bushel._index.shard import FOLDER, FileStamp, Shard
+from bushel._index.sidecar import Manifest, load_manifest, readable_manifest
 from bushel._runtime.parallel import map_all
 from bushel._runtime.threads import Result, Threads
 from bushel.containers import is_data_file

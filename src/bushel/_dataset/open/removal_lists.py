@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from bushel._index.removal_list import RemovalList, encode_removal_list, load_removal_list
-from bushel._index.table import FOLDER, LISTS_OF_FILES, REMOVED, Shard
+from bushel._index.shard import FOLDER, LISTS_OF_FILES, REMOVED, Shard
 from bushel._runtime.parallel import map_all
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, absolute, below, is_object, make_folder, read_whole, write_whole

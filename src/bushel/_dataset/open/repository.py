@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bushel._index.sidecar import FOLDER
+from bushel._index.shard import FOLDER
 from bushel._recognise.splits import no_such
 from bushel._runtime.messages import few, log_warning
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound

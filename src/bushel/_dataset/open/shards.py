@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import labels_of_fields
+from bushel._index.shard import Shard
 from bushel._index.sidecar import Manifest, load_index
-from bushel._index.table import Shard
 from bushel.containers import get_container, needs_index
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bushel._index.table import Shard
+from bushel._index.shard import Shard
 from bushel._runtime.public import did_you_mean
 from bushel.containers import is_forward_only, needs_index
 from bushel.errors import UnsupportedError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.table import FOLDER, is_url
+from bushel._index.shard import FOLDER, is_url
 from bushel._recognise.splits import (
     no_such,
     numbered_in,

@@ -21,8 +21,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.class_names import labels_of_fields
-from bushel._index.sidecar import FOLDER, load_index
-from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._index.shard import FOLDER, FileStamp, Shard
+from bushel._index.sidecar import load_index
+from bushel._index.table import ShardIndex
 from bushel._runtime.messages import log_info, log_warning
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
@@ -158,7 +159,7 @@ def _read(
     except FormatError as error:
         log_warning("%s; the shard is read without it, until `bushel index` makes it again", error)
         return None
-    shard = shard.with_files_of(index)
+    shard = index.shard_with_files(shard)
     is_listed = listed is not None and listed.have(shard.files, index.files)
     now = index.files if is_listed else stamps_of(shard)
     files = bind(index.files, now, shard)
@@ -367,7 +368,7 @@ def build_table(
     if lacks_checksums(index, options):
         from bushel.containers.checksums import with_checksums
 
-        shard = shard.with_files_of(index)
+        shard = index.shard_with_files(shard)
         files = list(map(open_file, shard.paths))
         index = with_checksums(index, files, report=options.report)
     if stored is None or not stored.labels or index.labels:

@@ -198,32 +198,25 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
             _slices(reader, positions, column) or [_empty(shards, column)], shards, column
         )
     rows = np.asarray(positions, np.int64)
-    groups = [
-        group
-        for group in (reader.groups(rows, [column.field.name]) if len(rows) else ())
-        if column.field.name in group.index.fields
-    ]
+    groups = reader.groups(rows, [column.field.name]) if len(rows) else []
+    groups = [group for group in groups if column.field.name in group.index.fields]
     pieces = [_piece(shards, group.number, group.rows, column) for group in groups]
-    places = [group.places_in(len(rows)) for group in groups]
     if len(groups) == 1 and groups[0].places is None:
         return _put_together(pieces, shards, column)
-    lone = np.ones(len(rows), np.bool_)
-    for places_there in places:
-        lone[places_there] = False
-    if lone.any() or not pieces:
-        places.append(np.flatnonzero(lone))
-        absent = np.ones(len(places[-1]), np.bool_)
-        pieces.append(Piece(np.zeros(len(absent), np.bool_), absent))
-        has = (
+    places = np.concatenate([rows[:0], *(group.places_in(len(rows)) for group in groups)])
+    if len(places) < len(rows) or not pieces:
+        having = (
             shard
             for shard in shards
             if any(field.name == column.field.name for field in shard.fields)
         )
-        pieces.append(_empty(list(islice(has, 1)), column))
+        pieces.append(_empty(list(islice(having, 1)), column))
+        pieces.append(Piece(np.zeros(1, np.bool_), np.ones(1, np.bool_)))
     values, missing = _put_together(pieces, shards, column)
-    back = np.empty(len(rows), np.int64)
-    back[np.concatenate(places)] = np.arange(len(rows))
-    return values[back], None if missing is None else missing[back]
+    # samples of shards without the field have the last value, which is missing
+    order = np.full(len(rows), -1, np.int64)
+    order[places] = np.arange(len(places))
+    return values[order], None if missing is None else missing[order]
 
 
 def _put_together(pieces: Sequence[Piece], shards: Sequence[OpenShard], wanted: ColumnOf) -> Part:
@@ -256,17 +249,12 @@ def _meaning(name: str, reader: Reader) -> ColumnOf:
 def _slices(reader: Reader, positions: range, wanted: ColumnOf) -> list[Piece]:
     """Return the values of a range of samples, shard by shard: views of the tables."""
     pieces = []
-    starts = reader.starts
-    first = int(np.searchsorted(starts, positions.start, side="right")) - 1
-    for number in range(first, len(reader.shards)):
-        low, high = (
-            max(positions.start, int(starts[number])),
-            min(positions.stop, int(starts[number + 1])),
-        )
-        if int(starts[number]) >= positions.stop:
-            break
-        if low < high:
-            rows = slice(low - int(starts[number]), high - int(starts[number]))
+    first = int(np.searchsorted(reader.starts, positions.start, side="right")) - 1
+    last = int(np.searchsorted(reader.starts, positions.stop))
+    for number in range(first, last):
+        start, end = reader.starts[number : number + 2].tolist()
+        rows = slice(max(positions.start - start, 0), min(positions.stop, end) - start)
+        if rows.start < rows.stop:
             pieces.append(_piece(reader.shards, number, rows, wanted))
     return pieces
 

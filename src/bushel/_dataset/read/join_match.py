@@ -13,7 +13,8 @@ from bushel._index.block_arrays import JoinedBlocks
 from bushel._index.elements import Group
 from bushel._index.identity import table_digest
 from bushel._index.key_lookup import LookedUp
-from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U8, U64, Bools, offsets_of
 from bushel.containers import get_container
 from bushel.errors import SpecError, UnsupportedError

@@ -11,20 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
+from bushel._index.headers import DAMAGES, Arrays
 from bushel._index.key_lookup import (
     KeyLookup,
     KeyTable,
     StoredKeyTable,
     unkeyed_position,
 )
-from bushel._index.sidecar import ALWAYS_CHECKED, DAMAGES, Arrays
-from bushel._index.table import Keys
+from bushel._index.shard import Keys
+from bushel._index.sidecar import ALWAYS_CHECKED
 from bushel._runtime.arrays import I64, U32, U64, Array, equal_places
 from bushel._runtime.messages import log_warning
 from bushel.errors import FormatError, UnsupportedError
@@ -208,11 +209,6 @@ def _open(path: Path) -> tuple[_Header, Arrays] | None:
 
 
 # Key files of datasets
-def lookup_of(rows: Any) -> Any:
-    """Return the finder of samples by key: the reader of windows itself, a table of hashes for all others."""
-    return rows if rows.windows is not None else key_lookup(rows.counted, rows.starts)
-
-
 def key_lookup(shards: Sequence[OpenShard], starts: I64) -> KeyLookup:
     """Return the lookup of a dataset's keys: by the key file if there is one that fits, else by a table in memory."""
     if not any_keyed(shards):

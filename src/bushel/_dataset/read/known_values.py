@@ -6,7 +6,7 @@ texts of `utf8`. Values that a column lacks (long texts, damaged values) are rea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -17,6 +17,8 @@ from bushel._index.elements import Elements, Group
 from bushel._index.table import MISSING, ShardIndex
 from bushel.codecs import is_registered
 from bushel.spec import KEY
+
+from .shards import OpenShard
 
 _WHOLE: tuple[Kind, ...] = ("int", "uint")
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
@@ -67,10 +69,10 @@ def complete(values: Sequence[Any]) -> bool:
 
 
 class KnownFields:
-    """Decides which fields need not be read. All are where the `Reader` compares bytes with checksums."""
+    """Decides which fields need not be read. All are where bytes are compared with checksums, as `checks` says."""
 
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
+    def __init__(self, shards: Sequence[OpenShard], checks: Callable[[OpenShard], bool]) -> None:
+        self._shards, self._checks = shards, checks
         self._exact: dict[tuple[int, str], bool] = {}
 
     def sample(
@@ -118,7 +120,7 @@ class KnownFields:
         if (exact := self._exact.get((number, name))) is None:
             exact = self._exact[number, name] = exact_kind(
                 index, name
-            ) is not None and not self._reader.checks(self._reader.shards[number])
+            ) is not None and not self._checks(self._shards[number])
         return exact
 
 

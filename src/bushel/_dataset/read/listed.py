@@ -19,7 +19,9 @@ from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.open.completeness import is_staged, listed_names, manifest_path
 from bushel._dataset.open.remote_discovery import ListedFiles
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
-from bushel._index.saving import save_manifest
+from bushel._index.headers import PartOfRun
+from bushel._index.manifest import manifest_entry, save_manifest
+from bushel._index.shard import FOLDER, Shard
 from bushel._index.shard_list import (
     KEYED,
     NAME,
@@ -30,8 +32,8 @@ from bushel._index.shard_list import (
     load_shard_list,
     save_shard_list,
 )
-from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, PartOfRun
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.sidecar import Manifest
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.messages import log_info
 from bushel._runtime.threads import Result, Threads
@@ -276,7 +278,7 @@ def manifest_of_tables(
         for name, extents in index.fields.items():
             spec.setdefault(name, replace(extents.field, codec=asked_for(extents.field.codec)).type)
             codecs.setdefault(name, asked_for(extents.codec))
-    entries = list(map(ManifestShard.of, names, tables))
+    entries = list(map(manifest_entry, names, tables))
     return Manifest(container, spec, codecs, entries)
 
 

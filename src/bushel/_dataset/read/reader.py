@@ -1,25 +1,26 @@
 """The reader: from positions in the whole dataset to samples. Every value that is read comes from here.
 
-There is one way: positions become rows of shards, a plan says which extents these need,
-`Reader.stored` reads them, and `decoding` makes samples of the bytes. Two shortcuts give the same
-samples sooner: one sample of a local shard is read value by value, and stored values of local files
-are read by a kernel that needs no plan.
+There is one way: positions become rows of shards, `StoredReader` reads the stored bytes of their
+fields, and these are decoded. Two shortcuts give the same samples sooner: plain fields of one sample
+of a local shard are read value by value, and what the index has (`known_values`) is not read.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bushel import storage
+from bushel._index.elements import Elements, Group, at_place
 from bushel._index.table import MISSING
-from bushel._runtime.arrays import I64, U8, joined
-from bushel.codecs import get_codec
+from bushel._runtime.arrays import I64
+from bushel._runtime.system import keep_freed_memory
+from bushel.codecs import get_codec, holds_image
 from bushel.containers import get_container
 from bushel.errors import CodecError
 from bushel.kernels import ExtentError, crc32
@@ -27,48 +28,40 @@ from bushel.spec import KEY
 from bushel.storage import FilePool
 
 from .selection import Sample
-from .shards import Listing, OpenShard, ShardRows
+from .shards import Listing, OpenShard
+from .stored_reader import StoredReader
 
 if TYPE_CHECKING:
     from bushel._dataset.open.completeness import Incomplete
-    from bushel._index.elements import Elements, Group
-    from bushel._index.part_plan import RowForms
-    from bushel._index.read_plan import Batch, ReadPlan
-    from bushel.codecs.base import Outline
-    from bushel.storage import Extents, File
+    from bushel._index.key_lookup import KeyFinder
     from bushel.storage.fetch import Held
 
-    from .decoding import Room
     from .known_values import KnownFields
     from .selection import Remaining
     from .sides import Joined, Side
+    from .stored_reader import Room
     from .windows import Windows
 
 __all__ = ["Reader", "Sample"]
 
-T = TypeVar("T")
+KNOWN_TYPES = (bool, int, float, str)
+"""Types of values from the index. No stored value has one of them, so decoding recognises such values by their type."""
 
 
-class Reader(ShardRows):
+class Reader(StoredReader):
     """Reads samples of a list of shards by position in the whole dataset.
 
-    Its only state is open files, so threads can share it, and a pickled copy opens its own files.
+    Its only state is open files, and the known places of elements, so threads can share it, and a pickled
+    copy opens its own files.
 
     Attributes:
-        verify: Whether bytes are compared with their checksum where that is known; None to compare
-            them only for containers that promise it.
-        pool: The open files.
         direct_pool: Files that are open for direct reads, for `direct`.
         incomplete: The state of the dataset if its writer has not finished.
         joins: The descriptions of the joins.
         sides: The datasets that were joined to the first one.
         windows: The windows that positions count; None if they count samples.
-        row_forms: Where the rows of arrays with headers are, by number of the shard and field, as
-            far as it is known.
-        outlines: Where the elements of other values are, by number of the shard, field and row, as
-            far as it is known.
-        whole_clips: An entry per clip that had to be read whole after a part was read; `drained`
-            takes them.
+        whole_clips: An entry per clip that had to be read whole after a part was read;
+            `whole_clips_since` takes them.
     """
 
     windows: Windows | None = None
@@ -83,36 +76,17 @@ class Reader(ShardRows):
     ) -> None:
         some = shards[:1] if isinstance(shards, Listing) else shards
         sections = any(shard.section is not None for shard in some)
-        # containers that promise to compare checksums
         self._promising = {
             shard.container for shard in some if get_container(shard.container).promises_checksums
         }
         super().__init__(shards, remaining)
         self.verify, self.incomplete = verify, incomplete
+        self.pool, self.direct_pool = FilePool(), FilePool(direct=True)
         self.joins: tuple[Joined, ...] = ()
         self.sides: tuple[Side, ...] = ()
         self._narrowed: dict[frozenset[str], Reader] | None = {} if sections else None
-        self.pool, self.direct_pool = FilePool(), FilePool(direct=True)
-        self.row_forms: dict[tuple[int, str], RowForms] = {}
-        self.outlines: dict[tuple[int, str, int], Outline] = {}
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
         self.warned_of_clips = False
-
-    def checks(self, shard: OpenShard) -> bool:
-        """Return whether bytes of a shard are compared with their checksums, where these are known.
-
-        With `verify`, all are; with None, shards of containers that promise it, and files that may
-        be replaced unnoticed: their server says neither ETag nor time, by which that is seen, as is
-        known when the table is loaded.
-        """
-        if self.verify is not None or shard.container in self._promising:
-            return self.verify is not False
-        is_local = isinstance(shard.shard.root, Path)
-        return not is_local and any(stamp.mtime_ns == 0 for stamp in shard.stamps)
-
-    def _checked(self, groups: Iterable[Group]) -> frozenset[int]:
-        """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
-        return frozenset(group.number for group in groups if self.checks(self.shards[group.number]))
 
     def narrowed(self, names: Collection[str]) -> Reader:
         """Return the reader with which these fields are read: of sections of remote files, only their bytes are."""
@@ -150,62 +124,63 @@ class Reader(ShardRows):
         for narrowed in list((self._narrowed or {}).values()):
             narrowed.close()
 
-    def file(self, shard: int, number: int) -> File:
-        """Return an open file or block file of a shard, given the numbers of both."""
-        file = self.pool.files.get((shard, number))
-        if file is None:
-            file = self.pool.get(
-                (shard, number), partial(self.shards[shard].open, number, partial(self.file, shard))
-            )
-        return file
+    def key_finder(self) -> KeyFinder:
+        """Return an object that finds the positions of keys: a table of their hashes."""
+        from .key_file import key_lookup
+
+        return key_lookup(self.counted, self.starts)
+
+    # Samples
 
     def sample(
         self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None
     ) -> Sample:
         """Read and decode one sample; with `home`, the number of a shard and a row there, fields that are in it.
 
-        Plain fields of a local shard are read value by value, without the arrays of a batch.
-        Everything else is a batch of one sample, which also names the error of a value that cannot
-        be read.
+        A sample that is not read value by value is a batch of one sample, which also names the error of a
+        value that cannot be read.
         """
+        sample = self._value_by_value(position, wanted, home)
+        if sample is None:
+            [sample] = self.read(np.array([position], np.int64), wanted, decode=True)
+        return sample
+
+    def _value_by_value(
+        self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None
+    ) -> Sample | None:
+        """Return a sample that the index has, or of plain fields of local files; None for others."""
         number, row = self.row_of(position) if home is None else home
         shard = self.shards[number]
-        index = shard.index
         shard.check_readable(row, position)
-        listed = index.columns and wanted.keys() <= index.columns.keys()
-        if (
-            listed
-            and (from_index := self._known.sample(number, index, row, position, wanted)) is not None
-        ):
-            return from_index
-        sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
-        plain = isinstance(shard.shard.root, Path)
-        checked = self.verify or (self.verify is None and shard.container in self._promising)
+        index = shard.index
+        if index.columns and wanted.keys() <= index.columns.keys():
+            from_index = self._known.sample(number, index, row, position, wanted)
+            if from_index is not None:
+                return from_index
+        if not isinstance(shard.shard.root, Path):
+            return None
         files = self.pool.files
-        for name, elements in wanted.items() if plain else ():
-            if (extents := index.fields.get(name)) is None:
-                continue
-            if not (plain := elements is None and extents.starts is None):
-                break
-            try:
+        checked = self.verify or (self.verify is None and shard.container in self._promising)
+        sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
+        try:
+            for name, elements in wanted.items():
+                if (extents := index.fields.get(name)) is None:
+                    continue
+                if elements is not None or extents.starts is not None:
+                    return None
                 if (length := extents.length.item(row)) == MISSING:
                     continue
-                if (file := files.get((number, extents.file))) is None:
-                    file = self.pool.get(
-                        (number, extents.file),
-                        partial(shard.open, extents.file, partial(self.file, number)),
-                    )
+                place = number, extents.file
+                if (file := files.get(place)) is None:
+                    file_of = partial(self.file, number)
+                    file = self.pool.get(place, partial(shard.open, extents.file, file_of))
                 stored = file.read(extents.offset.item(row), length)
                 if checked and (sums := extents.crc32) is not None and crc32(stored) != sums[row]:
-                    plain = False
-                    break
+                    return None
                 sample[name] = get_codec(extents.codec).decode(stored)
-            except (ExtentError, CodecError, ValueError, TypeError):
-                plain = False
-                break
-        if plain:
-            return sample
-        return self.read(np.array([position], np.int64), wanted, decode=True)[0]
+        except (ExtentError, CodecError, ValueError, TypeError):
+            return None
+        return sample
 
     def read(
         self,
@@ -225,39 +200,41 @@ class Reader(ShardRows):
         Bytes of remote files that are `held` are not read again. With `room`, and without `decode`,
         stored values may be views of memory that is taken from there.
         """
-        from bushel._index.read_plan import plan_kernel
-
-        from .decoding import decode_in_place, read_by_kernel, samples_of
-
         groups = self.readable(positions, wanted)
         if parts is None:
             parts = decode
-        columns, rest = dict[str, list[Any]](), wanted
-        if parts and len(unknown := self.unknown(groups, wanted)) < len(wanted):
-            from .known_values import known_values, merged
+        unknown = self.unknown(groups, wanted) if parts else wanted
+        if len(unknown) == len(wanted):
+            samples = self.read_stored(positions, groups, wanted, parts=parts, held=held, room=room)
+            if decode:
+                self._decode(samples, groups, positions, wanted)
+            return samples
+        from .known_values import known_values, merged
 
-            columns = known_values(
-                groups, len(positions), [name for name in wanted if name not in unknown]
-            )
-            rest = {name: elements for name, elements in wanted.items() if name not in columns}
-            if not rest:
-                return merged([{KEY: key} for key in self.keys(positions, groups)], columns, wanted)
-        samples: list[Sample] | None = None
-        if groups and all(self.shards[group.number].local for group in groups):
-            kernel_plan = plan_kernel(groups, len(positions), rest, self._checked(groups))
-            keys = partial(self.keys, positions, groups)
-            samples = self.pool.attempt(
-                lambda: read_by_kernel(kernel_plan, groups, self.file, keys, room)
-            )
-        if samples is None:
-            plan = self.plan(groups, len(positions), rest, parts=parts)
-            stored = self.stored(plan, positions, held)
-            samples = samples_of(plan, stored, self.keys(positions, groups))
+        names = [name for name in wanted if name not in unknown]
+        columns = known_values(groups, len(positions), names)
+        rest = {name: elements for name, elements in wanted.items() if name not in columns}
+        if rest:
+            samples = self.read_stored(positions, groups, rest, parts=parts, held=held, room=room)
+        else:
+            samples = [{KEY: key} for key in self.keys(positions, groups)]
         if decode:
-            decode_in_place(self, samples, groups, positions, rest)
-        if columns:
-            return merged(samples, columns, wanted)
-        return samples
+            self._decode(samples, groups, positions, rest)
+        return merged(samples, columns, wanted)
+
+    def prefetch(
+        self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True
+    ) -> None:
+        """Ask for readahead of a batch that will be read soon, decoded or not. Direct reads have no use for it."""
+        if self.pool.direct:
+            return
+        groups = self.groups(positions, wanted)
+        if decode and not (wanted := self.unknown(groups, wanted)):
+            return
+        plan = self.plan(groups, len(positions), wanted, parts=True)
+        for batch in plan.batches:
+            # if too many files would be open, it is read later
+            self._call(storage.prefetch, plan, batch, positions)
 
     def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
         """Return the elements to read of samples, given those that are wanted of them, or of their windows."""
@@ -286,95 +263,170 @@ class Reader(ShardRows):
     def _known(self) -> KnownFields:
         from .known_values import KnownFields
 
-        return KnownFields(self)
+        return KnownFields(self.shards, self.checks)
 
-    def plan(
-        self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool
-    ) -> ReadPlan:
-        """Plan the read of a batch, divided by shard. With `parts`, values are read in part where that suffices."""
-        from bushel._index.read_plan import plan_read
+    # Decoding
 
-        parts, forms = parts and not self.verify, None
-        if parts and any(elements is not None for elements in wanted.values()):
-            from .row_forms import forms_and_outlines
+    def decode_samples(
+        self,
+        samples: Sequence[Sample],
+        positions: I64,
+        encoded: Collection[str] = (),
+        wanted: Mapping[str, Elements] | None = None,
+    ) -> list[Sample]:
+        """Return decoded samples for stored ones of these positions, except for images of the fields `encoded`.
 
-            forms = forms_and_outlines(self, groups, wanted, total)
-        return plan_read(
-            groups, total, wanted, checksums=self._checked(groups), parts=parts, forms=forms
-        )
-
-    def stored(
-        self, plan: ReadPlan, positions: I64, held: Held | None = None
-    ) -> list[bytes | None]:
-        """Return the bytes of each extent of a plan, None where a sample lacks the field.
-
-        They are read together, or in parts if the process cannot have all of their files open.
+        Those become `Seekable` if the index has their seek table.
 
         Raises:
-            CorruptError, FormatError: An extent cannot be read.
+            CodecError: A value cannot be decoded.
         """
-        values: list[bytes | None] = [None] * plan.size
-        read, parts = partial(storage.read_many, held=held), list(plan.batches)
-        while parts:
-            part = parts.pop()
-            stored = self._call(read, plan, part, positions)
-            if stored is None:
-                parts += part.parts()
-            elif part.rows is None:  # all extents of the plan
-                return stored
-            else:
-                for row, value in zip(part.rows.tolist(), stored, strict=True):
-                    values[row] = value
-        return values
-
-    def gather(self, positions: I64, name: str) -> tuple[U8, I64]:
-        """Return the stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
-        plan = self.plan(
-            self.readable(positions, [name]), len(positions), {name: None}, parts=False
-        )
-        batches = plan.batches
-        if (
-            len(batches) == 1
-            and (in_one := self._call(storage.gather, plan, batches[0], positions)) is not None
-        ):
-            return in_one
-        return joined([value or b"" for value in self.stored(plan, positions)])
-
-    def prefetch(
-        self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True
-    ) -> None:
-        """Ask for readahead of a batch that will be read soon, decoded or not. Direct reads have no use for it."""
-        if self.pool.direct:
-            return
+        wanted = self.asked(positions, dict.fromkeys(self.fields) if wanted is None else wanted)
         groups = self.groups(positions, wanted)
-        if decode and not (wanted := self.unknown(groups, wanted)):
-            return
-        plan = self.plan(groups, len(positions), wanted, parts=True)
-        for batch in plan.batches:
-            # if too many files would be open, it is read later
-            self._call(storage.prefetch, plan, batch, positions)
+        decoded = list(map(dict, samples))
+        self._decode(decoded, groups, positions, wanted, encoded)
+        columns = ((name, group.index.fields.get(name)) for group in groups for name in encoded)
+        sought = {
+            name for name, column in columns if column is not None and column.seek is not None
+        }
+        if sought:
+            from bushel._index.part_plan import tables_by_field, with_table
 
-    def _call(
-        self, do: Callable[[list[File], Extents], T], plan: ReadPlan, batch: Batch, positions: I64
-    ) -> T | None:
-        """Call a function with the open files of a batch and its extents; return None if they cannot all be open.
+            tables_of_fields = tables_by_field(groups, len(positions), sought, wanted)
+            for name, tables in tables_of_fields.items():
+                for sample, table in zip(decoded, tables, strict=True):
+                    if name in sample:
+                        sample[name] = with_table(sample[name], table)
+        return decoded
+
+    def _decode(
+        self,
+        samples: Sequence[Sample],
+        groups: Iterable[Group],
+        positions: I64,
+        wanted: Mapping[str, Elements],
+        encoded: Collection[str] = (),
+    ) -> None:
+        """Decode the stored values of samples in place, field by field.
+
+        Args:
+            samples: The samples. Values that came from the index are decoded already.
+            groups: The samples by shard.
+            positions: int64[samples], the position of each.
+            wanted: The fields, and the elements of each that were read.
+            encoded: Fields whose images stay as they are.
 
         Raises:
-            CorruptError, FormatError: An extent cannot be read; the error names the sample and the
-                field.
+            CodecError: A value cannot be decoded.
         """
+        keep_freed_memory()  # many values at once, and the same again soon
+        for group in groups:
+            places = range(len(samples)) if group.places is None else group.places.tolist()
+            for name, elements in wanted.items():
+                extents = group.index.fields.get(name)
+                if extents is None or (name in encoded and holds_image(extents.codec)):
+                    continue
+                decode = get_codec(extents.codec).decode
+                place = 0
+                try:
+                    for place in places:
+                        sample = samples[place]
+                        stored = sample.get(name)
+                        if type(stored) is bytes and elements is None:  # as most are
+                            sample[name] = decode(stored)
+                        elif isinstance(stored, list):
+                            sample[name] = list(map(decode, stored))
+                        elif stored is None or type(stored) in KNOWN_TYPES:
+                            continue
+                        elif (part := at_place(elements, place)) is None:
+                            sample[name] = decode(stored)
+                        else:
+                            position = int(positions[place])
+                            sample[name] = self._some_of(
+                                stored, extents.codec, name, position, part
+                            )
+                except CodecError as error:
+                    raise self._undecodable(error, name, int(positions[place])) from error
 
-        def called() -> T:
-            return do([self.file(*numbers) for numbers in batch.files], batch.extents)
+    def _some_of(
+        self, value: Any, codec: str, name: str, position: int, elements: slice | I64
+    ) -> Any:
+        """Decode elements of a field, given a part of its value or all of it.
 
+        If the bytes of a part do not give its elements, the whole value is read.
+        """
+        from bushel.codecs.parts import Part, SharedPart
+
+        if not isinstance(value, Part):
+            ranged = get_codec(codec).ranged
+            if ranged is None:
+                raise TypeError(
+                    f"codec {codec!r} can only decode whole values: ask for the field with True"
+                )
+            return ranged.decode(value, elements)
+        if (elements_read := value.decode(codec)) is not None:
+            return elements_read
+        inner = value.part if isinstance(value, SharedPart) else value
+        if inner.by_form:
+            number, row = self.row_of(position, name)
+            column = self.shards[number].index.fields[name]
+            self.element_places.look_again(number, column, row, self.file)
+        if inner.of_clip:
+            self._count_whole_clip(position, name)
+        return self.whole_value(position, name, elements)
+
+    def _count_whole_clip(self, position: int, name: str) -> None:
+        """Count a clip that is read whole, after a part was read, and log the first one."""
+        self.whole_clips.append(None)
+        if self.warned_of_clips:
+            return
+        self.warned_of_clips = True
+        from bushel._runtime.messages import log_warning
+
+        log_warning(
+            "sample %r, field %r (%s): the packets that the index lists do not give the frames, so"
+            " the clip is read whole. It is damaged, or a stream without true keyframes, or the index"
+            " is wrong (`bushel index --frames --force` makes it again). More such clips are counted"
+            " in the loader's stats, but not logged",
+            self.key(position),
+            name,
+            self.location(position, name)[0],
+        )
+
+    def whole_clips_since(self) -> int:
+        """Return how many clips were read whole since the last call. Other threads may add some at the same time."""
+        count = 0
+        while self.whole_clips:
+            try:
+                self.whole_clips.popleft()
+            except IndexError:  # another thread took it
+                break
+            count += 1
+        return count
+
+    def _undecodable(self, error: CodecError, name: str, position: int) -> CodecError:
+        """Return the error for stored bytes that do not decode, with the sample and the place that they are of."""
+        key, (file, offset) = self.key(position), self.location(position, name)
+        place = {"key": key, "field": name, "file": file, "offset": offset, "position": position}
+        return CodecError(
+            f"sample {key!r}, field {name!r} ({file}@{offset}): {error}",
+            **{**error.details, **place},
+        )
+
+    def count_elements(self, position: int, name: str) -> int:
+        """Return the number of elements of a value whose codec can decode them one by one.
+
+        It is read only if the index lacks it.
+        """
+        number, row = self.row_of(position, name)
+        extents = self.shards[number].index.fields[name]
+        if extents.frames is not None and (count := extents.frames.count(row)) is not None:
+            return int(count)
+        [sample] = self.read(np.array([position], np.int64), {name: None}, decode=False)
+        ranged = get_codec(extents.codec).ranged
+        if ranged is None:
+            raise TypeError(f"field {name!r} cannot be decoded in part")
         try:
-            if len(batch.extents.offset) <= 1:
-                return called()
-            return self.pool.attempt(called)
-        except ExtentError as error:
-            from .read_errors import unreadable
-
-            name, place = plan.owner(batch.row(error.row))
-            shard, file = batch.files[batch.extents.file_of(error.row)]
-            path, at = self.shards[shard].locate(file, int(batch.extents.offset[error.row]))
-            raise unreadable(error, self.key(int(positions[place])), name, path, at) from None
+            return ranged.count(sample[name])
+        except CodecError as error:
+            raise self._undecodable(error, name, position) from error

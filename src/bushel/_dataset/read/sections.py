@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._index.shard import FileStamp, Shard
+from bushel._index.table import ShardIndex
 from bushel._index.table_cache import has_table, keep_table, kept_table
 from bushel._runtime.messages import log_info
 from bushel.containers import get_container

@@ -16,8 +16,8 @@ from bushel._index.class_names import (
     join_labels,
     labels_of_fields,
 )
+from bushel._index.shard import Shard
 from bushel._index.sidecar import Manifest
-from bushel._index.table import Shard
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError

@@ -13,7 +13,8 @@ from msgspec import Struct, field
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.class_names import Labels
 from bushel._index.elements import Group
-from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
+from bushel._index.shard import FileStamp, Keys, Shard
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.containers import register_container, registered_here
 from bushel.errors import FormatError
@@ -81,7 +82,7 @@ class OpenShard(Struct):
             fields.append(extents.field)
             checksums = checksums and extents.crc32 is not None
         if len(index.files) > len(shard.files):
-            shard = shard.with_files_of(index)
+            shard = index.shard_with_files(shard)
         facts = (index.samples, index.files, index.keys is not None, checksums, tuple(fields))
         recorded = index.digest if stored else ""
         return cls(

@@ -28,9 +28,9 @@ from .windows import Source, Windows, WindowShape
 if TYPE_CHECKING:
     from bushel.storage.fetch import Held
 
-    from .decoding import Room
     from .selection import Selection
     from .shards import OpenShard
+    from .stored_reader import Room
 
 _KEPT = 1 << 22
 """Time stamps that are kept in memory for the next time that they are needed."""
@@ -252,6 +252,10 @@ class WindowReader(Reader):
         sample_keys = self.base.keys(self.selection.absolute(samples))
         marks = self.windows.marks(samples, starts)
         return [f"{key}@{mark}" for key, mark in zip(sample_keys, marks, strict=True)]
+
+    def key_finder(self) -> WindowReader:
+        """Return an object that finds the numbers of windows by key: this reader."""
+        return self
 
     def find(self, key: str) -> list[int]:
         """Return the number of the window with a key, or an empty list."""

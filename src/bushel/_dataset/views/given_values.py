@@ -15,7 +15,8 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.read.sides import Joined
 from bushel._index.columns import LONGEST_TEXT, Column, Kind, numbers, of_texts
 from bushel._index.identity import table_digest
-from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U8, Array, Bools, joined
 from bushel.codecs import get_codec
 from bushel.codecs.base import fixed_rows

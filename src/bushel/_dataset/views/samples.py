@@ -13,7 +13,7 @@ from bushel._runtime.arrays import Array
 from bushel.spec import format_spec
 
 if TYPE_CHECKING:
-    from bushel._index.key_lookup import KeyView
+    from bushel._index.key_lookup import KeyFinder, KeyView
 
 __all__ = ["CHUNK", "Sample", "Samples", "ShownSample"]
 
@@ -72,7 +72,7 @@ class Chosen:
             positions: Positions = range(int(self._reader.starts[-1])) if whole is None else whole
             selection = Selection(positions, self._reader.fields)
         self._selection = selection
-        self._lookup: Any = None
+        self._lookup: KeyFinder | None = None
 
     def _view(
         self,
@@ -166,9 +166,7 @@ class Samples(Chosen):
 
     def _find(self, key: str) -> int | None:
         if self._lookup is None:
-            from bushel._dataset.read.key_file import lookup_of
-
-            self._lookup = lookup_of(self._reader)
+            self._lookup = self._reader.key_finder()
         return self._selection.first(self._lookup.find(key))
 
     # Views
@@ -243,8 +241,6 @@ class Samples(Chosen):
         return self.read(positions)
 
     def __iter__(self) -> Iterator[Sample]:
-        from bushel._dataset.read.decoding import decode_samples
-
         chunk = CHUNK if self._reader.windows is None else _WINDOWS
         for first in range(0, len(self), chunk):
             positions = self._selection.all_of(range(first, min(first + chunk, len(self))))
@@ -253,7 +249,7 @@ class Samples(Chosen):
                 positions, dict.fromkeys(self._selection.fields), decode=False, parts=True
             )
             for place, sample in enumerate(stored):
-                yield decode_samples(reader, [sample], positions[place : place + 1])[0]
+                yield reader.decode_samples([sample], positions[place : place + 1])[0]
 
     def read(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> list[Sample]:
         r"""Read many samples in one batched, coalesced read, which is much faster than one by one.

@@ -67,8 +67,6 @@ class StoredValues(Samples):
             >>> ds.available("dog/2")
             {'image': True, 'label': True}
         """
-        from bushel._dataset.read.decoding import count_elements
-
         if isinstance(item, str):
             position = self.position(item)
         else:
@@ -88,7 +86,7 @@ class StoredValues(Samples):
                     available[name] = range(int(column.starts[row + 1]) - int(column.starts[row]))
             elif column.length[row] >= 0:
                 if holds_elements(column.codec) and not holds_array(column.codec):
-                    available[name] = range(count_elements(self._reader, absolute, name))
+                    available[name] = range(self._reader.count_elements(absolute, name))
                 else:
                     available[name] = True
         return available
@@ -176,11 +174,8 @@ class StoredValues(Samples):
         Raises:
             CodecError: Stored bytes do not decode. The error names the sample, field and file.
         """
-        from bushel._dataset.read.decoding import decode_samples
-
-        return decode_samples(
-            self._reader, [stored], np.array([self._selection.positions[position]], np.int64)
-        )[0]
+        at = np.array([self._selection.positions[position]], np.int64)
+        return self._reader.decode_samples([stored], at)[0]
 
     def decode_samples(
         self,
@@ -201,12 +196,8 @@ class StoredValues(Samples):
         Raises:
             CodecError: Stored bytes do not decode. The error names the sample, field and file.
         """
-        from bushel._dataset.read.decoding import decode_samples
-
-        numbers = self._selection.all_of(positions)
-        return decode_samples(
-            self._reader, stored, numbers, encoded, self._selection.wanted(fields)
-        )
+        numbers, wanted = self._selection.all_of(positions), self._selection.wanted(fields)
+        return self._reader.decode_samples(stored, numbers, encoded, wanted)
 
     @property
     def labels(self) -> Labels:

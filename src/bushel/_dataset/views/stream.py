@@ -15,7 +15,7 @@ from bushel._dataset.open.caller_fields import checked_spec, warn_withheld
 from bushel._dataset.open.source_paths import expand_paths
 from bushel._dataset.open.tables import table_to_read
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.table import Shard, may_lack_samples
+from bushel._index.shard import Shard, may_lack_samples
 from bushel._recognise.junk import junk_kind
 from bushel._runtime.messages import few
 from bushel._runtime.public import command, names_near, public

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from bushel._index.table import Shard, ShardIndex, stamps
+from bushel._index.shard import Shard, stamps
+from bushel._index.table import ShardIndex
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.features import features_in
 from bushel.containers.references import with_keys, with_references

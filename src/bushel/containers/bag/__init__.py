@@ -13,7 +13,7 @@ from .tables import encode_table
 from .writer import plan_layout
 
 if TYPE_CHECKING:
-    from bushel._index.table import Shard
+    from bushel._index.shard import Shard
     from bushel.containers.base import ReadOptions
     from bushel.containers.recovery import Fault, Recovered
 

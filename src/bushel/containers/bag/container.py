@@ -15,7 +15,8 @@ import msgspec
 import numpy as np
 
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import FieldExtents, Keys, Shard, ShardIndex, stamps
+from bushel._index.shard import Keys, Shard, stamps
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, offsets_of, ranges
 from bushel.codecs import get_codec
 from bushel.codecs.registry import from_file

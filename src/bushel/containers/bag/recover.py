@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 from msgspec import Struct
 
-from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
+from bushel._index.shard import Shard, stamps
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U64, Bools, offsets_of
 from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered, looks_complete, sound_ranges, trusted

@@ -13,7 +13,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.builders import FieldBuilder, IndexBuilder
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
 from bushel.codecs.registry import asked_for

@@ -8,7 +8,7 @@ from .container import FFRecord, index_all_records
 from .packed_folder import MAGIC, parse_folder
 
 if TYPE_CHECKING:
-    from bushel._index.table import Shard
+    from bushel._index.shard import Shard
     from bushel.containers.base import ReadOptions
     from bushel.containers.recovery import Fault, Recovered
 

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import FieldExtents, FileStamp, Keys, Shard, ShardIndex, stamps
+from bushel._index.shard import FileStamp, Keys, Shard, stamps
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U32, batches_of, offsets_of
 from bushel._runtime.messages import log_warning
 from bushel._runtime.public import command

@@ -8,7 +8,8 @@ from contextlib import suppress
 import numpy as np
 
 from bushel import kernels
-from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
+from bushel._index.shard import Shard, stamps
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U32, Bools
 from bushel.containers.base import ReadOptions
 from bushel.containers.packed_map import Record, index_records, is_packed_map

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import Shard
+from bushel._index.shard import Shard
 from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
 from bushel.containers.packed_map import encode, is_packed_map, mark_absent
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows

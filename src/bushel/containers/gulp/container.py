@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.class_names import Labels, check_labels, in_order, numbered
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
 from bushel.containers.base import (

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex, stamps
+from bushel._index.shard import Keys, Shard, stamps
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered, sound_ranges

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from bushel._index.clip_frames import ClipFrames
 from bushel._index.columns import LONGEST_TEXT, Column
-from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
+from bushel._index.shard import FileStamp, Shard
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import F64, I64, Bools, joined
 from bushel._runtime.parallel import map_all
 from bushel.containers.base import Container, ReadOptions

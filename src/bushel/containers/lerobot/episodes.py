@@ -10,7 +10,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.columns import Column
-from bushel._index.table import FieldExtents, Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, Bools
 from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec

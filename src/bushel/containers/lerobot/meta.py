@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._index.table import Shard, ShardIndex
+from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import F64, I64
 from bushel.codecs.depth import depth_type, metres_of_codes
 from bushel.containers.base import ReadOptions

@@ -23,7 +23,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.object_columns import of_objects
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex, stamps
+from bushel._index.shard import FileStamp, Shard, stamps
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec
 from bushel.containers.base import Container, Outline, ReadOptions, Section

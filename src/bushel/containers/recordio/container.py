@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import Keys, Shard, ShardIndex
+from bushel._index.shard import Keys, Shard
+from bushel._index.table import ShardIndex
 from bushel.containers.base import (
     Container,
     Layout,

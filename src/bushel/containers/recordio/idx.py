@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from bushel._index.table import Keys
+from bushel._index.shard import Keys
 from bushel._runtime.arrays import I64, U8, Bools, offsets_of
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import FormatError, SpecError

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bushel import kernels
-from bushel._index.table import FieldExtents, Keys, Shard, ShardIndex, stamps
+from bushel._index.shard import Keys, Shard, stamps
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel._kinds import JPEG
 from bushel._runtime.arrays import I64, batches_of
 from bushel.containers.base import ReadOptions

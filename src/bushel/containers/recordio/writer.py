@@ -10,7 +10,7 @@ import numpy as np
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import Shard
+from bushel._index.shard import Shard
 from bushel._runtime.arrays import U32
 from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
 from bushel.containers.packed_map import encode, is_packed_map, mark_absent

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bushel._index.table import Shard, ShardIndex, stamps
+from bushel._index.shard import Shard, stamps
+from bushel._index.table import ShardIndex
 from bushel.containers.base import (
     Container,
     Layout,

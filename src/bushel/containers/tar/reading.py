@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.class_names import Labels
-from bushel._index.table import MISSING, FieldExtents, Shard, stamps
+from bushel._index.shard import Shard, stamps
+from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, Bools
 from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered

@@ -10,7 +10,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.shard import FileStamp, Keys
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I32, I64, U8, U32, joined, offsets_of
 from bushel._runtime.messages import log_warning
 from bushel.containers.growing import GrowingArrays

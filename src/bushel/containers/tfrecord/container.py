@@ -20,7 +20,8 @@ from msgspec.structs import replace
 
 from bushel._index.columns import Column
 from bushel._index.line_arrays import Lines
-from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
+from bushel._index.shard import Shard, stamps
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.system import keep_freed_memory
 from bushel.containers.base import Container, ReadOptions, Report
 from bushel.containers.features import codec_of_first_bytes

@@ -11,7 +11,8 @@ from itertools import pairwise
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.table import Keys, Shard, ShardIndex, stamps
+from bushel._index.shard import Keys, Shard, stamps
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import offsets_of
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.plain_table import file_shards

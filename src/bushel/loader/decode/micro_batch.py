@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from bushel._dataset.read.decoding import KNOWN_TYPES
+from bushel._dataset.read.reader import KNOWN_TYPES
 from bushel._index.part_plan import warn_of_refused
 from bushel._runtime.arrays import I32, Array
 from bushel.codecs.image import ImageReading, Seekable, decode_image

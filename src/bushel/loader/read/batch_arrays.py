@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from msgspec import Struct
 
-from bushel._dataset.read.decoding import Room
+from bushel._dataset.read.stored_reader import Room
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64, U8, Array, offsets_of
 from bushel._runtime.system import FreeMemory, keep_freed_memory

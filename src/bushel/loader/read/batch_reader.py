@@ -17,7 +17,6 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.read.columns import looked_at
-from bushel._dataset.read.decoding import decode_samples, drained
 from bushel._dataset.read.known_values import exact_kind
 from bushel._dataset.read.selection import Given, Mask, Selection
 from bushel._dataset.read.shards import kinds, union_of_fields
@@ -33,8 +32,8 @@ from bushel.storage import Extents, File
 from .number_field import NumberField, Rooms
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.decoding import Room
     from bushel._dataset.read.reader import Reader
+    from bushel._dataset.read.stored_reader import Room
     from bushel.storage.fetch import Held
 
 _EXAMPLES = 4096  # rows of a shard among which examples of values are looked for
@@ -101,7 +100,7 @@ class BatchReader(Struct, frozen=True):
     ) -> list[Sample]:
         """Decode samples of `read_encoded`, as `Dataset.decode_samples` does."""
         absolute, elements = self._chosen(positions, fields)
-        return decode_samples(self.reader, stored, absolute, encoded, elements)
+        return self.reader.decode_samples(stored, absolute, encoded, elements)
 
     def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
         """Ask the operating system to load what `read_encoded` will need. Returns at once."""
@@ -132,7 +131,7 @@ class BatchReader(Struct, frozen=True):
 
     def drain_whole_clips(self) -> int:
         """Return how many clips were read whole since the last call because their packets did not give the frames."""
-        return drained(self.reader.whole_clips)
+        return self.reader.whole_clips_since()
 
 
 def gathers(dataset: object, fields: Mask = None) -> list[str]:

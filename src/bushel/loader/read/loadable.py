@@ -19,7 +19,7 @@ from bushel.loader.values.collate import Sample
 from .batch_reader import BatchReader
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.decoding import Room
+    from bushel._dataset.read.stored_reader import Room
     from bushel.loader.run.ahead_plan import Planned
     from bushel.loader.run.read_ahead import HeldBatch
 

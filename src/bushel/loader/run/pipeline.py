@@ -36,7 +36,7 @@ from bushel.spec import KEY
 from bushel.transforms.values import Call
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.decoding import Room
+    from bushel._dataset.read.stored_reader import Room
     from bushel.loader.device.device_step import DeviceStep
     from bushel.loader.plan.plan import AnyOrder
     from bushel.loader.read.random_window import RandomWindows
