@@ -17,7 +17,7 @@ from bushel.kernels import KeySet
 from bushel.spec import KEY, Spec, format_spec
 from bushel.storage import AnyPath
 
-from .keys import KeyCheck, checked_key
+from .keys import KeyCheck
 from .options import ShardLimits, WriterOptions
 from .sample_values import SampleEncoder, UsualFields
 from .shard_writer import ShardInProgress, ShardPlan
@@ -185,9 +185,12 @@ class DatasetPlan:
             key = sample.get(KEY)
         if self.layout is None:
             self.decided(shards, keyed=key is not None)
-        key = checked_key(
-            self.keys, key, position + (0 if self.keys is None else self._options.first_number)
-        )
+        if self.keys is not None:
+            key = self.keys.check(key, position + self._options.first_number)
+        elif key is not None and key != str(position):  # by which one without a key is found
+            raise ValueError(
+                f"key {key!r} is not allowed, because the samples before it have no keys"
+            )
         if self._usual is not None:
             self.check_usual(sample)
         try:

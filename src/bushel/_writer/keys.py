@@ -185,21 +185,6 @@ def _removed_positions(shards: list[OpenShard]) -> frozenset[int]:
     return frozenset(removed_in(shards).tolist())
 
 
-def checked_key(keys: KeyCheck | None, key: str | None, position: int) -> str | None:
-    """Return the key of a new sample; None if samples have no keys.
-
-    Raises:
-        TypeError: The key is not a str.
-        ValueError: The key is missing, not allowed, or another sample has it.
-        SpecError: The key has half of a surrogate pair, which UTF-8 cannot store.
-    """
-    if keys is not None:
-        return keys.check(key, position)
-    if key is not None and key != str(position):  # the key that a sample without one is found by
-        raise ValueError(f"key {key!r} is not allowed, because the samples before it have no keys")
-    return None
-
-
 def _check_text(key: object) -> None:
     if not isinstance(key, str):
         raise TypeError(f"a key must be a str, not {type(key).__name__}: use str({key!r})")

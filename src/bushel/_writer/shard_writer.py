@@ -81,11 +81,6 @@ class PendingSamples:
         return max(self._first + self._buffer.count, self._builder.samples)
 
     @property
-    def is_empty(self) -> bool:
-        """Whether no sample was added since the last `restart` or `clear`."""
-        return self._buffer.count == 0
-
-    @property
     def next(self) -> int:
         """Position in the dataset of the sample that is added next."""
         return self._buffer.next
@@ -276,8 +271,6 @@ class ShardInProgress:
         if self.pending is None:
             return
         self.pending.pause()
-        if self.pending.is_empty:
-            return
         while (rows := self.pending.rows()) is not None:
             self._write_rows(*rows)
         self.pending.clear()

@@ -13,6 +13,8 @@ from typing_extensions import Buffer
 
 from bushel.errors import naming
 
+from .whole import write_all
+
 _BUFFER = 1 << 20
 _LARGE = 1 << 15  # a copy of more bytes than this costs more than the system call that it saves
 _SLICE = 1 << 18
@@ -158,20 +160,18 @@ class Sink:
         with naming(self.path), ExitStack() as stack:
             try:
                 for views in _slices(pieces, stack):
-                    while views:
-                        written = os.pwritev(handle.fileno(), views, end)
-                        end += written
-                        views = _after(views, written, stack)
+                    written, size = os.pwritev(handle.fileno(), views, end), sum(map(len, views))
+                    if written < size:
+                        write_all(handle, b"".join(views)[written:], end + written)
+                    end += size
             except BaseException:
                 handle.truncate(self._written)
                 raise
 
 
-def _slices(
-    pieces: Sequence[bytes | bytearray | memoryview], stack: ExitStack
-) -> Iterator[list[Buffer]]:
+def _slices(pieces: Sequence[_Piece], stack: ExitStack) -> Iterator[list[_Piece]]:
     """Yield pieces, and parts of large ones, for one system call after another."""
-    views: list[Buffer] = []
+    views: list[_Piece] = []
     size = 0
     for piece in pieces:
         for part in (piece,) if len(piece) <= 2 * _SLICE else _parts(piece, stack):
@@ -184,17 +184,7 @@ def _slices(
         yield views
 
 
-def _parts(piece: bytes | bytearray | memoryview, stack: ExitStack) -> Iterator[memoryview]:
+def _parts(piece: _Piece, stack: ExitStack) -> Iterator[memoryview]:
     view = stack.enter_context(memoryview(piece))
     for at in range(0, len(view), _SLICE):
         yield stack.enter_context(view[at : at + _SLICE])
-
-
-def _after(views: list[Buffer], written: int, stack: ExitStack) -> list[Buffer]:
-    """Return the rest of views after their first `done` bytes."""
-    for number, view in enumerate(views):
-        size = memoryview(view).nbytes
-        if written < size:
-            return [stack.enter_context(memoryview(view)[written:]), *views[number + 1 :]]
-        written -= size
-    return []
