@@ -171,8 +171,7 @@ def _decode_part(codec: str, container: str, data: Buffer, elements: slice | I64
     if container == "flac":
         return flac_frames_of(codec, data, elements)
     outline = _read_outline(container, data, elements)
-    part = None if outline is None else outline.part(elements)
-    if part is None:
+    if outline is None or (part := outline.part(elements)) is None:
         return None
     view = memoryview(data)
     extents = zip(part.offsets.tolist(), part.lengths.tolist(), strict=True)

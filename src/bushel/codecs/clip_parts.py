@@ -95,7 +95,7 @@ class ClipPackets(Struct, frozen=True):
         if table is None:
             return None
         numbers = choose(elements, len(table))
-        runs = table.runs(numbers) if len(numbers) else []
+        runs = table.runs(numbers)
         packets = np.concatenate(
             [np.arange(run.start, run.stop) for run in runs] or [np.zeros(0, np.int64)]
         )
@@ -227,7 +227,7 @@ def _scan(source: Any, data: Buffer) -> ClipPackets | None:
         return None
     shown = np.zeros(len(packets), np.uint8)
     shown[table.packets] = SHOWN
-    keys = np.array([KEYFRAME if packet.is_keyframe else 0 for packet in packets], np.uint8)
+    keys = np.array([packet.is_keyframe for packet in packets], np.uint8) * KEYFRAME
     color = (context.color_range, context.color_primaries, context.color_trc, context.colorspace)
     config = ClipConfig(
         context.codec.canonical_name,

@@ -250,6 +250,8 @@ _PLAIN = STRUCTURED["json"]("json", "")
     _NONE,
 ) = range(12)
 _DEEPEST = 200
+_NUMBERS = {_INTEGER: "<q", _REAL: "<d"}
+_NUMBER_LISTS = {_INTEGERS: "<i8", _REALS: "<f8"}
 _OF_ROWS = {0x10: _NONE, 0x11: _TEXT, 0x12: _INTEGER, 0x13: _REAL, 0x14: _TRUTH}
 """The tags of values in a list of dicts."""
 
@@ -296,14 +298,14 @@ class _Cursor:
             return _PLAIN.decode(self._take(self._count(1)))
         if tag == _TEXT:
             return self._text()
-        if tag in (_INTEGER, _REAL):
-            return struct.unpack("<q" if tag == _INTEGER else "<d", self._take(8))[0]
+        if tag in _NUMBERS:
+            return struct.unpack(_NUMBERS[tag], self._take(8))[0]
         if tag == _TRUTH:
             return self._take(1)[0] != 0
         if tag == _TEXTS:
             return [self._text() for _ in range(self._count(4))]
-        if tag in (_INTEGERS, _REALS):
-            return self._numbers("<i8" if tag == _INTEGERS else "<f8")
+        if tag in _NUMBER_LISTS:
+            return self._numbers(_NUMBER_LISTS[tag])
         if tag == _TRUTHS:
             return [number != 0 for number in self._take(self._count(1))]
         if tag == _DICT:

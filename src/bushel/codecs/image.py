@@ -355,7 +355,7 @@ def _jpeg(name: str, arguments: str) -> Codec:
         raise SpecError(
             f"codec {name!r}: chroma subsampling must be 444, 422 or 420, as in 'jpg(90,444)'"
         )
-    level = _quality(name, quality) if quality else 95
+    level = _quality(name, quality or "95")
     encode = partial(_encode_jpeg, name, level, _SAMPLING[sampling or "420"])
     return Codec(name, encode, partial(_decode, name, reading))
 

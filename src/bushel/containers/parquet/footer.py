@@ -110,7 +110,7 @@ def _node(elements: Iterator[ThriftStruct], leaves: Iterator[int], parent: Node 
         definition=definition + (repetition != REQUIRED),
         repeats=repeats + (repetition == REPEATED),
     )
-    children = count_in(element, 5) if 5 in element else 0
+    children = count_in(element, 5, 0)
     if parent and not children:
         return _leaf(group, element, next(leaves))
     return replace(group, children=tuple(_node(elements, leaves, group) for _ in range(children)))
@@ -118,7 +118,7 @@ def _node(elements: Iterator[ThriftStruct], leaves: Iterator[int], parent: Node 
 
 def _leaf(node: Node, element: ThriftStruct, number: int) -> Node:
     """Return an element without children as the leaf of this number."""
-    physical, width = count_in(element, 1), count_in(element, 2) if 2 in element else 0
+    physical, width = count_in(element, 1), count_in(element, 2, 0)
     if physical > 7 or (physical == FIXED and not width):
         raise ValueError(
             f"element {node.name!r} of the schema has physical type {physical} of {width} bytes"
@@ -152,13 +152,13 @@ def holds_json(leaf: Node) -> bool:
     return _JSON["converted"] == leaf.converted or _JSON["logical"] == leaf.logical
 
 
-def count_in(parsed: ThriftStruct, number: int) -> int:
-    """Return a field of a struct that is a count.
+def count_in(parsed: ThriftStruct, number: int, default: int | None = None) -> int:
+    """Return a field of a struct that is a count, or the default where the field is missing.
 
     Raises:
-        ValueError: It is missing, or too large.
+        ValueError: It is missing without a default, or too large.
     """
-    value = parsed.get(number)
+    value = parsed.get(number, default)
     if type(value) is not int or not 0 <= value < 1 << 48:
         raise ValueError(f"field {number} is {value!r}, not a count")
     return value
@@ -208,7 +208,9 @@ TAIL = 64 << 10
 """Bytes of the end of a file that are read at once: most footers are smaller."""
 _MAX_FOOTER = 1 << 30
 _MOST_COLUMNS = 100_000  # elements of a schema; opening a file takes some 40 µs for each
-_CODECS = ("stored", "snappy", "gzip", "lzo", "brotli", "lz4-hadoop", "zstd", "lz4-block")
+_CODECS = dict(
+    enumerate(("stored", "snappy", "gzip", "lzo", "brotli", "lz4-hadoop", "zstd", "lz4-block"))
+)
 
 
 class _RefusedError(ValueError):
@@ -367,15 +369,13 @@ def _chunk(chunk: ThriftStruct, size: int) -> Chunk:
         message = "a column chunk is in another file, which Bushel does not read"
         raise _RefusedError(message, "open the files that have the data")
     [meta] = _structs({3: [chunk.get(3)]}, 3)
-    codec, length = count_in(meta, 4), count_in(meta, 7)
+    number, length = count_in(meta, 4), count_in(meta, 7)
     # a chunk without values, as pyarrow writes it, has only a dictionary, and 0 as the offset of
     # its data
-    offset = min(
-        filter(None, (count_in(meta, 9), count_in(meta, 11) if meta.get(11) else 0)), default=0
-    )
-    if codec >= len(_CODECS) or _CODECS[codec] == "lzo":
-        name = _CODECS[codec] if codec < len(_CODECS) else codec
-        message = f"a column chunk has compression {name}, which Bushel does not read"
+    offset = min(filter(None, (count_in(meta, 9), count_in(meta, 11, 0))), default=0)
+    codec = _CODECS.get(number)
+    if codec is None or codec == "lzo":
+        message = f"a column chunk has compression {codec or number}, which Bushel does not read"
         raise _RefusedError(message, "write the file again with zstd, or without compression")
     if length > size or offset > size - length:
         raise ValueError(
@@ -388,7 +388,7 @@ def _chunk(chunk: ThriftStruct, size: int) -> Chunk:
         offset,
         length,
         count_in(meta, 5),
-        _CODECS[codec],
+        codec,
         tuple(encoding for encoding in encodings if type(encoding) is int),
         (at, size_of_index) if type(at) is int and type(size_of_index) is int else None,
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, Bools, offsets_of, truths_of
+from bushel._runtime.arrays import I64, U8, Bools, offsets_of, truths_of
 from bushel.containers.growing import GrowingArrays
 from bushel.filters.parquet import (
     DELTA_LENGTHS,
@@ -42,7 +42,7 @@ from bushel.kernels import MappedFile, present_elements, read_hybrid, scan_byte_
 from bushel.storage import Blocks, File
 from bushel.storage.blocks import BlockList
 
-from .footer import BOOLEAN, FIXED, Chunk, Footer, Node, dtype_of
+from .footer import BOOLEAN, FIXED, Footer, Node, RowGroup, dtype_of
 
 _RLE = 3
 _DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that are not in a page
@@ -80,35 +80,27 @@ class ChunkPages:
         absent: uint8[rows], 1 for each row that is a null, of a list.
     """
 
-    def __init__(
-        self,
-        file: File,
-        node: Node,
-        list_level: int | None,
-        chunk: Chunk,
-        rows: int,
-        wanted_rows: slice,
-    ) -> None:
-        self.file, self.node, self.chunk, self.rows, self.wanted_rows = (
-            file,
-            node,
-            chunk,
-            rows,
-            wanted_rows,
-        )
-        self.leaf = Leaf(chunk.codec, node.definition, node.repeats)
+    def __init__(self, file: File, node: Node, group: Node | None, row_group: RowGroup) -> None:
+        self.file, self.node, self.rows, self.wanted_rows = file, node, row_group.rows, slice(None)
+        self.chunk = row_group.chunks[node.leaf]
+        if (part := self.chunk.part) is not None:
+            first = row_group.first - part.first
+            self.rows, self.wanted_rows = part.rows, slice(first, first + row_group.rows)
+        self.leaf = Leaf(self.chunk.codec, node.definition, node.repeats)
         self.dictionary: tuple[Page, Payload] | None = None
-        self._list_level = list_level
-        lists = 0 if list_level is None else rows
-        self.counts, self.absent = np.empty(lists, np.int64), np.empty(lists, np.uint8)
+        self.counts: I64 = _NONE
+        self.absent: U8 = _NONE.view(np.uint8)
+        self._group = group
 
     def __iter__(self) -> Iterator[_Values]:
         begun = 0
+        if self._group is not None:
+            self.counts, self.absent = np.empty(self.rows, np.int64), np.empty(self.rows, np.uint8)
         for page in self._all():
             payload = payload_of(page, self.file.read, self.leaf)
             if page.dictionary:
                 self.dictionary = page, payload
-            elif self._list_level is None:
+            elif self._group is None:
                 yield _Values(page, payload, page.values, *present(page, payload, self.leaf))
                 begun += page.values
             elif payload.repetition is None or payload.definition is None:
@@ -118,7 +110,7 @@ class ChunkPages:
                     payload.repetition,
                     payload.definition,
                     self.node.definition,
-                    self._list_level,
+                    self._group.definition,
                     page.values,
                     begun,
                     self.counts,
@@ -139,15 +131,8 @@ class ChunkPages:
 def chunks_of(
     file: File, footer: Footer, node: Node, group: Node | None = None
 ) -> Iterator[ChunkPages]:
-    """Yield the chunks of a leaf, which may be the element of a list."""
-    list_level = None if group is None else group.definition
-    for row_group in footer.groups:
-        chunk = row_group.chunks[node.leaf]
-        rows, wanted_rows = row_group.rows, slice(None)
-        if chunk.part is not None:
-            rows, first = chunk.part.rows, row_group.first - chunk.part.first
-            wanted_rows = slice(first, first + row_group.rows)
-        yield ChunkPages(file, node, list_level, chunk, rows, wanted_rows)
+    """Return the chunks of a leaf, which may be the element of a list."""
+    return (ChunkPages(file, node, group, row_group) for row_group in footer.groups)
 
 
 class Scanned(Struct, frozen=True):

@@ -224,6 +224,11 @@ def _wrong_checksum(
 
 _MANY = 1 << Kind.NESTED
 _EMPTY = 1 << Kind.BARE
+_SCALARS: Mapping[int, tuple[Literal["int", "float"], str]] = {
+    INTEGERS: ("int", "varint"),
+    FLOATS: ("float", "f32"),
+}
+"""The kind of a column of single numbers, and the codec of the stored bytes."""
 
 
 def usual_examples(
@@ -302,22 +307,16 @@ def _fields(
             declared is not None and declared.codec not in ("int", "float", "f32")
         ):
             codec = LISTS[kind] if declared is None else declared.type
+            stored, suits = "varints", codec == LISTS[INTEGERS]
             if kind == FLOATS:
-                suits = codec.startswith("array(float32")
-            else:
-                suits = codec == LISTS[INTEGERS]
-            stored = codec if kind == FLOATS else "varints"
+                stored, suits = codec, codec.startswith("array(float32")
         else:
-            if kind == INTEGERS:
-                codec, stored = "int", "varint"
-            else:
-                codec, stored = "float", "f32"
-            suits = not kinds & _EMPTY
+            of, stored = _SCALARS[kind]
+            codec, suits = of, not kinds & _EMPTY
             if declared is not None:
                 codec = declared.codec
                 suits = suits and not declared.sequence and (codec == "int") == (kind == INTEGERS)
             missing = missing_values(lines, place, kinds)
-            of: Literal["int", "float"] = "int" if kind == INTEGERS else "float"
             columns[name] = Column(of, lines.numbers(place, of), missing)
         if not suits:
             return None

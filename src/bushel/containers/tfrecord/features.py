@@ -155,8 +155,7 @@ class FeatureTable:
             is_stored = feature.kind == FLOATS and codec.startswith("array(float32")
             self._add_lists(name, feature, codec if is_stored else LISTS[feature.kind])
         else:
-            real = "f32" if codec == "f32" else "float"
-            self._add_scalars(name, feature, "int" if feature.kind == INTEGERS else real)
+            self._add_scalars(name, feature, "f32" if codec == "f32" else "float")
 
     def _add_bytes(self, name: str, feature: Feature, declared: Field | None) -> None:
         many = feature.most > 1 if declared is None else declared.sequence
@@ -166,11 +165,12 @@ class FeatureTable:
             raise SpecError(f"feature {name!r} cannot be read {shown}: {what}")
         if declared is not None and declared.codec in OF_ANY_LENGTH:
             self._refuse_integers(name, feature, declared)
-        described = declared or codec_of_first_bytes(
-            self.file, feature.value_offset, feature.value_length
-        )
-        codec = described if isinstance(described, str) else described.codec
-        place = PlainField(codec, feature.value_offset, feature.value_length, file=self.number)
+        places = feature.value_offset, feature.value_length
+        if declared is None:
+            codec = codec_of_first_bytes(self.file, *places)
+        else:
+            codec = declared.codec
+        place = PlainField(codec, *places, file=self.number)
         if many:
             self._add_starts(name, feature)
             place = place._replace(type=f"{codec}[]", starts=_NONE)
@@ -216,7 +216,8 @@ class FeatureTable:
         places = feature.offset, feature.length
         self.fields[name] = PlainField(kind, *places, file=self.number, codec=stored)
 
-    def _add_scalars(self, name: str, feature: Feature, kind: str) -> None:
+    def _add_scalars(self, name: str, feature: Feature, real: str) -> None:
+        """Add single numbers; `real` is the codec of floats."""
         present = _present(feature, feature.length > 0)
         missing = None
         if present.record is not None:
@@ -240,7 +241,7 @@ class FeatureTable:
         self._append("values", name, reals)
         if feature.copied:
             self._copied.append(name)
-        self.fields[name] = PlainField(kind, _NONE, _NONE, file=self.number, codec="f32")
+        self.fields[name] = PlainField(real, _NONE, _NONE, file=self.number, codec="f32")
         self.columns[name] = Column("float", _NONE, missing)
 
     def _steps(self, record: I64 | None, values: I64 | int, otherwise: int) -> Iterator[I64]:
@@ -278,9 +279,8 @@ class FeatureTable:
         """Return all block files, also the numbers that the table holds. No field is added afterwards."""
         arrays = self._arrays.finish()
         if self._copied:
-            self.blocks.append(
-                _with_held(self.file, self.blocks[0] if self.blocks else None, copied)
-            )
+            whole = Blocks.of(np.zeros(1, np.int64), np.array([self.file.size], np.int64))
+            self.blocks.append(_with_held([*self.blocks, whole][0], copied))
         for name in self._copied:  # the copied bytes come after the file
             offset = arrays[f"offset {name}"]
             np.subtract(self.file.size - 1, offset, out=offset, where=offset < 0)
@@ -305,18 +305,8 @@ class FeatureTable:
         return tuple(self.blocks)
 
 
-def _with_held(file: File, blocks: Blocks | None, held: U8) -> Blocks:
-    """Return a block file of the bytes of a file, followed by bytes that the table holds."""
-    if blocks is None:
-        size, zero = np.array([file.size], np.int64), np.zeros(1, np.int64)
-        blocks = Blocks(
-            np.append(zero, size),
-            np.zeros(1, np.int32),
-            zero,
-            size,
-            np.zeros(1, np.uint8),
-            ("stored",),
-        )
+def _with_held(blocks: Blocks, held: U8) -> Blocks:
+    """Return a block file of some blocks, followed by bytes that the table holds."""
     side = blocks.side
     if side is not None:
         side = type(side)(np.append(side.offsets, side.offsets[-1]), side.data)
