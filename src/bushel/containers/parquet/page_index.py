@@ -36,6 +36,7 @@ from .footer import (
     Node,
     Part,
     RowGroup,
+    count_in,
     dtype_of,
     element_of,
 )
@@ -89,55 +90,46 @@ def read_starts(
     spans = [chunk.index for group in groups for chunk in group.chunks if chunk.index is not None]
     if not spans:
         return []
-    wrong = next(
-        ((start, length) for start, length in spans if not 0 <= start <= start + length <= size),
-        None,
-    )
-    if wrong is not None:
-        message = (
-            f"an offset index of {wrong[1]} bytes at offset {wrong[0]} is not inside the"
-            f" {size} bytes of the file"
-        )
-        raise FormatError(message, path, hint=_HINT)
-    start, stop = min(start for start, _ in spans), max(start + length for start, length in spans)
-    if stop - start > _MOST_INDEX:
-        return []
-    data = memoryview(read(start, stop - start))
-    starts_of_groups = []
-    for group in groups:
-        starts_of_group = []
-        for chunk in group.chunks:
-            offset, length = chunk.index or (start, 0)
-            starts_of_group.append(
-                _page_starts(
-                    data[offset - start : offset - start + length], chunk, group.rows, path
-                )
+    for at, length in spans:
+        if not 0 <= at <= at + length <= size:
+            message = (
+                f"an offset index of {length} bytes at offset {at} is not inside the {size} bytes"
+                " of the file"
             )
-        starts_of_groups.append(starts_of_group)
-    return starts_of_groups
+            raise FormatError(message, path, hint=_HINT)
+    first, stop = min(at for at, _ in spans), max(at + length for at, length in spans)
+    if stop - first > _MOST_INDEX:
+        return []
+    data = memoryview(read(first, stop - first))
+    return [
+        [_page_starts(data, first, chunk, group.rows, path) for chunk in group.chunks]
+        for group in groups
+    ]
 
 
-def _page_starts(data: bytes | memoryview, chunk: Chunk, rows: int, path: str) -> PageStarts:
-    """Return where the pages of a chunk begin. Raise FormatError if the index is damaged, or does not fit the chunk."""
-    at = chunk.index[0] if chunk.index is not None else None
+def _page_starts(data: memoryview, first: int, chunk: Chunk, rows: int, path: str) -> PageStarts:
+    """Return where the pages of a chunk begin, given the bytes of the file from an offset on.
+
+    Raises:
+        FormatError: The index is damaged, or does not fit the chunk.
+    """
+    at, length = chunk.index or (first, 0)
     try:
-        return _checked(_locations(data), chunk, rows)
+        return _checked(_locations(data[at - first : at - first + length]), chunk, rows)
     except ThriftError as error:
-        where = None if at is None else at + error.offset
+        where = at + error.offset
         raise FormatError(f"damaged offset index: {error}", path, where, _HINT) from error
     except ValueError as error:
         raise FormatError(f"an offset index is wrong: {error}", path, at, _HINT) from error
 
 
-def _locations(data: bytes | memoryview) -> I64:
+def _locations(data: memoryview) -> I64:
     """Return int64[pages, 3]: offset, bytes and first row of each page."""
     parsed, _ = read_struct(data)
     listed = parsed.get(1)
     if not isinstance(listed, list) or not all(isinstance(location, dict) for location in listed):
         raise ValueError("it has no list of pages")
-    values = [[location.get(number) for number in (1, 2, 3)] for location in listed]
-    if not all(type(value) is int and 0 <= value < 1 << 48 for three in values for value in three):
-        raise ValueError("the offset, size or row of a page is not a count")
+    values = [[count_in(location, number) for number in (1, 2, 3)] for location in listed]
     return np.array(values, np.int64).reshape(-1, 3)
 
 
