@@ -66,10 +66,9 @@ class _Parquet(Container):
                 return [Shard(path.parent, path.name, (path.name,))]
             return None
         for folder, before in ((path, ""), (path / "data", "data/")):
-            if folder.is_dir():
-                names = sorted(entry.name for entry in folder.iterdir())
-            else:
-                names = []
+            if not folder.is_dir():
+                continue
+            names = sorted(entry.name for entry in folder.iterdir())
             visible = [name for name in names if not name.startswith(".")]
             tables = [name for name in visible if name.lower().endswith(self.suffixes)]
             further = [name for name in visible if name not in tables and not name.endswith(_ABOUT)]
