@@ -205,7 +205,7 @@ def in_one_piece(data: Sequence[Buffer]) -> Buffer:
 def _rows(data: Sequence[Buffer], layout: ArrayLayout, runs: Runs) -> Array:
     """Return the requested ones of the rows that were read."""
     numbers = np.frombuffer(in_one_piece(data), layout.dtype)
-    rows = numbers.reshape(int(runs.counts.sum()), *layout.shape[1:])
+    rows = numbers.reshape(sum(runs.counts.tolist()), *layout.shape[1:])
     return rows.copy() if runs.places is None else rows[runs.places]
 
 
