@@ -263,7 +263,7 @@ class Pipeline(Struct, frozen=True):
         decoded: list[Sample | Failure] = []
         for transforms, first, last in runs:
             pieces: Iterable[tuple[int, int]] = [(0, last - first)]
-            if not fetched.decoded:
+            if not fetched.decoded and fetched.stored_bytes > _LIGHT_BYTES:
                 pieces = micro_batches(fetched.samples[first:last], transforms.fused)
             for start, end in pieces:
                 places = slice(first + start, first + end)
