@@ -283,13 +283,13 @@ _COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
 
 
 def same_arrays(known: object, found: object, names: Sequence[str]) -> bool:
-    """Return whether the arrays, or None, that two objects have under some names have the same bytes."""
-    pairs = [(getattr(known, name), getattr(found, name)) for name in names]
-    return all(_bytes_of(was) == _bytes_of(is_now) for was, is_now in pairs)
+    """Return whether the arrays, or None, that two objects have under some names are equal. NaN is NaN."""
+    return all(_equal(getattr(known, name), getattr(found, name)) for name in names)
 
 
-def _bytes_of(array: np.ndarray | None) -> bytes | None:
-    return None if array is None else array.tobytes()
+def _equal(known: np.ndarray | None, found: np.ndarray | None) -> bool:
+    may_hold_nan = known is not None and known.dtype.kind == "f"
+    return np.array_equal(known, found, equal_nan=may_hold_nan)  # type: ignore[arg-type]
 
 
 def array_differences(known: Any, found: Any) -> I64:
