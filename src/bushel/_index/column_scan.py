@@ -242,16 +242,15 @@ class _Scan:
         ):
             return None
         sizes, examples, which = np.unique(column.length, return_index=True, return_inverse=True)
-        layouts: dict[int, ArrayLayout] = {}
-        for size, example in zip(sizes.tolist(), self._stored(examples, None), strict=True):
-            try:
-                layout_of_example = None if example is None else layout(example)
-            except BushelError:
-                return None
-            if not isinstance(layout_of_example, ArrayLayout):
-                return None
-            layouts[size] = layout_of_example
-        forms = NumberForms({size: array_layout.header for size, array_layout in layouts.items()})
+        try:
+            layouts = [layout(stored or b"") for stored in self._stored(examples, None)]
+        except BushelError:
+            return None
+        arrays = [array for array in layouts if isinstance(array, ArrayLayout)]
+        if len(arrays) < len(layouts):
+            return None
+        headers = [array.header for array in arrays]
+        forms = NumberForms(dict(zip(sizes.tolist(), headers, strict=True)))
         length = np.ascontiguousarray(column.length)
         field = (self._mapped, self._offset, length, None, "bytes", forms)
         table = NumberTable([(0, column.rows, [field])], 1)
@@ -263,10 +262,7 @@ class _Scan:
             return None  # arrays of the same size have other shapes or types
         columns = {}
         for requested in wanted:
-            values = [
-                of_array(array_layout.shape, array_layout.dtype, requested.part)
-                for array_layout in layouts.values()
-            ]
+            values = [of_array(array.shape, array.dtype, requested.part) for array in arrays]
             if values and all(type(value) is int for value in values):
                 columns[requested.name] = numbers("int", np.array(values, np.int64)[which], None)
             else:

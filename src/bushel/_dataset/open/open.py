@@ -212,10 +212,19 @@ def open(
         dataset = samples_of_split(dataset, source, files.inside)
     if delta_timestamps is None:
         return dataset
-    from bushel._dataset.views.make_windows import episode_windows
+    return _of_frames(dataset, delta_timestamps)
 
-    windows: Dataset = episode_windows(dataset, delta_timestamps)
-    return windows
+
+def _of_frames(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dataset:
+    """Return the view of a dataset of episodes whose samples are frames with their neighbours."""
+    from bushel._dataset.read.windows import PAD
+    from bushel._dataset.views.make_windows import frames_with_neighbours
+
+    delta, rate = frames_with_neighbours(dataset.spec, dataset.shards, deltas)
+    windows = dataset.windows(next(iter(deltas)), delta=delta, times=rate)
+    # one frame is never outside
+    padding = {name + PAD for name in delta.keys() - deltas.keys()}
+    return windows.select_fields([name for name in windows.spec if name not in padding])
 
 
 def _paths_of(source: Any, spec: Mapping[str, str] | None, index: object) -> list[AnyPath]:

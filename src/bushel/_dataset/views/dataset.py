@@ -194,37 +194,6 @@ class Dataset(StoredValues):
             message += f": write ds[position][{name!r}] for this field of a sample"
         raise AttributeError(message, name=name, obj=self)
 
-    def select_fields(self, names: Iterable[str]) -> Dataset:
-        """Return a view with only these fields.
-
-        Raises:
-            KeyError: A field does not exist.
-            TypeError: `names` is a str.
-
-        Examples:
-            >>> ds.select_fields(["label"])[0]
-            {'__key__': 'cat/0', 'label': 0}
-        """
-        return self._view(names=list(self._selection.wanted(names)))
-
-    def select_keys(self, keys: Iterable[str]) -> Dataset:
-        """Return a view of the samples with these keys, in this order.
-
-        Raises:
-            KeyError: No sample has one of the keys.
-            TypeError: `keys` is a str.
-
-        Examples:
-            >>> ds.select_keys(["dog/2", "cat/0"])[0, ["label"]]
-            {'__key__': 'dog/2', 'label': 1}
-        """
-        if isinstance(keys, str):
-            raise TypeError(
-                f"give keys as a list, such as [{keys!r}]; ds[{keys!r}] is the sample with this key"
-            )
-        chosen = np.array([self.position(key) for key in keys], np.int64)
-        return self._view(self._selection.absolute(chosen), made=f"{len(chosen):,} chosen keys")
-
     def filter(self, keep: Callable[[Sample], bool], fields: Mask = None) -> Dataset:
         """Return a view of the samples for which `keep(sample)` is true.
 
@@ -464,30 +433,3 @@ class Dataset(StoredValues):
         pick = Pick(length, step, seconds, fps)
         options = WindowOptions(hop, also, times, take, pad, delta)
         return windows_of(self, shape_of(self._reader, field, pick, options))
-
-    def shard(self, index: int, num_shards: int) -> Dataset:
-        """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.
-
-        The parts are divisions of the samples; they have nothing to do with the shards in which
-        they are stored.
-
-        Args:
-            index: Which part, from 0.
-            num_shards: Number of parts.
-
-        Raises:
-            ValueError: `index` is not in `range(num_shards)`.
-
-        Examples:
-            >>> [len(ds.shard(number, 5)) for number in range(5)]
-            [2, 2, 3, 2, 3]
-        """
-        if not 0 <= index < num_shards:
-            raise ValueError(
-                f"index is {index}; it must be at least 0 and less than num_shards,"
-                f" which is {num_shards}"
-            )
-        first, last = len(self) * index // num_shards, len(self) * (index + 1) // num_shards
-        return self._view(
-            self._selection.positions[first:last], made=f"part {index} of {num_shards}"
-        )

@@ -156,25 +156,21 @@ def _shard_of(name: str, values: Any, kind: str | None) -> OpenShard:
 def _as_array(values: Any) -> Array | None:
     """Return values as an array of numbers, whose rows they are; None if they are something else."""
     if not hasattr(values, "__array__"):
-        items: Sequence[Any] = values if isinstance(values, Sequence) else list(values)
-        kinds = {type(item) for item in items}
+        items = list(values)
+        kinds = set(map(type, items))
         if len(kinds) > 1 and kinds <= {int, float, type(None)}:
             gaps = [item is None for item in items]
             return np.ma.MaskedArray(
                 exact_array([0 if item is None else item for item in items]), gaps
             )
+        alike = len(kinds) == 1 and issubclass(next(iter(kinds)), np.ndarray | np.generic)
         if kinds == {np.ndarray}:
-            alike = len({(np.shape(item), item.dtype) for item in items}) == 1
-        else:
-            alike = len(kinds) == 1
-        if not kinds or not (
-            kinds <= {int, float}
-            or (alike and issubclass(next(iter(kinds)), np.ndarray | np.generic))
-        ):
+            alike = len({(item.shape, item.dtype) for item in items}) == 1
+        if not kinds or not (alike or kinds <= {int, float}):
             return None
         try:
             # of integers that no dtype holds, an array of objects
-            values = exact_array(list(items))
+            values = exact_array(items)
         except InexactError:
             if kinds != {int}:
                 raise

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from bushel._dataset.read.columns import check_has_elements, element_counts
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.selection import Selection
+from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.read.time_spans import first_and_count
 from bushel._dataset.read.window_reader import (
     FieldClocks,
@@ -26,7 +27,7 @@ from bushel._dataset.read.window_reader import (
     is_clip,
     positive,
 )
-from bushel._dataset.read.windows import PAD, Source, TimeSpan, Windows, WindowShape, window_counts
+from bushel._dataset.read.windows import Source, TimeSpan, Windows, WindowShape, window_counts
 from bushel._runtime.arrays import F64, I64, check_count, offsets_of
 from bushel.codecs import holds_elements
 from bushel.containers import get_container
@@ -373,8 +374,10 @@ def _steps(name: str, seconds: F64, rate: float) -> list[int]:
     return [int(step) for step in steps]
 
 
-def episode_windows(dataset: Any, deltas: Mapping[str, Iterable[float]]) -> Any:
-    """Return the view of a dataset of episodes whose samples are frames with their neighbours.
+def frames_with_neighbours(
+    spec: Mapping[str, str], shards: Sequence[OpenShard], deltas: Mapping[str, Iterable[float]]
+) -> tuple[dict[str, Iterable[float]], float]:
+    """Return the distances to the neighbours of frames of episodes, of all fields with elements, and the rate.
 
     `deltas` has, by field, the seconds from the frame to each of its neighbours, such as
     `{"action": [0, 0.1]}`.
@@ -390,22 +393,16 @@ def episode_windows(dataset: Any, deltas: Mapping[str, Iterable[float]]) -> Any:
             f"delta_timestamps={deltas!r}: expected fields and seconds, such as"
             f" {{'action': [0, 0.1]}}"
         )
-    rates = set(map(_rate, dataset.shards))
+    rates = set(map(_rate, shards))
     if len(rates) != 1:
         raise SpecError(f"delta_timestamps needs one rate of frames, found {sorted(rates)}")
     whole_fields = {
-        name: [0.0]
-        for name, kind in dataset.spec.items()
-        if kind.endswith("[]") or holds_elements(kind)
+        name: [0.0] for name, kind in spec.items() if kind.endswith("[]") or holds_elements(kind)
     }
-    delta = {**whole_fields, **deltas}
-    windows = dataset.windows(next(iter(deltas)), delta=delta, times=rates.pop())
-    # one frame is never outside
-    padding = {name + PAD for name in whole_fields if name not in deltas}
-    return windows.select_fields([name for name in windows.spec if name not in padding])
+    return {**whole_fields, **deltas}, rates.pop()
 
 
-def _rate(shard: Any) -> float:
+def _rate(shard: OpenShard) -> float:
     rate = get_container(shard.container).rate(shard.shard)
     if rate is None:
         raise SpecError(
