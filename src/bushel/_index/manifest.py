@@ -69,7 +69,7 @@ def spec_from_file(spec: Mapping[str, str]) -> Spec:
         SpecError: It is malformed.
 
     Examples:
-        >>> from bushel._index.sidecar import spec_from_file
+        >>> from bushel._index.manifest import spec_from_file
         >>> spec_from_file({"notes": "pickle[]"})["notes"].type
         'stored(pickle)[]'
     """
