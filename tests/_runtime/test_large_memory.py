@@ -19,7 +19,7 @@ MEGABYTE = 1 << 20
 @pytest.fixture(autouse=True)
 def free(monkeypatch: pytest.MonkeyPatch) -> deque[mmap.mmap]:
     none: deque[mmap.mmap] = deque()
-    monkeypatch.setattr(system._ROOMS, "free", none)
+    monkeypatch.setattr(system, "_free", none)
     return none
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import math
 import mmap
 import os
 import sys
@@ -27,7 +26,6 @@ from collections import deque
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -35,6 +33,10 @@ from .arrays import U8
 
 _HUGE_PAGE = 1 << 21
 _LARGE = 1 << 22  # smaller memory comes from the C library, which does not return it to the system
+_MOST_UNUSED = 4  # memory may be larger than asked for by one part in this number
+_MOST_FREE = 128 << 20  # bytes that are kept
+# the garbage collector appends to it, in any thread: a deque needs no lock for that
+_free: deque[mmap.mmap] = deque()
 
 
 if sys.platform == "win32":
@@ -171,80 +173,26 @@ def exchange_names(first: Path, second: Path) -> bool:
     return False
 
 
-class FreeMemory:
-    """Memory of large arrays, which is used again after they are garbage. Threads share it.
-
-    Args:
-        waste: Free memory may be larger than asked for by this share.
-        pieces: Number of free pieces that are kept; None for any number.
-        most_bytes: Bytes of free pieces that are kept.
-        headroom: New memory is larger than asked for by this share, for later arrays that are
-            somewhat larger; then memory that is too small is given up.
-
-    Attributes:
-        free: The free pieces. The garbage collector appends to it, in any thread: a deque needs no
-            lock for that.
-    """
-
-    def __init__(
-        self,
-        waste: float,
-        pieces: int | None = None,
-        most_bytes: float = math.inf,
-        headroom: float = 0.0,
-    ) -> None:
-        self.free: deque[mmap.mmap] = deque(maxlen=pieces)
-        self._waste, self._most_bytes, self._headroom = waste, most_bytes, headroom
-        # a fifth of the time of weakref.finalize, which would be 2 % of a batch of tokens
-        self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap]] = {}
-
-    def array(self, size: int) -> U8 | None:
-        """Return at least `size` bytes with arbitrary contents; None if memory is exhausted."""
-        size = _whole_pages(size)
-        memory = self._take(size) or fresh_memory(_whole_pages(size * (1 + self._headroom)))
-        if memory is None:
-            return None
-        whole = np.frombuffer(memory, np.uint8)
-        # all views of the array refer to this one and keep it alive
-        lent = weakref.ref(whole, self._take_back)
-        self._lent[id(lent)] = lent, memory
-        return whole
-
-    def _take(self, size: int) -> mmap.mmap | None:
-        """Return free memory of about `size` bytes; None if no piece fits."""
-        for _ in range(len(self.free)):
-            try:
-                memory = self.free.pop()  # the last one to become free is still in the caches
-            except IndexError:
-                break
-            if size <= len(memory) <= size * (1 + self._waste):
-                return memory
-            if not self._headroom:
-                # for an array of another size; the first to go when there are too many
-                self.free.appendleft(memory)
-        return None
-
-    def _take_back(self, lent: weakref.ref[Any]) -> None:
-        """Keep the memory of an array that was garbage-collected."""
-        self.free.append(self._lent.pop(id(lent))[1])
-        if self._most_bytes < math.inf:
-            with suppress(IndexError, RuntimeError):  # other threads change it, too
-                while sum(map(len, tuple(self.free))) > self._most_bytes:
-                    self.free.popleft()
-
-
-_ROOMS = FreeMemory(1 / 4, most_bytes=128 << 20)
-
-
 def room_for(size: int) -> U8:
     """Return uint8[size] with arbitrary contents. A large array's memory is reused after its end."""
-    if size < _LARGE or (whole := _ROOMS.array(size)) is None:
+    if size < _LARGE or (memory := _take(-(-size // _HUGE_PAGE) * _HUGE_PAGE)) is None:
         return np.empty(size, np.uint8)
+    whole = np.frombuffer(memory, np.uint8)
+    # all views of the array refer to this one
+    weakref.finalize(whole, _give, memory).atexit = False
     return whole[:size]
 
 
-def _whole_pages(size: float) -> int:
-    return math.ceil(size / _HUGE_PAGE) * _HUGE_PAGE
+def _take(size: int) -> mmap.mmap | None:
+    for _ in range(len(_free)):
+        try:
+            memory = _free.pop()  # the last one to become free is still in the caches
+        except IndexError:
+            break
+        if size <= len(memory) <= size + size // _MOST_UNUSED:
+            return memory
+        _free.appendleft(memory)
+    return fresh_memory(size)
 
 
 def fresh_memory(size: int) -> mmap.mmap | None:
@@ -256,3 +204,10 @@ def fresh_memory(size: int) -> mmap.mmap | None:
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
+
+
+def _give(memory: mmap.mmap) -> None:
+    _free.append(memory)
+    with suppress(IndexError, RuntimeError):  # other threads change it, too
+        while sum(map(len, tuple(_free))) > _MOST_FREE:
+            _free.popleft()

@@ -77,7 +77,7 @@ def test_memory_of_stored_bytes_has_room_for_a_somewhat_larger_batch() -> None:
     larger = pool.room(20 << 20)
     assert larger is not None
     del larger
-    assert sum(len(memory) for memory in pool._stored.free) == 24 << 20  # what was too small is not kept
+    assert sum(len(memory) for memory in pool._stored) == 24 << 20  # what was too small is not kept
     assert pool.room((1 << 26) + 1) is None
     assert pool.room(1 << 20) is None  # bytes objects are as good
 

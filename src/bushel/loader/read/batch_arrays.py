@@ -6,9 +6,11 @@ Fresh memory costs a page fault for every 4 KiB that is first written, about as 
 from __future__ import annotations
 
 import math
+import mmap
 import threading
+import weakref
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
@@ -20,7 +22,7 @@ from msgspec import Struct
 from bushel._dataset.read.stored_reader import Room
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64, U8, Array, offsets_of
-from bushel._runtime.system import FreeMemory, keep_freed_memory
+from bushel._runtime.system import fresh_memory, keep_freed_memory
 from bushel.loader.values.bad_samples import DAMAGE, Failure
 from bushel.loader.values.collate import Collate, FieldCollate, Padded, Ragged, Sample
 from bushel.spec import KEY
@@ -31,6 +33,8 @@ from .number_field import NumberField, Rooms
 
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
+# memory for stored bytes is larger than asked for by one part in this number, for the next batch
+_HEADROOM = 8
 _SPARE, _SMALL_SPARE = 4, 16  # free buffers that are kept: large ones, and ones of a huge page
 # smaller arrays of numbers come from the C library, whose memory is in use already
 _POOLED = 1 << 18
@@ -77,31 +81,70 @@ class BufferPool:
     def __init__(self, max_bytes: int = 1 << 30) -> None:
         self.max_bytes = max_bytes
         keep_freed_memory()
-        self._large, self._stored = (
-            FreeMemory(1, _SPARE),
-            FreeMemory(math.inf, _SPARE, headroom=1 / 8),
-        )
+        # the garbage collector appends to them, in any thread and at any time: a deque needs no
+        # lock for that
+        self._free: deque[mmap.mmap] = deque(maxlen=_SPARE)
         # groups of batches have more of them in work
-        self._small = FreeMemory(1, _SMALL_SPARE)
+        self._small: deque[mmap.mmap] = deque(maxlen=_SMALL_SPARE)
+        self._stored: deque[mmap.mmap] = deque(maxlen=_SPARE)
+        # a fifth of the time of weakref.finalize, which would be 2 % of a batch of tokens
+        self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap, deque[mmap.mmap]]] = {}
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
         """Return an array with arbitrary contents; None if it is empty, above `max_bytes`, or memory is exhausted."""
         size = dtype.itemsize * math.prod(shape)
         if not 0 < size <= self.max_bytes:
             return None
-        memory = (self._small if size <= _HUGE_PAGE else self._large).array(size)
-        if memory is None:
+        size = -(-size // _HUGE_PAGE) * _HUGE_PAGE
+        free = self._small if size == _HUGE_PAGE else self._free
+        if (memory := _take(size, free)) is None:
             return None
-        return np.ndarray(shape, dtype, memory)
+        return np.ndarray(shape, dtype, self._lend(memory, free))
 
     def room(self, size: int) -> U8 | None:
         """Return at least `size` bytes with arbitrary contents, for the stored bytes of a batch; None as by `array`.
 
-        Batches differ by some percent, so new memory is a little larger.
+        Batches differ by some percent, so new memory is a little larger, and memory that is too
+        small is given up.
         """
-        if _HUGE_PAGE <= size <= self.max_bytes:
-            return self._stored.array(size)
-        return None
+        if not _HUGE_PAGE <= size <= self.max_bytes:
+            return None
+        memory: mmap.mmap | None = None
+        with suppress(IndexError):
+            while memory is None or len(memory) < size:
+                memory = self._stored.pop()
+        if memory is None or len(memory) < size:
+            memory = fresh_memory(-(-(size + size // _HEADROOM) // _HUGE_PAGE) * _HUGE_PAGE)
+        if memory is None:
+            return None
+        return self._lend(memory, self._stored)
+
+    def _lend(self, memory: mmap.mmap, free: deque[mmap.mmap]) -> U8:
+        """Return an array of all of the memory, which returns to `free` when the array is garbage."""
+        whole = np.frombuffer(memory, np.uint8)
+        # all views of the array refer to this one and keep it alive
+        lent = weakref.ref(whole, self._take_back)
+        self._lent[id(lent)] = lent, memory, free
+        return whole
+
+    def _take_back(self, lent: weakref.ref[Any]) -> None:
+        """Keep the memory of an array that was garbage-collected."""
+        _, memory, free = self._lent.pop(id(lent))
+        free.append(memory)
+
+
+def _take(size: int, free: deque[mmap.mmap]) -> mmap.mmap | None:
+    """Return free memory of about `size` bytes, or else new memory; None if memory is exhausted."""
+    for _ in range(len(free)):
+        try:
+            memory = free.pop()  # the last one to become free is still in the caches
+        except IndexError:
+            break
+        if size <= len(memory) <= 2 * size:
+            return memory
+        # for a batch of another size; the first to go when there are too many
+        free.appendleft(memory)
+    return fresh_memory(size)
 
 
 def gathered_numbers(

@@ -350,9 +350,10 @@ class Pipeline(Struct, frozen=True):
         if self.device is not None:
             decoded, counts = self.device.finish(decoded, plan.samples, self.source.dataset)
             clock.add(counts)
-        if self.on_error == "raise":
+        is_bad = any(isinstance(sample, Failure) for sample in decoded)
+        if is_bad and self.on_error == "raise":
             raise_first(decoded)
-        if arrays is not None and any(isinstance(sample, Failure) for sample in decoded):
+        if is_bad and arrays is not None:
             decoded = arrays.scatter(decoded)
         filled: list[Sample | None] = []
         begins: dict[int, int] = {}
