@@ -45,7 +45,7 @@ EXCEPTIONS = {
     """,
     "Bushel makes the name: a number, a kind, a random text, a constant of a container": """
         containers/gulp/container.py:_Gulp.class_names
-        _index/shard.py:Shard.removal_lists _dataset/open/archives.py:_place_of
+        _index/shard.py:Shard.removal_lists
         _dataset/open/remote_discovery.py:listed_in_manifest _writer/target.py:write_file_of_names
         storage/objects/lock.py:_now_beside storage/lock.py:FileLock._take
         storage/objects/blockcache.py:BlockCache.put storage/objects/blockcache.py:BlockCache._path

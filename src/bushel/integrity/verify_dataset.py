@@ -17,7 +17,6 @@ from bushel._dataset.open.removal_lists import lists_beside
 from bushel._dataset.open.splits import splits_of
 from bushel._dataset.read.key_file import NAME, damage
 from bushel._dataset.read.listed import manifest_of_tables
-from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels, join_labels
 from bushel._index.key_lookup import LookedUp
 from bushel._index.shard import Keys
@@ -214,7 +213,7 @@ def _check_keys(keyed: Sequence[tuple[Place, Keys]], found: Findings) -> None:
 
 
 def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Findings) -> None:
-    """Find shards that number classes in different ways, and kept labels that differ from folders of archives."""
+    """Find shards that number classes in different ways."""
     named: list[tuple[str, Labels]] = []
     fields: dict[str, Field] = {}
     for place, result in zip(places, results, strict=True):
@@ -225,19 +224,6 @@ def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Fi
         join_labels(named, fields)
     except SpecError as error:
         found.add_file(None, "labels", str(error))
-    if not places or not places[0].container.holds_files:
-        return
-    from bushel._dataset.open.archives import wrong_labels
-
-    shards = [
-        OpenShard.of(place.container.name, place.shard, result.table, stored=True)
-        for place, result in zip(places, results, strict=True)
-        if result.table is not None
-    ]
-    path = wrong_labels(shards) if len(shards) == len(places) else None
-    if path is not None:
-        advice = "delete it, and opening the dataset makes it again"
-        found.add_file(path, "labels", f"its labels differ from the folders: {advice}")
 
 
 def _check_beside(places: Sequence[Place], found: Findings) -> None:

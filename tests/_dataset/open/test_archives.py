@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import bushel
-from bushel._dataset.open.archives import load_labels, store_labels
 from bushel.codecs import get_codec
 
 Files = Mapping[str, bytes]
@@ -127,17 +126,12 @@ def test_classes_are_those_of_all_splits(archive: Archive, tmp_path: Path) -> No
 
 @ARCHIVES
 @pytest.mark.parametrize("indexed", [True, False])
-def test_labels_are_kept_with_the_index(
-    archive: Archive, indexed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_of_several_archives_are_those_of_their_names(archive: Archive, indexed: bool, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     archive(tmp_path / "in/a", {"cat/1.jpg": photo(1), "elk/1.jpg": photo(2)})
     archive(tmp_path / "in/b", {"dog/2.jpg": photo(3), "elk/2.jpg": photo(4)})
     made = bushel.index(tmp_path / "in") if indexed else bushel.open(tmp_path / "in")
-    [kept] = (tmp_path / "in/.bushel/labels").iterdir()
-    with monkeypatch.context() as patch:
-        patch.setattr("bushel._dataset.open.archives._folders_in", None)  # no name is looked at
-        opened = bushel.open(tmp_path / "in")
+    opened = bushel.open(tmp_path / "in")
     for dataset in (opened, pickle.loads(pickle.dumps(opened))):
         assert contents(dataset) == contents(made)
         assert [dataset[at]["label"] for at in range(4)] == [0, 2, 1, 2]
@@ -145,43 +139,14 @@ def test_labels_are_kept_with_the_index(
     assert opened.labels == made.labels
     assert opened.fingerprint == made.fingerprint
     assert bushel.verify(tmp_path / "in").ok
-    # another class, damage, another place for the index, and one archive alone
-    data = kept.read_bytes()
-    for at in range(0, len(data), 37):
-        kept.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
-        assert contents(bushel.open(tmp_path / "in")) == contents(made)
     archive(tmp_path / "in/b", {"ant/2.jpg": photo(3), "elk/2.jpg": photo(4)})
     assert bushel.open(tmp_path / "in").column("label").tolist() == [1, 2, 0, 2]
     first = sorted(path for path in (tmp_path / "in").iterdir() if path.is_file())[0]
     assert bushel.open(first).labels["label"] == ("cat", "elk")
-    for number in range(12):
-        archive(tmp_path / "in/b", {f"ant{number}/2.jpg": photo(3)})
-        assert bushel.open(tmp_path / "in").column("label").tolist() == [1, 2, 0]
-    assert len(list((tmp_path / "in/.bushel/labels").iterdir())) <= 8
 
 
 @ARCHIVES
-@pytest.mark.parametrize("change", ["classes", "numbers"])
-def test_wrong_labels_are_found(archive: Archive, change: str, tmp_path: Path) -> None:
-    path = archive(tmp_path / "a", CLASSES)
-    bushel.open(path)
-    [kept] = (tmp_path / ".bushel/labels").iterdir()
-    numbers, classes = load_labels(kept, 9) or pytest.fail("none is kept")
-    if change == "classes":
-        classes = ["cat", "elk", "dog"]
-    if change == "numbers":
-        numbers = np.zeros(9, np.int64)
-    store_labels(numbers, classes, kept)
-    result = bushel.verify(path)
-    assert [problem.file for problem in result.problems] == [str(kept)]
-    assert "differ from the folders" in result.problems[0].message
-    kept.unlink()
-    assert bushel.open(path).column("label").tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    assert bushel.verify(path).ok
-
-
-@ARCHIVES
-def test_kept_labels_belong_to_the_other_splits_as_they_are(archive: Archive, tmp_path: Path) -> None:
+def test_labels_are_numbered_with_the_other_splits_as_they_are(archive: Archive, tmp_path: Path) -> None:
     train = archive(tmp_path / "train", {"cat/1.jpg": photo(1), "elk/1.jpg": photo(2)})
     archive(tmp_path / "val", {"dog/1.jpg": photo(3)})
     for _ in range(2):
@@ -189,19 +154,6 @@ def test_kept_labels_belong_to_the_other_splits_as_they_are(archive: Archive, tm
     archive(tmp_path / "val", {"ant/1.jpg": photo(3), "bee/1.jpg": photo(3)})
     for _ in range(2):
         assert bushel.open(train).column("label").tolist() == [2, 3]
-
-
-@ARCHIVES
-@pytest.mark.parametrize("options", [{"index": "memory"}, {"spec": {"jpg": "bytes"}}, {"container": None}])
-def test_labels_are_kept_only_beside_a_kept_index(
-    archive: Archive, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if "container" in options:
-        monkeypatch.setenv("BUSHEL_INDEX", "cache")
-    path = archive(tmp_path / "a", CLASSES)
-    for _ in range(2):
-        assert bushel.open(path, **options).column("label").tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    assert not (tmp_path / ".bushel/labels").exists()
 
 
 @ARCHIVES

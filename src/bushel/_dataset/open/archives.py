@@ -1,17 +1,10 @@
 """Labels and metadata of archives, as a folder of the same files has them: decided once, after all shards are open.
 
 Fields keep the names of extensions, as everywhere in a tar. `_recognise.layout` has the rules.
-
-Making labels takes the names of all samples, so they are kept beside the index of archives whose
-samples all have one: in `.bushel/labels`, for the samples of all archives one after another. The name
-of the file is a hash of all that decides them: the digests of the tables of the archives, in order,
-and of archives of other splits beside. So the labels of other archives are never found.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -19,22 +12,18 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.columns import numbers
-from bushel._index.headers import DAMAGES
-from bushel._index.named_arrays import encode, parse, whole_crc32
-from bushel._index.shard import FOLDER, Keys
+from bushel._index.shard import Keys
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._recognise.archive import has_media, labelled_media, media_of_members
 from bushel._recognise.layout import LABEL, OUTSIDE
 from bushel._recognise.splits import class_folders, folders_of_splits, split_in
 from bushel._runtime.arrays import I64, U32, ranges
-from bushel._runtime.messages import log_info
 from bushel.containers.base import ReadOptions
 from bushel.containers.folder import NAME_OF_MEDIA, report_of
 from bushel.containers.folder_metadata import (
@@ -47,37 +36,22 @@ from bushel.containers.folder_metadata import (
     with_columns,
 )
 from bushel.errors import FormatError
-from bushel.kernels import map_array, number_texts
+from bushel.kernels import number_texts
 from bushel.spec import Field
-from bushel.storage import make_folder, write_whole
 
-from .caller_fields import NO_CALLER_FIELDS
 from .discovery import find
 from .splits import splits_of
-from .tables import index_is_in_cache, table_to_read
+from .tables import table_to_read
 
 _TABLES = {name.partition(".")[2] for name in METADATA}
-_LABELS = "labels"
-_MOST = 8  # files of labels that a folder keeps: of all its archives, and of some of them
 
 
-class _Header(msgspec.Struct):
-    classes: list[str]
-    crc32: int = 0
-
-
-_HEADER = msgspec.json.Decoder(_Header)  # made at import, as the decoders of sidecars
-
-
-def as_folders(
-    shards: list[OpenShard], declared: Collection[str], *, keep: bool = False
-) -> list[OpenShard]:
+def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenShard]:
     """Return shards of archives with the labels or the metadata that a folder of the same files has.
 
     Args:
         shards: The shards of a dataset.
         declared: Fields that the caller declares, which are read in any case.
-        keep: Whether labels may be stored beside the index.
 
     Raises:
         FormatError: Metadata are malformed, or name a file that does not exist.
@@ -89,9 +63,7 @@ def as_folders(
     if any(tables_of):
         pairs = zip(shards, tables_of, strict=True)
         return [_with_metadata(shard, tables) for shard, tables in pairs]
-    labels = None if declared else _stored_labels(shards, indexes)
-    if labels is None:
-        labels = _made_labels(shards, indexes, declared, keep=keep)
+    labels = _labels_of(shards, indexes, declared)
     if labels is None:
         return shards
     samples = sum(map(len, labels.rows))
@@ -115,21 +87,6 @@ def as_folders(
     return labelled
 
 
-def wrong_labels(shards: Sequence[OpenShard]) -> Path | None:
-    """Return the path of the labels that are kept of archives if other ones are made of the names now, else None."""
-    indexes = [shard.index for shard in shards]
-    if not all(map(_is_plain, indexes)):
-        return None
-    stored = _stored_labels(shards, indexes)
-    if stored is None:
-        return None
-    again = _made_labels(shards, indexes, (), keep=False)
-    same = again is not None and again[:2] == stored[:2]
-    if again is not None and same and all(map(np.array_equal, again.numbers, stored.numbers)):
-        return None
-    return _place_of(shards, _archives_beside(shards[0]))
-
-
 class _Labels(NamedTuple):
     """The labels of the samples of archives, and which samples and fields have some."""
 
@@ -139,43 +96,8 @@ class _Labels(NamedTuple):
     numbers: list[I64]  # of each archive: int64[n], the class of each of them; -1 for none
 
 
-def _stored_labels(shards: Sequence[OpenShard], indexes: Sequence[ShardIndex]) -> _Labels | None:
-    """Return the labels that are stored beside the index of archives; None if they are missing or damaged."""
-    if not os.path.isdir(f"{shards[0].shard.root}/{FOLDER}/labels"):
-        return None
-    place = _place_of(shards, _archives_beside(shards[0]))
-    if place is None:
-        return None
-    sizes = [index.samples for index in indexes]
-    loaded = load_labels(place, sum(sizes))
-    if loaded is None:
-        return None
-    numbers, classes = loaded
-    media = {name for index in indexes for name in index.fields}
-    numbers_of_archives = np.split(numbers, np.cumsum(sizes)[:-1])
-    return _Labels(media, classes, list(map(np.arange, sizes)), numbers_of_archives)
-
-
-def load_labels(place: Path, samples: int) -> tuple[I64, list[str]] | None:
-    """Return the stored numbers and names of classes; None if they are damaged, or of another number of samples."""
-    try:
-        text, arrays = parse(map_array(str(place)).data, {_LABELS: "I64"})
-        header, numbers = _HEADER.decode(text), arrays[_LABELS]
-        if whole_crc32(header, arrays) != header.crc32 or len(numbers) != samples:
-            return None
-    except (OSError, *DAMAGES):
-        return None
-    if int(numbers.min(initial=0)) < 0 or int(numbers.max(initial=0)) >= len(header.classes):
-        return None
-    return numbers, header.classes
-
-
-def _made_labels(
-    shards: Sequence[OpenShard],
-    indexes: Sequence[ShardIndex],
-    declared: Collection[str],
-    *,
-    keep: bool,
+def _labels_of(
+    shards: Sequence[OpenShard], indexes: Sequence[ShardIndex], declared: Collection[str]
 ) -> _Labels | None:
     """Return the labels that the folders in the names of archives give; None if they give none."""
     media = _media_of(indexes)
@@ -186,56 +108,13 @@ def _made_labels(
     class_of = _classes_of(folders)
     if not any(class_of.values()):
         return None
-    beside = _archives_beside(shards[0])
-    classes = sorted({*class_of.values(), *_classes_in(beside)} - {""})
+    classes = sorted({*class_of.values(), *_classes_in(_archives_beside(shards[0]))} - {""})
     number_of = {"": -1} | {name: number for number, name in enumerate(classes)}
     numbers = [
         np.array([number_of[class_of[name]] for name in folder.names], np.int64)[folder.numbers]
         for folder in folders
     ]
-    # the usual case: each sample has a label, and each field is labelled
-    whole = np.concatenate(numbers)
-    is_usual = len(whole) == sum(index.samples for index in indexes) and bool((whole >= 0).all())
-    if keep and is_usual and all(media >= index.fields.keys() for index in indexes):
-        place = _place_of(shards, beside)
-        if place is not None:
-            store_labels(whole, classes, place)
     return _Labels(media, classes, rows_of, numbers)
-
-
-def store_labels(numbers: I64, classes: list[str], place: Path) -> None:
-    """Store the labels of archives, if the folder can be written to."""
-    arrays, header = {_LABELS: numbers}, _Header(classes)
-    header.crc32 = whole_crc32(header, arrays)
-    try:
-        make_folder(place.parent)
-        files = sorted(place.parent.iterdir(), key=lambda path: path.stat().st_mtime_ns)
-        for path in files[: 1 - _MOST]:
-            path.unlink(missing_ok=True)
-        write_whole(place, encode(arrays, header), sync=False)
-    except OSError as error:
-        log_info("%s: the labels are not stored: %s", place, error)
-
-
-def _place_of(shards: Sequence[OpenShard], beside: Sequence[ShardIndex]) -> Path | None:
-    """Return the path at which the labels of shards are kept; None if their tables are not kept beside the data.
-
-    Args:
-        shards: The archives.
-        beside: The tables of the archives of other splits.
-    """
-    root = shards[0].shard.root
-    if not isinstance(root, Path) or index_is_in_cache():
-        return None
-    for shard in shards:
-        is_kept = shard.stored and shard.damage is None and shard.asked is NO_CALLER_FIELDS
-        if not is_kept or shard.shard.root != root or shard.shard.index is not None:
-            return None
-    digests = [shard.digest for shard in shards], [index.digest for index in beside]
-    if not all(digests[1]):
-        return None
-    name = hashlib.sha256(msgspec.json.encode(digests)).hexdigest()[:32]
-    return root / f"{FOLDER}/labels/{name}.safetensors"
 
 
 def _keys(index: ShardIndex, rows: I64) -> list[str]:

@@ -240,7 +240,7 @@ def _index(
             shards, _counting(sum(shard.samples for shard in shards if shard.keyed), progress)
         )
     if container is None and get_container(name).holds_files:
-        shards = as_folders(shards, task.options.spec or (), keep=whole)
+        shards = as_folders(shards, task.options.spec or ())
     dataset = Dataset(
         (), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards))
     )

@@ -163,7 +163,7 @@ def open(
         recover=on_damage == "warn",
     )
     if container is None:
-        tables = bind(_understood_shards, tables=tables, declared=spec or (), keep=index == "auto")
+        tables = bind(_understood_shards, tables=tables, declared=spec or ())
     while True:
         with pinned(paths) as is_same:
             try:
@@ -339,8 +339,6 @@ def _understood_shards(
     found: Found,
     tables: Callable[[Found], list[OpenShard]],
     declared: Collection[str],
-    *,
-    keep: bool,
 ) -> list[OpenShard]:
     """Open the shards; archives are understood as the folders that they were made from."""
     shards = tables(found)
@@ -352,7 +350,7 @@ def _understood_shards(
         return shards
     from .archives import as_folders
 
-    return as_folders(shards, declared, keep=keep)
+    return as_folders(shards, declared)
 
 
 def _saved(dataset: Dataset, name: str | None, *, allow_stale: bool) -> Dataset:
