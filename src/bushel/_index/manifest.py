@@ -10,9 +10,7 @@ from bushel.errors import FormatError
 from bushel.spec import Spec, parse_spec
 from bushel.storage import AnyPath, create_whole, write_whole
 
-from .identity import table_digest
-from .sidecar import Manifest, ManifestShard, readable_manifest, seal, without_code
-from .table import ShardIndex
+from .sidecar import Manifest, readable_manifest, seal, without_code
 
 _INDENTED = 1000  # a manifest of more shards has no white space, which takes half of it
 
@@ -27,16 +25,6 @@ def find_manifest(path: AnyPath) -> Manifest | None:
         return readable_manifest(path)
     except FormatError:
         return None
-
-
-def manifest_entry(name: str, index: ShardIndex) -> ManifestShard:
-    """Return the entry of a shard, given its table."""
-    checksums = all(column.crc32 is not None for column in index.fields.values())
-    files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
-    stamps = [stamp.crc32 for stamp in index.files]
-    digest = index.digest or table_digest(index)
-    keyed = index.keys is not None
-    return ManifestShard(name, index.samples, files, checksums, keyed, stamps, digest)
 
 
 def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:

@@ -20,7 +20,8 @@ from bushel._dataset.open.completeness import is_staged, listed_names, manifest_
 from bushel._dataset.open.remote_discovery import ListedFiles
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._index.headers import PartOfRun
-from bushel._index.manifest import manifest_entry, save_manifest
+from bushel._index.identity import table_digest
+from bushel._index.manifest import save_manifest
 from bushel._index.shard import FOLDER, Shard
 from bushel._index.shard_list import (
     KEYED,
@@ -32,7 +33,7 @@ from bushel._index.shard_list import (
     load_shard_list,
     save_shard_list,
 )
-from bushel._index.sidecar import Manifest
+from bushel._index.sidecar import Manifest, ManifestShard
 from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.messages import log_info
@@ -280,6 +281,16 @@ def manifest_of_tables(
             codecs.setdefault(name, asked_for(extents.codec))
     entries = list(map(manifest_entry, names, tables))
     return Manifest(container, spec, codecs, entries)
+
+
+def manifest_entry(name: str, index: ShardIndex) -> ManifestShard:
+    """Return the entry of a shard, given its table."""
+    checksums = all(column.crc32 is not None for column in index.fields.values())
+    files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
+    stamps = [stamp.crc32 for stamp in index.files]
+    digest = index.digest or table_digest(index)
+    keyed = index.keys is not None
+    return ManifestShard(name, index.samples, files, checksums, keyed, stamps, digest)
 
 
 def write_manifest(
