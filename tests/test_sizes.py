@@ -15,14 +15,14 @@ import bushel
 HOUSE = Path(bushel.__file__).parent
 FILES = [*sorted(HOUSE.rglob("*.py")), *sorted(HOUSE.rglob("*.pyi"))]
 
-MOST_LINES = 550  # of at most 100 columns
+MOST_LINES = 450  # of at most 100 columns
 MOST_LINES_OF_A_FUNCTION = 60
 LONG_FUNCTIONS = {"_dataset/open/open.py:open"}
 """Functions that are longer, and are to be divided."""
 
 MOST_PARAMETERS = 8
 
-MOST_OF = {"tokens": 635_720, "conditional expressions": 1_447, "fillers": 129}
+MOST_OF = {"tokens": 634_500, "conditional expressions": 1_435, "fillers": 129}
 """What the source may have of these, without drop-ins, comments and docstrings. Lower them after a landing."""
 
 MOST_TOKENS_OF_A_LINE = 9.2

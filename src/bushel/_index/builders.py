@@ -70,9 +70,7 @@ class FieldBuilder:
         """Add the rows of a finished column."""
         self.offset.frombytes(column.offset.tobytes())
         self.length.frombytes(column.length.tobytes())
-        self.crc32.frombytes(
-            (np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32).tobytes()
-        )
+        self.crc32.frombytes(column.checksums.tobytes())
         if self.starts is not None and self.absent is not None and column.starts is not None:
             self.starts.frombytes(column.starts[1:].tobytes())
             self.absent.frombytes(column.empty_and_absent[1].astype(np.int8).tobytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -104,6 +105,13 @@ class Group(Struct, frozen=True):
     index: ShardIndex
     rows: I64  # int64[k], numbers of the samples within the shard
     places: I64 | None  # int64[k], their places in the batch, or None if they are the whole batch
+
+    @property
+    def in_batch(self) -> Any:
+        """What selects the samples in an array of the batch."""
+        if self.places is None:
+            return slice(None)
+        return self.places
 
     def places_in(self, total: int) -> I64:
         """Return the places of the samples in the batch, which has `total` samples."""

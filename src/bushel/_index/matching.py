@@ -60,7 +60,7 @@ class Comparison:
         """Return the table of the shard now, with the recorded checksums of the values that have one."""
         columns = dict(self.now.fields)
         for name, (rows, recorded) in self.pairs.items():
-            crc32 = _sums_of(columns[name]).copy()
+            crc32 = columns[name].checksums.copy()
             crc32[rows] = recorded
             columns[name] = replace(columns[name], crc32=crc32)
         return replace(self.now, fields=columns)
@@ -69,7 +69,7 @@ class Comparison:
         """Yield the values whose bytes differ."""
         for name, (rows, expected) in self.pairs.items():
             column = self.now.fields[name]
-            crc32 = _sums_of(column)
+            crc32 = column.checksums
             for row, recorded in zip(rows.tolist(), expected.tolist(), strict=True):
                 sample, element = row, None
                 if column.starts is not None:
@@ -80,11 +80,6 @@ class Comparison:
                 yield Difference(
                     key, sample, name, element, column.file, at, recorded, int(crc32[row])
                 )
-
-
-def _sums_of(column: FieldExtents) -> U32:
-    """Return the checksums of all rows; 0 where none are known."""
-    return np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32
 
 
 def with_sound_keys(index: ShardIndex, path: str, built: Keys | None = None) -> ShardIndex:

@@ -179,7 +179,7 @@ def opener(index: ShardIndex, path_of: Callable[[int], AnyPath]) -> Callable[[in
         if index.blocks_of(number) is None:
             return real(number)
         home = index.place(number, 0).file
-        return block_file(index, number, real, str(path_of(0 if home is None else home)))
+        return block_file(index, number, real, str(path_of(home or 0)))
 
     return opened
 

@@ -80,6 +80,13 @@ class FieldExtents(Struct, frozen=True):
         return self.starts is None
 
     @property
+    def checksums(self) -> U32:
+        """uint32[rows], the checksums; 0 where none are known."""
+        if self.crc32 is None:
+            return np.zeros(self.rows, np.uint32)
+        return self.crc32
+
+    @property
     def rows(self) -> int:
         """Number of extents."""
         return len(self.offset)

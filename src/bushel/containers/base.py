@@ -116,8 +116,7 @@ class ColumnLimits(Struct, frozen=True):
 
     # bytes of the longest key, which consists of ASCII letters, digits, `-` and, not first, `_`
     longest_key: int = 4096
-    # values that start with these bytes are not among them, if it is not empty
-    refused_start: bytes = b""
+    refused_start: bytes = b""  # values that start with it are not among them, unless it is empty
 
 
 class Section(Struct, frozen=True):

@@ -95,7 +95,7 @@ def checksums_of(shown: Shown, name: str) -> tuple[U32, I64, I64, int]:
     for first in range(0, len(dataset), _CHUNK):
         positions = np.arange(first, min(first + _CHUNK, len(dataset)), dtype=np.int64)
         for group in reader_of(dataset).groups(whole_positions(dataset, positions), [name]):
-            chosen = positions if group.places is None else positions[group.places]
+            chosen = positions[group.in_batch]
             column = group.index.fields.get(name)
             if column is None:
                 continue

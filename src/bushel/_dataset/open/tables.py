@@ -54,8 +54,7 @@ def index_place(index: Any) -> AnyPath:
     if isinstance(index, str) and not any(sign in index for sign in ("/", os.sep)):
         raise ValueError(
             f"index={index!r} should be {', '.join(map(repr, POLICIES))}. To name a folder for"
-            " the index, write "
-            f"{'./' + index!r}"
+            f" the index, write {'./' + index!r}"
         )
     return absolute(as_path(index))
 

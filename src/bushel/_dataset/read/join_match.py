@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -160,7 +159,7 @@ def _lists(
     for group, base in zip(groups, bases, strict=True):
         if (extents := group.index.fields.get(field.name)) is None:
             continue
-        places: Any = slice(None) if group.places is None else group.places
+        places = group.in_batch
         offset[places] = extents.offset[group.rows] + base
         length[places] = extents.length[group.rows]
         codecs.add(extents.codec)

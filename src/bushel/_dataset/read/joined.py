@@ -93,12 +93,7 @@ class JoinedReader(Reader):
             present = np.flatnonzero(partners >= 0)
             groups = self.all.groups(partners[present]) if len(present) else []
             if len(present) < len(positions):
-                groups = [
-                    replace(
-                        group, places=present if group.places is None else present[group.places]
-                    )
-                    for group in groups
-                ]
+                groups = [replace(group, places=present[group.in_batch]) for group in groups]
             groups_of_all += groups
         return groups_of_all
 

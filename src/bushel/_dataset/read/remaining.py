@@ -258,8 +258,7 @@ def digests_at(reader: Reader, positions: I64) -> U64:
     for group in reader.groups(positions):
         if any(column.crc32 is None and column.rows for column in group.index.fields.values()):
             return digests[:0]
-        places = slice(None) if group.places is None else group.places
-        digests[places] = sample_digests(group.index, group.rows)
+        digests[group.in_batch] = sample_digests(group.index, group.rows)
     return digests
 
 

@@ -357,9 +357,7 @@ class ShardRows:
         keys: list[str] = [""] * len(positions)
         for group in self.groups(positions) if groups is None else groups:
             if group.index.keys is None:
-                keys_there = decimal_texts(
-                    positions if group.places is None else positions[group.places]
-                )
+                keys_there = decimal_texts(positions[group.in_batch])
             else:
                 keys_there = self._own_keys(group, group.index.keys)
             if group.places is None:

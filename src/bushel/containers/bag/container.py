@@ -403,7 +403,7 @@ def column_of_records(
 ) -> FieldExtents:
     """Return one column, gathered through its refs unless they name all records in order (which is the usual case)."""
     records = np.uint64(table.records)
-    count = np.ones(len(ref.first), np.uint64) if ref.count is None else ref.count
+    count = ref.counts
     outside = (count > records) | (ref.first > records - np.minimum(count, records))
     if outside.any():
         sample = int(outside.argmax())

@@ -372,7 +372,7 @@ def _refs(
 def _refers_to_whole_records(ref: Refs, loose: _Loose, whole: Bools) -> Bools:
     """Return for each intact sample whether its records exist, can be located, and belong to no other sample."""
     records, first = loose.table.records, ref.first
-    count = np.ones(len(first), np.uint64) if ref.count is None else ref.count
+    count = ref.counts
     inside = (
         (count <= records)
         & (first <= np.uint64(records) - np.minimum(count, np.uint64(records)))

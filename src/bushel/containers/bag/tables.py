@@ -59,6 +59,13 @@ class Refs(Struct, frozen=True):
     # uint64[samples], number of records of each list; None for a plain field
     count: U64 | None = None
 
+    @property
+    def counts(self) -> U64:
+        """uint64[samples], number of records of each sample."""
+        if self.count is None:
+            return np.ones(len(self.first), np.uint64)
+        return self.count
+
 
 def inline_table(file: File) -> Table:
     """Read the table at the end of a `.bag` of generation A (starts and the last end) or B (ends).

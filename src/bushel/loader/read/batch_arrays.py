@@ -1,7 +1,4 @@
-"""The arrays of a batch: samples are decoded into their rows, and the memory of old batches is reused.
-
-Fresh memory costs a page fault for every 4 KiB that is first written, about as much as copying it.
-"""
+"""The arrays of a batch: samples are decoded into their rows, and the memory of old batches is reused."""
 
 from __future__ import annotations
 
@@ -33,11 +30,9 @@ from .number_field import NumberField, Rooms
 
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
-# memory for stored bytes is larger than asked for by one part in this number, for the next batch
-_HEADROOM = 8
+_HEADROOM = 8  # memory for stored bytes is larger than asked for by an eighth, for the next batch
 _SPARE, _SMALL_SPARE = 4, 16  # free buffers that are kept: large ones, and ones of a huge page
-# smaller arrays of numbers come from the C library, whose memory is in use already
-_POOLED = 1 << 18
+_POOLED = 1 << 18  # smaller arrays of numbers come from the C library, whose memory is in use
 _TRIES = 4  # batches in which a field may fail to be gathered before it is given up
 
 
@@ -73,6 +68,8 @@ class Gathered(Struct, frozen=True):
 
 class BufferPool:
     """Makes arrays whose memory is reused after they are garbage-collected. Threads share it.
+
+    Fresh memory costs a page fault for every 4 KiB that is first written, about as much as copying.
 
     Attributes:
         max_bytes: Size of the largest array that it makes, in bytes.

@@ -92,8 +92,7 @@ class Pipeline(Struct, frozen=True):
         collate: How samples become a batch.
         batch_transform: Function that is applied to each batch, or None.
         on_error: Treatment of bad samples.
-        excluded: Positions of samples that are known to be bad. They are not read, but replaced or
-            skipped.
+        excluded: Positions of samples known to be bad: they are not read, but replaced or skipped.
         batched: Whether samples become batches. If not, a "batch" is a list with None for every
             skipped sample.
         keys: Whether batches and samples have keys.
