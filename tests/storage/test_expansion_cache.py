@@ -210,6 +210,19 @@ def test_a_block_that_was_given_up_is_anybodys() -> None:
     cache.give_up("b", None)  # again: nothing
 
 
+def test_what_is_kept_is_forgotten_and_what_is_expanded_still_comes() -> None:
+    cache, own, other = ExpansionCache(100), Claim(), Claim()
+    cache.give("kept", np.zeros(10, np.uint8))
+    cache.claim(["x"], own)
+    cache.claim(["x"], other)
+    cache.forget_kept()  # as `verify` does in each of its threads
+    assert cache.get("kept") is None
+    block = np.ones(10, np.uint8)
+    cache.give("x", block)
+    assert own.results["x"].get() is block
+    assert other.results["x"].get() is block
+
+
 def test_a_copy_is_empty_and_a_part_is_smaller() -> None:
     cache = ExpansionCache(100)
     claimed(cache, "a")

@@ -57,7 +57,7 @@ class Checked(Struct, frozen=True):
 
 def check_shard(place: Place, checks: Checks) -> Checked:
     """Check one shard, and continue after every problem."""
-    expansion_cache().clear()  # so that the present bytes of the files are compared
+    expansion_cache().forget_kept()  # so that the present bytes of the files are compared
     check = _ShardCheck(place, checks, Findings(checks.room))
     try:
         with mapped_once():

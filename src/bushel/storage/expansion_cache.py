@@ -64,8 +64,14 @@ class ExpansionCache:
         """Reduce the limit to the share of one of several processes."""
         self._limit = self.limit // max(1, processes)
 
+    def forget_kept(self) -> None:
+        """Forget the blocks that are kept. Those that are being expanded still reach all who wait for them."""
+        with self._lock:
+            self._kept.clear()
+            self._size = 0
+
     def clear(self) -> None:
-        """Forget everything, also blocks that are being expanded."""
+        """Begin again after a fork, without the blocks that threads of the parent are expanding."""
         self._lock = threading.Lock()
         self._kept: dict[Hashable, U8] = {}  # the one that was used last comes last
         self._pending: dict[Hashable, Result[U8 | None]] = {}
