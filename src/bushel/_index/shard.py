@@ -252,7 +252,7 @@ class Keys(Struct, frozen=True):
             return []
         seen: set[str] = set()
         repeated = []
-        for key in self.take(self.samples_at(np.union1d(same, same + 1))):
+        for key in self.take(np.unique(self.samples_at(np.union1d(same, same + 1)))):
             if key in seen:
                 repeated.append(key)
             seen.add(key)
