@@ -24,9 +24,11 @@ DOCS = Path(__file__).parents[2] / "docs" / "codecs.md"
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_registered", {})
-    get_codec.cache_clear()
+    for cached in registry._CACHED:
+        cached.cache_clear()
     yield
-    get_codec.cache_clear()
+    for cached in registry._CACHED:
+        cached.cache_clear()
 
 
 def reverse(value: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,19 @@ from tests.fuzz.campaign.watch import Campaign, Plan, summary_of
 from tests.fuzz.campaign.worker import Bench, record_failure
 from tests.fuzz.datasets import ORIGINALS
 
+from bushel.codecs import registry
+
 SOME = settings().max_examples // 2
 """How many cases of each container run: at night, many more."""
+
+
+@pytest.fixture(autouse=True)
+def _codecs_stay(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The campaign replaces codecs that run code, which other tests in this process use."""
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    yield
+    for cached in registry._CACHED:
+        cached.cache_clear()
 
 
 def plan(out: Path, cases: int, suite: str = "read") -> Plan:
