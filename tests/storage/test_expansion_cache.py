@@ -223,6 +223,14 @@ def test_what_is_kept_is_forgotten_and_what_is_expanded_still_comes() -> None:
     assert other.results["x"].get() is block
 
 
+def test_a_block_that_is_given_twice_is_counted_once() -> None:
+    cache = ExpansionCache(100)
+    for _ in range(5):
+        cache.give("x", np.zeros(40, np.uint8))
+    cache.give("y", np.zeros(40, np.uint8))
+    assert cache.kept(["x", "y"]) == [True, True]
+
+
 def test_a_copy_is_empty_and_a_part_is_smaller() -> None:
     cache = ExpansionCache(100)
     claimed(cache, "a")

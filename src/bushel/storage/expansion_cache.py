@@ -134,7 +134,8 @@ class ExpansionCache:
         limit = self.limit
         with self._lock:
             result = self._pending.pop(name, None)
-            if block.nbytes <= limit:
+            # it is kept already if another reader has expanded it since it was evicted
+            if block.nbytes <= limit and name not in self._kept:
                 self._kept[name] = block
                 self._size += block.nbytes
             while self._size > limit:
