@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
@@ -277,7 +277,7 @@ class NumberReader:
             column = self._column(name, group.number)
             if column is None or column.values is None or column.values.dtype != out.dtype:
                 continue
-            places = group.in_batch
+            places: Any = slice(None) if group.places is None else group.places
             if len(present) < samples:
                 places = present[places]
             if isinstance(column.values, np.ndarray) or not isinstance(places, slice):
