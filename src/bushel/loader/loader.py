@@ -31,7 +31,7 @@ from .state import LoaderState, Progress, place_after, resume
 
 
 @public()
-class Loader(LoaderOptions, PlanAnswers, LoaderBase[Item]):
+class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
     """Iterates over a dataset in batches. One `for` is one epoch; the next `for` is the next epoch.
 
     The samples of a batch, their order and the random numbers of transforms depend only on the
