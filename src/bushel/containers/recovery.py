@@ -101,7 +101,7 @@ def _longest(values: Sequence[int]) -> I64:
     return lengths
 
 
-def sound_ranges(start: I64, end: I64, size: int) -> Bools:
+def intact_ranges(start: I64, end: I64, size: int) -> Bools:
     """Return which ranges can be trusted, where some of them overlap although none should.
 
     Writers place ranges one after another. If two ranges overlap, the one that fits its neighbours
@@ -114,14 +114,14 @@ def sound_ranges(start: I64, end: I64, size: int) -> Bools:
         end: int64[ranges], none before its start.
         size: Where the last range should end.
     """
-    sound = np.ones(len(start), np.bool_)
+    intact = np.ones(len(start), np.bool_)
     used = np.flatnonzero(end > start)
     if not len(used):
-        return sound
+        return intact
     first, last = start[used], end[used]
     order = np.lexsort((last, first))
     if (first[order][1:] >= last[order][:-1]).all():
-        return sound
+        return intact
     meets = np.concatenate([first[:1] == 0, last[:-1] == first[1:], last[-1:] == size]).astype(
         np.int64
     )
@@ -134,11 +134,11 @@ def sound_ranges(start: I64, end: I64, size: int) -> Bools:
             continue
         current_fits, row_fits = fits[current], fits[row]
         if row_fits <= current_fits:
-            sound[used[row]] = False
+            intact[used[row]] = False
         if current_fits <= row_fits:
-            sound[used[current]] = False
+            intact[used[current]] = False
             current = row if row_fits > current_fits else None
-    return sound
+    return intact
 
 
 def looks_complete(codec: str, data: bytes) -> bool:

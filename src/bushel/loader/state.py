@@ -186,17 +186,18 @@ def resume(
         StateError: It is of other data or of another order, or is not a state; or that is not
             allowed.
     """
-    loaded, given = LoaderState.from_dict(state), loader._given
+    loaded = LoaderState.from_dict(state)
+    arguments = loader._given
     if loaded.fingerprint == loader._fingerprint:
         _continue(loader, loaded)
     elif (removal := before_removal(loader.dataset, loaded.fingerprint)) is not None:
         to_go_on = "To go on in the same order without them"
         _check_change(loader, removal.reason, to_go_on, "allow_removed", allowed=allow_removed)
-        excluded = given["exclude"]
+        excluded = arguments["exclude"]
         if isinstance(excluded, str | os.PathLike):
             excluded = read_errors(excluded)
         options = {"dataset": removal.dataset, "exclude": [*excluded, *removal.removed.tolist()]}
-        without_removed = type(loader)(**given | options)
+        without_removed = type(loader)(**arguments | options)
         without_removed.load_state_dict(state)
         loader.__dict__.clear()
         loader.__dict__.update(vars(without_removed))
@@ -209,7 +210,7 @@ def resume(
             " the next one on"
         )
         _check_change(loader, reason, to_go_on, "allow_appended", allowed=allow_appended)
-        before = type(loader)(**given | {"dataset": append.dataset})
+        before = type(loader)(**arguments | {"dataset": append.dataset})
         before.load_state_dict(state, allow_removed=allow_removed)
         _end_epoch_of(before, loader)
     else:

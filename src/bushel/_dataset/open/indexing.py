@@ -357,26 +357,26 @@ def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
         table = cached_table(container, shard)
     else:
         table = stored_table(shard, check=True)
-    known = index = None
+    recorded = index = None
     if table is not None:
-        known = table.index
+        recorded = table.index
         if table.fits and not force and options.spec is None:
-            index = known
+            index = recorded
     if index is None or lacks_checksums(index, options):
         index = build_table(container, shard, options, table)
         if table is not None and table.index.has_checksums and not force:
             index = accepted(table, index, shard, options.spec or ())
-    read = index is not known
+    read = index is not recorded
     if index.container != container:  # a forged table
         index = replace(index, container=container)
     if wanted.labels and not index.labels:
         index = replace(index, labels=labels_of_fields(wanted.labels, index.fields))
-    if wanted.contents is not None or (known is not None and known is not index):
+    if wanted.contents is not None or (recorded is not None and recorded is not index):
         before = index
-        index = _completed(index, shard, wanted.contents, known)
+        index = _completed(index, shard, wanted.contents, recorded)
         read = read or index is not before
     if wanted.in_cache:
-        if index is not known and not keep_table(index, shard):
+        if index is not recorded and not keep_table(index, shard):
             raise FormatError(
                 "the index is too large for the cache of tables",
                 shard.path(0),
@@ -385,7 +385,7 @@ def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
         return index, read
     shard = index.shard_with_files(shard)
     files = stamped(index.files, shard)
-    if table is None or index is not known or list(files) != list(table.recorded):
+    if table is None or index is not recorded or list(files) != list(table.recorded):
         index = replace(index, files=files)
         save_index(index, shard.sidecar)
     else:  # written by another process perhaps, which was killed before the name was on disk

@@ -12,7 +12,7 @@ from bushel._index.shard import Shard, stamps
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U64, Bools, offsets_of
 from bushel.containers.base import ReadOptions
-from bushel.containers.recovery import Fault, Recovered, looks_complete, sound_ranges, trusted
+from bushel.containers.recovery import Fault, Recovered, intact_ranges, looks_complete, trusted
 from bushel.errors import FormatError
 from bushel.spec import KEY, Field
 from bushel.storage import File
@@ -382,8 +382,8 @@ def _refers_to_whole_records(ref: Refs, loose: _Loose, whole: Bools) -> Bools:
     start = first[rows].astype(np.int64)
     end = start + count[rows].astype(np.int64)
     if ref.count is not None and int((end - start).sum()) > records:
-        sound = sound_ranges(start, end, records)
-        rows, start, end = rows[sound], start[sound], end[sound]
+        intact = intact_ranges(start, end, records)
+        rows, start, end = rows[intact], start[intact], end[intact]
     # each sample has its own record
     if ref.count is None and _records_of(ref, whole) == len(whole):
         is_own = first[rows] == rows.astype(np.uint64)

@@ -17,7 +17,7 @@ from bushel._index.shard import Keys, Shard, stamps
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.containers.base import ReadOptions
-from bushel.containers.recovery import Fault, Recovered, sound_ranges
+from bushel.containers.recovery import Fault, Recovered, intact_ranges
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
 from bushel.storage import AnyPath, File, is_local, open_file
@@ -297,13 +297,13 @@ def whole_items(names: Sequence[str], frames: I64, starts: I64, data: File, faul
         & (pad <= length)
     )
     rows = np.flatnonzero(inside)
-    sound = np.zeros(len(frames), np.bool_)
-    sound[rows[sound_ranges(offset[rows], offset[rows] + length[rows], data.size)]] = True
-    wrong = offsets_of(~sound)
+    intact = np.zeros(len(frames), np.bool_)
+    intact[rows[intact_ranges(offset[rows], offset[rows] + length[rows], data.size)]] = True
+    wrong = offsets_of(~intact)
     whole: Bools = wrong[starts[1:]] == wrong[starts[:-1]]
     for number in np.flatnonzero(~whole).tolist():
         first = int(starts[number])
-        row = first + int((~sound[first:]).argmax())
+        row = first + int((~intact[first:]).argmax())
         what = "is not inside the file"
         if inside[row]:
             what = "overlaps another frame"
