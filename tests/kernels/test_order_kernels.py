@@ -154,24 +154,6 @@ def test_draws_by_weight_are_found_as_numpy_finds_them(weights: list[float], buc
     assert np.array_equal(found, np.searchsorted(sums, numbers, side="right"))
 
 
-@given(
-    key=SEEDS,
-    first=st.integers(0, 2**40),
-    count=st.integers(0, 3000),
-    words=st.tuples(SEEDS, SEEDS) | st.tuples(SEEDS, SEEDS).map(lambda own: (own[0], own[0] + (own[1] >> 8))),
-)
-def test_draws_in_a_range_are_found(key: int, first: int, count: int, words: tuple[int, int]) -> None:
-    low, last = min(words), min(max(words), 2**64 - 1)
-    positions = np.arange(first, first + count)
-    own = permutation.hash_words(positions, key)
-    expected = positions[(own >= np.uint64(low)) & (own <= np.uint64(last))]
-    assert kernels.find_draws(key, first, count, low, last).tolist() == expected.tolist()
-    with pytest.raises(ValueError, match="last: expected low or more"):
-        kernels.find_draws(key, first, count, 1, 0)
-    with pytest.raises(IndexError, match="first, count: expected"):
-        kernels.find_draws(key, 2**48, 1, 0, 0)
-
-
 def test_draws_by_weight_stay_inside_with_a_wrong_guide() -> None:
     sums, positions = np.cumsum(np.ones(50)), np.arange(100)
     for wrong in (np.full(12, -1), np.full(12, 2**62), np.arange(12)[::-1] * 7):

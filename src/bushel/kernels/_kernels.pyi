@@ -201,9 +201,6 @@ from bushel.kernels._order import (
     even_draws as even_draws,
 )
 from bushel.kernels._order import (
-    find_draws as find_draws,
-)
-from bushel.kernels._order import (
     guide_sums as guide_sums,
 )
 from bushel.kernels._order import (

@@ -208,24 +208,6 @@ def draw_by_weight(
         TypeError: An array has another dtype or shape.
     """
 
-def find_draws(key: int, first: int, count: int, low: int, last: int) -> NDArray[np.int64]:
-    """Return the positions, of some that are neighbours, at which `draw_by_weight` draws a word in a range.
-
-    Args:
-        key: The key of the epoch.
-        first: The first position.
-        count: Number of positions. The last one is below 2**48.
-        low: The smallest word of the range, 0 to 2**64 - 1.
-        last: The largest word of the range, ``low`` or more.
-
-    Returns:
-        int64[found], the positions in ascending order.
-
-    Raises:
-        IndexError: A position is out of range.
-        ValueError: ``last`` is below ``low``.
-    """
-
 def pack_rows(
     sizes: NDArray[np.uint32], capacity: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

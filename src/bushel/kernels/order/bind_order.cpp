@@ -259,22 +259,6 @@ nb::object pack_rows(nb::handle sizes, std::int64_t capacity) {
     return nb::make_tuple(owned_array(items.release(), given.size()), owned_array(ends.release(), rows));
 }
 
-nb::object found_draws(std::uint64_t key, std::int64_t first, std::int64_t count, std::uint64_t low,
-                       std::uint64_t last) {
-    constexpr std::int64_t most = Permutation::limit;
-    if (first < 0 || count < 0 || first > most || count > most - first)
-        throw nb::index_error("first, count: expected positions of 0 to 2**48 - 1");
-    if (last < low) throw nb::value_error("last: expected low or more");
-    std::vector<std::int64_t> found;
-    {
-        const nb::gil_scoped_release unlocked;
-        find_draws(key, first, static_cast<std::size_t>(count), low, last, found);
-    }
-    std::unique_ptr<std::int64_t[]> positions(new std::int64_t[found.size()]);
-    std::copy(found.begin(), found.end(), positions.get());
-    return owned_array(positions.release(), found.size());
-}
-
 }  // namespace
 
 void bind_order(nb::module_ &module) {
@@ -292,8 +276,6 @@ void bind_order(nb::module_ &module) {
     module.def("guide_sums", &guide_of_sums, nb::arg("sums"), nb::arg("buckets"));
     module.def("draw_by_weight", &draws_by_weight, nb::arg("sums"), nb::arg("guide"), nb::arg("key"),
                nb::arg("positions"));
-    module.def("find_draws", &found_draws, nb::arg("key"), nb::arg("first"), nb::arg("count"), nb::arg("low"),
-               nb::arg("last"));
     module.def("pack_rows", &pack_rows, nb::arg("sizes"), nb::arg("capacity"));
 }
 

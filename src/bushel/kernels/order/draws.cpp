@@ -5,7 +5,6 @@
 #include <numeric>
 #include <vector>
 
-#include "common/simd.hpp"
 #include "order/permutation.hpp"
 
 namespace bushel {
@@ -45,46 +44,6 @@ std::size_t bucket_of(double number, double scale, std::size_t buckets) {
 
 std::uint64_t word_at(std::uint64_t key, std::int64_t position) {
     return mix64(key + (static_cast<std::uint64_t>(position) + 1) * golden);
-}
-
-// Whether a word of some positions is `low` or at most `width` more. The compiler makes vector instructions of it.
-__attribute__((always_inline)) inline bool any_between(std::uint64_t key, std::int64_t first, std::size_t count,
-                                                       std::uint64_t low, std::uint64_t width) {
-    std::uint64_t any = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::uint64_t word = mix64(key + (static_cast<std::uint64_t>(first) + i + 1) * golden);
-        any |= word - low <= width ? 1 : 0;
-    }
-    return any;
-}
-
-bool between_scalar(std::uint64_t key, std::int64_t first, std::size_t count, std::uint64_t low, std::uint64_t width) {
-    return any_between(key, first, count, low, width);
-}
-
-#ifdef BUSHEL_X86
-BUSHEL_AVX2 bool between_avx2(std::uint64_t key, std::int64_t first, std::size_t count, std::uint64_t low,
-                              std::uint64_t width) {
-    return any_between(key, first, count, low, width);
-}
-
-BUSHEL_AVX512 bool between_avx512(std::uint64_t key, std::int64_t first, std::size_t count, std::uint64_t low,
-                                  std::uint64_t width) {
-    return any_between(key, first, count, low, width);
-}
-#endif
-
-using Between = bool (*)(std::uint64_t, std::int64_t, std::size_t, std::uint64_t, std::uint64_t);
-
-Between between_here() {
-    static const Between chosen = select<Between>({
-#ifdef BUSHEL_X86
-        {Simd::avx512, &between_avx512},
-        {Simd::avx2, &between_avx2},
-#endif
-        {Simd::scalar, &between_scalar},
-    });
-    return chosen;
 }
 
 }  // namespace
@@ -173,20 +132,6 @@ void draw_by_weight(const double *sums, std::size_t count, const std::int64_t *g
             const std::size_t low = std::min(static_cast<std::size_t>(places[i][0]), count);
             const std::size_t high = std::clamp(static_cast<std::size_t>(places[i][1]), low, count);
             samples[first + i] = std::upper_bound(sums + low, sums + high, numbers[i]) - sums;
-        }
-    }
-}
-
-void find_draws(std::uint64_t key, std::int64_t first, std::size_t count, std::uint64_t low, std::uint64_t last,
-                std::vector<std::int64_t> &found) {
-    constexpr std::size_t block = 512;
-    const Between any = between_here();
-    for (std::size_t start = 0; start < count; start += block) {
-        const std::size_t own = std::min(block, count - start);
-        if (!any(key, first + static_cast<std::int64_t>(start), own, low, last - low)) continue;
-        for (std::size_t i = start; i < start + own; ++i) {
-            const std::int64_t position = first + static_cast<std::int64_t>(i);
-            if (word_at(key, position) - low <= last - low) found.push_back(position);
         }
     }
 }

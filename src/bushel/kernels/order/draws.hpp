@@ -3,7 +3,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace bushel {
 
@@ -26,9 +25,5 @@ void guide_sums(const double *sums, std::size_t count, std::int64_t *guide, std:
 // all sums are smaller.
 void draw_by_weight(const double *sums, std::size_t count, const std::int64_t *guide, std::size_t buckets,
                     std::uint64_t key, const std::int64_t *positions, std::size_t draws, std::int64_t *samples);
-
-// Append the positions, of some that are neighbours, whose words, as `draw_by_weight` draws them, are `low` to `last`.
-void find_draws(std::uint64_t key, std::int64_t first, std::size_t count, std::uint64_t low, std::uint64_t last,
-                std::vector<std::int64_t> &found);
 
 }  // namespace bushel
