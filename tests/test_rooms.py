@@ -137,7 +137,11 @@ def defines(path: Path, name: str) -> bool:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(each, ast.Name) and each.id == name for each in targets) or getattr(node, "name", "") == name:
             return True
-        if isinstance(node, ast.ImportFrom) and name in {alias.asname or alias.name for alias in node.names}:
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        if name in {alias.asname or alias.name for alias in node.names}:
+            return True
+        if node.names[0].name == "*" and defines(path.with_name(f"{node.module}.py"), name):
             return True
     return False
 
