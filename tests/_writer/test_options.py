@@ -20,7 +20,7 @@ class Shard:
 def test_wrong_options_are_refused() -> None:
     with pytest.raises(ValueError, match="invalid mode='add': write one of 'create'"):
         WriterOptions(mode="add")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="shard_samples=0 is too small"):
+    with pytest.raises(ValueError, match="shard_samples=0: expected a whole number from 1"):
         WriterOptions(shard_samples=0)
     with pytest.raises(ValueError, match="invalid size 'large'"):
         WriterOptions(shard_bytes="large").limits(single=False)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from bushel.storage import expand_braces
@@ -45,7 +48,17 @@ def test_only_ranges_are_expanded_in_commands() -> None:
     assert expand_braces("plain", only_ranges=True) == ["plain"]
 
 
-@pytest.mark.parametrize("size", [-1, "-1", "1XB", ""])
-def test_wrong_sizes(size: int | str) -> None:
+@pytest.mark.parametrize("size", ["-1", "1XB", ""])
+def test_wrong_sizes(size: str) -> None:
     with pytest.raises(ValueError, match=r"invalid size .*: write 500MB, 1GiB or a number of bytes"):
         parse_bytes(size)
+
+
+@pytest.mark.parametrize(("size", "error"), [(-1, ValueError), (True, TypeError), (2.5, TypeError)])
+def test_wrong_numbers(size: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"size=.*: expected a whole number from 0 bytes, or text such as 500MB or 1GiB"):
+        parse_bytes(size)
+
+
+def test_numbers_of_numpy() -> None:
+    assert parse_bytes(np.int64(10)) == 10  # type: ignore[arg-type]

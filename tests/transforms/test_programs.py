@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -155,16 +155,20 @@ class Mine(RandomCrop):
     [
         LeftHalf(),
         Mine(3),
-        RandomHorizontalFlip(np.float32(0.5)),  # type: ignore[arg-type]
         RandomHorizontalFlip(Fraction(1, 2)),  # type: ignore[arg-type]
-        RandomResizedCrop(8, (np.float32(0.1), 1)),  # type: ignore[arg-type]
         RandomResizedCrop(8, ratio=(1, 2**60)),
         RandomCrop((3, 2**25)),
-        CenterCrop(np.int64(3)),  # type: ignore[arg-type]
     ],
 )
 def test_other_transforms_have_no_program(transform: Any) -> None:
     assert program_of([Resize(8), transform]) is None
+
+
+def test_numbers_of_numpy_have_the_program_of_pythons() -> None:
+    eight, half, three = cast("Any", (np.int64(8), np.float64(0.5), np.int64(3)))
+    assert program_of([Resize(eight), RandomHorizontalFlip(half), CenterCrop(three)]) == program_of(
+        [Resize(8), RandomHorizontalFlip(0.5), CenterCrop(3)]
+    )
 
 
 def test_plans_have_the_program_of_their_transforms() -> None:

@@ -25,12 +25,12 @@ else:  # numpy.typing takes longer to import than most modules of Bushel
 
 
 def python_numbers(value: Any) -> Any:
-    """Return a number or bool of NumPy, also among keys and values of a dict, as Python's; others as they are."""
+    """Return a number or bool of NumPy, also within dicts, tuples and lists, as Python's; others as they are."""
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, dict) and any(
-        isinstance(part, np.generic) for pair in value.items() for part in pair
-    ):
+    if type(value) in (tuple, list):
+        return type(value)(map(python_numbers, value))
+    if isinstance(value, dict):
         return {python_numbers(name): python_numbers(number) for name, number in value.items()}
     return value
 

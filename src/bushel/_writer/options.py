@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
+from bushel._runtime.arrays import check_count
 from bushel.storage import parse_bytes
 
 Mode = Literal["create", "append", "resume", "overwrite"]
@@ -39,7 +41,8 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
             container needs keys.
 
     Raises:
-        ValueError: The mode is unknown, or a shard has less than one sample.
+        TypeError: A number is not a whole one.
+        ValueError: The mode is unknown, or a shard has less than one sample or a malformed size.
     """
 
     container: str | None = None
@@ -62,8 +65,11 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"invalid mode={self.mode!r}: write one of {', '.join(map(repr, _MODES))}"
             )
-        if self.shard_samples is not None and self.shard_samples < 1:
-            raise ValueError(f"shard_samples={self.shard_samples} is too small: give 1 or more")
+        if self.shard_samples is not None:
+            samples = check_count("shard_samples", self.shard_samples, least=1)
+            force_setattr(self, "shard_samples", samples)
+        if self.shard_bytes is not None:
+            parse_bytes(self.shard_bytes)
 
     @property
     def divides(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from bushel._runtime.arrays import check_count
+
 _NUMBERS = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?")
 _RANGE_ONLY = re.compile(r"(\{[0-9]+\.\.[0-9]+\})")
@@ -16,12 +18,11 @@ def parse_bytes(size: int | str) -> int:
     """Return a number of bytes that is written as `500MB`, `1GB` (10**9 bytes), `1GiB` (2**30 bytes) or as a number.
 
     Raises:
+        TypeError: `size` is neither text nor a whole number.
         ValueError: `size` is malformed or negative.
     """
-    if isinstance(size, int):
-        if size < 0:
-            raise ValueError(f"invalid size {size}: write 500MB, 1GiB or a number of bytes")
-        return size
+    if not isinstance(size, str):
+        return check_count("size", size, instead=" bytes, or text such as 500MB or 1GiB")
     match = _SIZE.fullmatch(size)
     if match is None:
         raise ValueError(f"invalid size {size!r}: write 500MB, 1GiB or a number of bytes")

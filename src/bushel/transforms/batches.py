@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bushel._runtime.arrays import F32, Array
 
+from .transform import frozen_transform
+
 Batch = dict[str, Any]
 Mixed = tuple[Array, float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class _Mixing(ABC):
     """Shared base of `MixUp` and `CutMix`."""
 
@@ -84,7 +85,7 @@ class _Mixing(ABC):
         return mixed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class MixUp(_Mixing):
     """Blend each sample's image and label with the sample before it (Zhang et al., 2018), as torchvision does.
 
@@ -114,7 +115,7 @@ class MixUp(_Mixing):
         return mixed.astype(images.dtype), kept
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class CutMix(_Mixing):
     """Replace a box of each image by the same box of the sample before it (Yun et al., 2019), as torchvision does.
 

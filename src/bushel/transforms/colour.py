@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from bushel._runtime.arrays import Array
 
 from .spatial import Image, check_area, check_image, random_boxes
+from .transform import frozen_transform
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -39,7 +39,7 @@ def check_grey_or_rgb(image: Image, transform: str) -> None:
         raise TypeError(f"{transform} cannot transform shape {image.shape}: expected HxW or HxWx3")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class ColorJitter:
     """Change brightness, contrast, saturation and hue at random, in random order, as torchvision does.
 
@@ -107,7 +107,7 @@ def _shift_hue(picture: PIL.Image.Image, shift: float) -> PIL.Image.Image:
     return Pillow.merge("HSV", (Pillow.fromarray(turned), saturation, value)).convert("RGB")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class Grayscale:
     """Convert RGB to grey with the luma of ITU-R 601, as Pillow does.
 
@@ -140,7 +140,7 @@ class Grayscale:
         return np.repeat(grey[:, :, None], 3, axis=2)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class GaussianBlur:
     """Blur with a Gaussian of random width, by Pillow's three box filters.
 
@@ -181,7 +181,7 @@ class GaussianBlur:
         return np.array(Pillow.fromarray(image).filter(blur))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class RandomErasing:
     """Replace a random box of the image, with probability `p` (Zhong et al., 2017), as torchvision does.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, TypeAlias, cast
@@ -37,6 +36,7 @@ from .spatial import (
     Spatial,
     Steps,
 )
+from .transform import frozen_transform
 from .values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
 
 Program: TypeAlias = tuple[tuple[str | float, ...], ...]
@@ -47,7 +47,7 @@ _EXIF_ORIENTATION = 0x0112
 _AS_STORED = ImageReading()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class _RandomFlip(Drawn):
     """Mirror in one direction with probability `p`."""
 
@@ -67,7 +67,7 @@ class _RandomFlip(Drawn):
         return ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class RandomHorizontalFlip(_RandomFlip):
     """Mirror left to right with probability `p`.
 
@@ -79,7 +79,7 @@ class RandomHorizontalFlip(_RandomFlip):
     horizontal: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class RandomVerticalFlip(_RandomFlip):
     """Mirror top to bottom with probability `p`.
 

@@ -9,7 +9,6 @@ every pixel is interpolated once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 from bushel._runtime.arrays import F32, I64, Array, Bools
 
 from .spatial import Crop, Flip, Geometry, Spatial, resample
+from .transform import frozen_transform
 from .values import Transform
 from .warp import Padding, Warp, Warping
 
@@ -139,7 +139,7 @@ def moved_image(image: Any, stage: Stage) -> Any:
     return np.ascontiguousarray(moved[::-1] if stage.flip_vertical else moved)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class Mask:
     """A field of values per pixel, such as classes, that moves with an image.
 
@@ -203,7 +203,7 @@ class Mask:
         return np.ascontiguousarray(mask[rows][:, columns])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class Boxes:
     """A field of boxes that move with an image. Boxes are clipped to the image; those without area are dropped.
 
@@ -288,7 +288,7 @@ class Boxes:
         return {self.field: moved} | {name: _kept(sample[name], remaining) for name in self.rows}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class Points:
     """A field of points that move with an image, such as key points. Points that leave the image are kept.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from .colour import check_grey_or_rgb
 from .spatial import Image
+from .transform import frozen_transform
 from .values import Compose, Transform, call
 from .warp import Fill, affine, check_fill
 
@@ -73,7 +73,7 @@ _TRIVIAL = Space(0.99, 32, 135, 0.99, (8, 6))
 _AUGMIX = Space(0.3, 1 / 3, 30, 0.9, (4, 4), _SIGNED + _UNSIGNED)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class RandomApply:
     """Apply transforms, all of them or none, with probability `p`.
 
@@ -99,7 +99,7 @@ class RandomApply:
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class RandomChoice:
     """Apply one transform, drawn at random. It may be a transform of a field, of samples or of batches.
 
@@ -141,7 +141,7 @@ class RandomChoice:
         return call(self.transforms[chosen], value, rng)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class MultiCrop:
     """Make several views of one image, which is decoded once, as self-supervised training needs them.
 
@@ -255,7 +255,7 @@ def _drawn(
     return apply_operation(picture, name, magnitude, fill)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class RandAugment:
     """Apply a few random operations of one magnitude (Cubuk et al., 2019), as torchvision does.
 
@@ -292,7 +292,7 @@ class RandAugment:
         return np.array(picture)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class TrivialAugmentWide:
     """Apply one random operation of random magnitude (Mueller and Hutter, 2021), as torchvision does.
 
@@ -322,7 +322,7 @@ class TrivialAugmentWide:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class AugMix:
     """Mix the image with several chains of random operations on it (Hendrycks et al., 2020), as torchvision does.
 

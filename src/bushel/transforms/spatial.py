@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
@@ -18,6 +17,8 @@ from msgspec import Struct
 
 from bushel import kernels
 from bushel._runtime.arrays import U8
+
+from .transform import frozen_transform
 
 Image: TypeAlias = U8
 """Pixels, uint8: HxW, or HxWxC with 1 to 4 channels."""
@@ -255,7 +256,7 @@ class Drawn:
 def _pair(size: Size) -> tuple[int, int]:
     if type(size) is int and size > 0:  # it is asked for each image
         return size, size
-    pair: Any = (size, size) if isinstance(size, int | np.integer) else size
+    pair: Any = (size, size) if isinstance(size, int) else size
     if not isinstance(pair, Sequence) or len(pair) != 2 or not all(map(_is_whole, pair)):
         raise TypeError(f"invalid size {size!r}: expected an int or (height, width)")
     if min(pair) < 1:
@@ -264,7 +265,7 @@ def _pair(size: Size) -> tuple[int, int]:
 
 
 def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _check_bounds(name: str, bounds: Any) -> None:
@@ -312,7 +313,7 @@ def _box(size: tuple[int, int], width: int, height: int, x: float, y: float) -> 
     return Crop(int(x * (width - size[1] + 1)), int(y * (height - size[0] + 1)), size[1], size[0])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class Resize(Still):
     """Resize to (height, width), or the shorter edge to `size` pixels: bilinear and antialiased, as Pillow does.
 
@@ -346,7 +347,7 @@ class Resize(Still):
         return (ScaleTo(int(self.size * width / height), self.size),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class _ToSize:
     """A crop to a given size."""
 
@@ -361,7 +362,7 @@ class _ToSize:
         return _pair(self.size)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class CenterCrop(_ToSize, Still):
     """Keep a box in the middle. The image must be large enough.
 
@@ -382,7 +383,7 @@ class CenterCrop(_ToSize, Still):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class RandomCrop(_ToSize, Drawn):
     """Keep a box at a uniformly random place. The image must be large enough.
 
@@ -401,7 +402,7 @@ class RandomCrop(_ToSize, Drawn):
         return (_box(_pair(self.size), width, height, x, y),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class RandomResizedCrop(_ToSize, Drawn):
     """Keep a box of random area, aspect ratio and place, resized to `size` (the Inception crop, as in torchvision).
 

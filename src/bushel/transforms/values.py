@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, Literal
@@ -14,12 +13,13 @@ import numpy as np
 from bushel._runtime.arrays import Array
 
 from .spatial import Image, check_image
+from .transform import frozen_transform
 
 Transform = Callable[..., Any]
 """`transform(value)`, or `transform(value, rng=...)` with a parameter named `rng`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class Normalize:
     """Normalise levels to (level / 255 - mean) / std, channel by channel.
 
@@ -84,7 +84,7 @@ def _table(normalise: Normalize) -> Array:
     return table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class ToCHW:
     """Move channels first, as PyTorch expects: HxWxC to CxHxW, HxW to 1xHxW.
 
@@ -101,7 +101,7 @@ class ToCHW:
         return np.ascontiguousarray(image[None] if image.ndim == 2 else image.transpose(2, 0, 1))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class Lambda:
     """Apply a function to the value.
 
@@ -119,7 +119,7 @@ class Lambda:
         return self.function(value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class Compose:
     """Apply transforms one after the other.
 
@@ -141,7 +141,7 @@ class Compose:
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class EachFrame:
     """Apply transforms to each frame of a sequence field.
 
@@ -222,7 +222,7 @@ def takes_rng(transform: Transform) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class Call:
     """A transform, and how it is called."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,6 +16,7 @@ from msgspec import Struct
 from bushel._runtime.arrays import F64, Array
 
 from .spatial import Image, check_image
+from .transform import frozen_transform
 
 Fill = int | tuple[int, ...]
 """Level of the pixels that have no source: one for all channels, or one for each."""
@@ -160,7 +160,7 @@ class Warping(ABC):
         return self.step(image.shape[1], image.shape[0], rng).apply(image)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class Pad(Warping):
     """Add pixels at the edges, as torchvision does.
 
@@ -223,7 +223,7 @@ def _symmetric(name: str, value: float | tuple[float, float]) -> tuple[float, fl
     return low, high
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class RandomRotation(Warping):
     """Rotate about the centre by a random angle, as torchvision does.
 
@@ -271,7 +271,7 @@ def rotation(angle: float, width: int, height: int, *, expand: bool, fill: Fill)
     return Warp(size, (cos, sin, c, -sin, cos, f), fill)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_transform
 class RandomAffine(Warping):
     """Rotate, shift, scale and shear about the centre at random, as torchvision does. The size stays.
 

@@ -127,6 +127,12 @@ def test_what_cannot_be_padded_is_refused(shapes: tuple[tuple[int, ...], ...], r
         batch_of(*(np.zeros(shape) for shape in shapes), rule=rule)
 
 
+@pytest.mark.parametrize("options", [{"multiple_of": True}, {"multiple_of": 2.5}, {"shape": (True,)}])
+def test_paddings_are_whole_numbers(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="expected a whole number"):
+        Padded(**options)
+
+
 @pytest.mark.parametrize("rule", [None, "stack", Padded(), Ragged()], ids=str)
 def test_a_masked_array_is_refused_before_it_loses_its_mask(rule: Any) -> None:
     values = [np.ma.masked_array([1, 2], [False, True]), np.ma.masked_array([3, 4], [False, False])]

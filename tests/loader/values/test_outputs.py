@@ -114,6 +114,9 @@ sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("batch"))
 [batch] = Loader(MemoryDataset(4), 4, to="jax", device=sharding)
 assert batch["number"].sharding == sharding
 assert batch["number"].tolist() == [0, 1, 2, 3]
+halves = {"number": lambda number: jax.numpy.asarray(number, "bfloat16")}
+[batch] = Loader(MemoryDataset(4), 4, to="jax", transforms=halves)
+assert (batch["number"].dtype, batch["number"].tolist()) == ("bfloat16", [0, 1, 2, 3])
 """
 
 

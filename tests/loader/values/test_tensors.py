@@ -104,6 +104,13 @@ def test_collate() -> None:
         collate([short, long], {"x": "stack"})
 
 
+@pytest.mark.parametrize("rule", [Padded(), Ragged()], ids=str)
+def test_tensors_without_an_array_are_not_padded(rule: Any) -> None:
+    sample = {"__key__": "k", "x": torch.ones(2, dtype=torch.bfloat16)}
+    with pytest.raises(bushel.errors.SpecError, match=r"field 'x' .* sample 'k': .* convert them"):
+        collate([sample, sample], {"x": rule})
+
+
 def test_a_sample_transform_sees_the_tensors_of_transforms(photos: Path) -> None:
     def crop(sample: dict[str, Any]) -> dict[str, Any]:
         return sample | {"image": torch.flip(sample["image"], [0])}

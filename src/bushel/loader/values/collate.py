@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import Array, offsets_of
+from bushel._runtime.arrays import Array, check_count, offsets_of
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
@@ -50,8 +50,10 @@ class Padded(Struct, frozen=True):
     multiple_of: int = 1
 
     def __post_init__(self) -> None:
-        if self.multiple_of < 1:
-            raise ValueError(f"multiple_of={self.multiple_of}: expected 1 or more")
+        check_count("multiple_of", self.multiple_of, least=1)
+        for size in self.shape or ():
+            if size is not None:
+                check_count("shape", size)
 
     def shape_for(self, largest: Sequence[int]) -> list[int]:
         """Return the common shape of arrays, given the largest size along each axis.
@@ -345,7 +347,10 @@ def _exact(values: Sequence[Any]) -> Array | None:
 
 def _arrays(values: Sequence[Any]) -> list[Array]:
     _refuse_masks(values)
-    return [np.asarray(as_array(value)) for value in values]
+    arrays = [as_array(value) for value in values]
+    if any(map(_is_torch, arrays)):
+        raise ValueError("tensors of bfloat16 or on a device are no arrays: convert them before")
+    return [np.asarray(array) for array in arrays]
 
 
 def _refuse_masks(values: Sequence[Any]) -> None:

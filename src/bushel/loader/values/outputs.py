@@ -90,7 +90,7 @@ class Upload:
         """Start to copy a batch that `to_host` returned."""
         output = self._output
         if output.to == "jax":
-            return _each(batch, _is_numbers, self._to_jax)
+            return _each(batch, _has_jax_type, self._to_jax)
         if output.to == "numpy" or output.device is None:
             return batch
         torch = _library("torch")
@@ -130,10 +130,17 @@ def _is_numbers(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "biufc"
 
 
+def _has_jax_type(value: Any) -> bool:
+    """Return whether JAX has arrays of a value's type. Its bfloat16 and other small types are of ml_dtypes."""
+    if isinstance(value, np.ndarray) and value.dtype.type.__module__ == "ml_dtypes":
+        return True
+    return _is_numbers(value)
+
+
 def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the array in the byte order of this machine, and as the first of equal types (int64, not longlong)."""
     plain = np.dtype(array.dtype.str[1:])
-    if array.dtype.isnative and array.dtype.num == plain.num:
+    if array.dtype.isnative and (array.dtype.num == plain.num or array.dtype.kind == "V"):
         return array
     return array.astype(plain)
 
