@@ -349,7 +349,7 @@ def _arrays(values: Sequence[Any]) -> list[Array]:
     _refuse_masks(values)
     arrays = [as_array(value) for value in values]
     if any(map(_is_torch, arrays)):
-        raise ValueError("tensors of bfloat16 or on a device are no arrays: convert them before")
+        raise ValueError("tensors of bfloat16 or on a device do not become arrays: convert them")
     return [np.asarray(array) for array in arrays]
 
 
