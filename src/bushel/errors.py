@@ -8,6 +8,7 @@ a wrong argument a `ValueError` or `TypeError`.
 from __future__ import annotations
 
 import errno
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,6 +26,7 @@ __all__ = [
     "TooManyErrors",
     "UnsupportedError",
     "UntrustedWarning",
+    "error_limit",
     "is_out_of_room",
     "name_file",
     "needed_by",
@@ -356,3 +358,42 @@ class TooManyErrors(BushelError):
         0. The
             last one is position 1: ...
     """
+
+
+def error_limit(max_errors: float | None, samples: int | None) -> int | None:
+    """Return the number of bad samples that `max_errors=` tolerates; None for any number.
+
+    `max_errors` means the same in `pack`, `Loader` and `StreamLoader`.
+
+    Args:
+        max_errors: A number of samples (int), a share of all samples between 0 and 1 (float), or
+            None for no limit.
+        samples: Number of all samples; None if it is unknown, as for a stream.
+
+    Raises:
+        TypeError: `max_errors` is not a number.
+        ValueError: `max_errors` is negative, a share above 1, or a share of an unknown number of
+            samples.
+    """
+    if max_errors is None:
+        return None
+    if isinstance(max_errors, bool) or not isinstance(max_errors, int | float):
+        raise TypeError(
+            f"max_errors={max_errors!r} is not a number: give an int, a share such as 0.01, or None"
+        )
+    if not max_errors >= 0 or math.isinf(max_errors):
+        raise ValueError(
+            f"max_errors={max_errors} is not a count: give 0 or more, or None for no limit"
+        )
+    if isinstance(max_errors, int):
+        return max_errors
+    if max_errors > 1:
+        raise ValueError(
+            f"max_errors={max_errors} is above 1, which is all samples: give an int"
+            " to count samples"
+        )
+    if samples is None:
+        raise ValueError(
+            f"max_errors={max_errors} is a share, but the number of samples is unknown: give an int"
+        )
+    return int(max_errors * samples)

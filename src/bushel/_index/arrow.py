@@ -124,7 +124,7 @@ def _column(pa: Any, shard: Any, column: FieldExtents) -> Any:
             crc32,
         ],
         ["file", "offset", "length", "crc32"],
-        mask=pa.array(missing) if missing.any() else None,
+        mask=pa.array(missing),
     )
     if column.starts is None:
         return struct

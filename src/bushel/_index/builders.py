@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import I64, U8, U32
+from bushel._runtime.arrays import I64, U8, U32, if_any
 from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field
@@ -30,8 +30,9 @@ class FieldBuilder:
     def __init__(self, field: Field, codec: str, file: int) -> None:
         self.field, self.codec, self.file = field, codec, file
         self.offset, self.length, self.crc32 = array("q"), array("q"), array("I")
-        self.starts = array("q", [0]) if field.sequence else None
-        self.absent = array("b") if field.sequence else None
+        self.starts = self.absent = None
+        if field.sequence:
+            self.starts, self.absent = array("q", [0]), array("b")
 
     def add(self, offset: int, length: int, crc32: int) -> None:
         """Add one extent: the field's value, or the next element of its list."""
@@ -83,7 +84,9 @@ class FieldBuilder:
 
     def build(self) -> FieldExtents:
         """Return the finished column, which has the memory of this one."""
-        absent = None if self.absent is None else np.array(self.absent, np.bool_)
+        starts = absent = None
+        if self.starts is not None and self.absent is not None:
+            starts, absent = np.frombuffer(self.starts, np.int64), np.array(self.absent, np.bool_)
         return FieldExtents(
             self.field,
             self.codec,
@@ -91,8 +94,8 @@ class FieldBuilder:
             np.frombuffer(self.offset, np.int64),
             np.frombuffer(self.length, np.int64),
             np.frombuffer(self.crc32, np.uint32),
-            None if self.starts is None else np.frombuffer(self.starts, np.int64),
-            absent if absent is not None and absent.any() else None,
+            starts,
+            if_any(absent),
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, U8, U32, Array, Bools, offsets_of
+from bushel._runtime.arrays import I64, U8, U32, Array, Bools, if_any, offsets_of, selected
 from bushel.kernels import number_texts
 
 LONGEST_TEXT = 256
@@ -92,17 +92,14 @@ class Column(Struct, frozen=True):
         Raises:
             ValueError: The arrays contradict each other.
         """
-        if self.missing is None:
-            missing = None
-        else:
+        missing = None
+        if self.missing is not None:
             missing = self.missing.view(np.uint8)[rows] != 0
         if self.kind == "bool" and self.values is not None:
             # any other byte could upset NumPy
             return Piece(self.values.view(np.uint8)[rows] != 0, missing)
-        types = None if self.types is None else self.types[rows]
-        return Piece(
-            self.values[rows] if self.values is not None else self._texts(rows), missing, types
-        )
+        values = self._texts(rows) if self.values is None else self.values[rows]
+        return Piece(values, missing, selected(self.types, rows))
 
     def few_texts(self, rows: I64) -> list[str]:
         """Return the texts of some samples. For a few of them this takes less time than `piece`.
@@ -128,11 +125,10 @@ class Column(Struct, frozen=True):
 
     def _texts(self, rows: slice | I64) -> Array:
         if self.codes is None:
-            assert self.offsets is not None  # of this kind, as the sidecar was checked
-            return self._decoded(
-                np.arange(len(self.offsets) - 1)[rows] if isinstance(rows, slice) else rows
-            )
-        count = 0 if self.offsets is None else len(self.offsets) - 1
+            if isinstance(rows, slice):
+                rows = np.arange(self._count)[rows]
+            return self._decoded(rows)
+        count = self._count
         codes = self.codes[rows]
         if len(codes) and int(codes.max()) >= count:
             raise ValueError(
@@ -143,9 +139,15 @@ class Column(Struct, frozen=True):
             return self._decoded(distinct.astype(np.int64))[places.reshape(-1)]
         return self.dictionary()[codes]
 
+    @property
+    def _count(self) -> int:
+        """Number of texts."""
+        assert self.offsets is not None  # of this kind, as the sidecar was checked
+        return len(self.offsets) - 1
+
     def dictionary(self) -> Array:
         """Return the texts that `codes` numbers, as an array of str."""
-        return self._decoded(np.arange(0 if self.offsets is None else len(self.offsets) - 1))
+        return self._decoded(np.arange(self._count))
 
     def _decoded(self, numbers: I64) -> Array:
         assert self.text is not None
@@ -185,7 +187,7 @@ def of_texts(
         offsets: int64[samples + 1].
         missing: bool[samples], or None.
     """
-    missing = missing if missing is not None and missing.any() else None
+    missing = if_any(missing)
     if (numbered := number_texts(text, offsets, (len(offsets) - 1) // 2)) is None:
         return Column("text", missing=missing, text=text, offsets=offsets)
     codes, rows = numbered

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import I64, U32, Bools, ranges
+from bushel._runtime.arrays import I64, U32, Bools, ranges, selected
 from bushel.storage import Extents
 
 from .elements import Elements, Group, damaged_sequences, element_rows
@@ -40,10 +40,9 @@ class Batch(Struct, frozen=True):
     def parts(self) -> list[Batch]:
         """Return the extents file by file, or in halves if all are in one file, which may be a block file."""
         whole = self.extents
-        if self.rows is None:
+        rows = self.rows
+        if rows is None:
             rows = np.arange(len(whole), dtype=np.int64)
-        else:
-            rows = self.rows
         parts = [(self.files, half) for half in np.array_split(np.arange(len(whole)), 2)]
         if len(self.files) > 1:  # extents that are missing are with the first file
             file = np.broadcast_to(whole.file, len(whole))
@@ -58,8 +57,8 @@ class Batch(Struct, frozen=True):
 def batch_of_rows(files: Sequence[tuple[int, int]], extents: Extents, rows: I64) -> Batch:
     """Return some of the extents of a plan as a batch."""
     file = extents.file if isinstance(extents.file, int) else extents.file[rows]
-    crc32 = None if extents.crc32 is None else extents.crc32[rows]
-    return Batch(files, Extents(file, extents.offset[rows], extents.length[rows], crc32), rows)
+    places = extents.offset[rows], extents.length[rows], selected(extents.crc32, rows)
+    return Batch(files, Extents(file, *places), rows)
 
 
 def plan_kernel(
@@ -98,7 +97,7 @@ def plan_kernel(
             extents, crc32 = (column.offset, column.length), column.crc32 if verify else None
             if not whole:
                 extents = _extents_of(column, group.rows)
-                crc32 = None if crc32 is None else crc32[group.rows]
+                crc32 = selected(crc32, group.rows)
             fields.append((name, plan.file(group, column), *extents, crc32))
         elif columns:
             joint = plan.plain(columns).extents
@@ -272,8 +271,8 @@ class _Builder:
 
     def _direct(self, group: Group, column: FieldExtents) -> _Planned:
         """Plan a plain field of samples of one shard."""
-        rows, sums = group.rows, self._sums(group, column)
-        crc32 = None if sums is None else sums[rows]
+        rows = group.rows
+        crc32 = selected(self._sums(group, column), rows)
         return _Planned(Extents(self.file(group, column), *_extents_of(column, rows), crc32))
 
     def plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> _Planned:

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of, ranges
+from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of, ranges, selected
 from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field
@@ -127,9 +127,9 @@ class FieldExtents(Struct, frozen=True):
     def take(self, samples: I64) -> FieldExtents:
         """Return the column of these samples, with its extents and checksums alone."""
         rows, counts = self.rows_of(samples)
-        crc32 = None if self.crc32 is None else self.crc32[rows]
+        crc32 = selected(self.crc32, rows)
         starts = None if self.starts is None else offsets_of(counts)
-        absent = None if self.absent is None else self.absent[samples]
+        absent = selected(self.absent, samples)
         places = self.offset[rows], self.length[rows]
         return FieldExtents(self.field, self.codec, self.file, *places, crc32, starts, absent)
 

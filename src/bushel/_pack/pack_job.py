@@ -24,8 +24,7 @@ from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.publishing import lock_for_writing
 from bushel._writer.writer import ColumnWriter
 from bushel.containers import container_for, get_writable
-from bushel.errors import UnsupportedError
-from bushel.loader.values.bad_samples import error_limit
+from bushel.errors import UnsupportedError, error_limit
 from bushel.sources.arrays import Arrays
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Samples, Stream
@@ -38,9 +37,9 @@ from .feeds import Batch
 from .finish import OnPart
 from .part import (
     ErrorLimit,
+    Items,
     Ledger,
     OrderRange,
-    Part,
     StreamItems,
     Work,
     write_part,
@@ -64,19 +63,20 @@ def pack_whole(
     progress: OnProgress | None,
 ) -> RunTotals:
     """Pack everything into one dataset. Raise TooManyErrors if more items failed than are allowed."""
-    total, mode, limit = prepared.items, options.writer.mode, _limit(prepared, options)
+    total, mode = prepared.items, options.writer.mode
     reporter = ProgressReporter(progress)
 
     def report(done: int, samples: int, errors: int, size: int) -> None:
         reporter.report(Progress(done, total, "samples", samples, size, errors))
 
-    part = _part_of_everything(prepared, target, suffix)
+    items, plan = _everything(prepared)
     staging = None
     if mode == "overwrite" and isinstance(target, Path):
         staging = overwrite_folder(target)
     log = ErrorLog(error_log_path(target), staging=staging)
-    record = RunRecord(record_path(target, single=part.single), part.plan, log)
-    ledger = Ledger(log, mode, record)
+    single = bool(suffix) and target.name.endswith(suffix)
+    record = RunRecord(record_path(target, single=single), plan, log)
+    ledger = Ledger(target, mode, _limit(prepared, options), log, record)
     expected = None if mode == "append" else total
     writing = replace(prepared.writing, expected=expected, total=total)
     with (
@@ -87,7 +87,7 @@ def pack_whole(
     ):
         kept = len(writer)
         work = Work(prepared, encode, options.at_once, report)
-        totals = write_part(part, writer, ledger, mode, limit, work)
+        totals = write_part(items, writer, ledger, work)
     reporter.finish()
     return RunTotals((str(target),), totals, kept)
 
@@ -119,12 +119,12 @@ def pack_in_parts(
         return run_parts(run, plan, job.write, options.engine, limit, progress, only=only)
 
 
-def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Part:
-    single = bool(suffix) and target.name.endswith(suffix)
+def _everything(prepared: Prepared) -> tuple[Items, dict[str, object]]:
+    """Return all items, and the arguments that decide which sample is written where, for `RunRecord`."""
     source, order = prepared.source, prepared.order
     if isinstance(source, Stream):
         items = StreamItems(iter(source), again=isinstance(source, StoredStream))
-        return Part(target, single, items, {"stream": True})
+        return items, {"stream": True}
     plan: dict[str, object] = {
         "samples": order.samples,
         "shuffle": f"{order.version} with seed {order.seed}",
@@ -135,7 +135,7 @@ def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Par
     # a program may mend what it has in memory, and go on
     if not isinstance(source, Samples | Arrays) and hasattr(source, "fingerprint"):
         plan["source"] = prepared.identity
-    return Part(target, single, OrderRange(order, 0, order.samples), plan)
+    return OrderRange(order, 0, order.samples), plan
 
 
 def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
@@ -216,11 +216,10 @@ class PackJob(Struct, frozen=True):
         """
         target, starts = self.run.part(number), self.plan.starts
         items = OrderRange(self.prepared.order, starts[number], starts[number + 1])
-        part = Part(target, self.run.single, items, {"part": number})
         with ExitStack() as stack:
             encode = self.encode or stack.enter_context(_encoding(self.prepared, self.processes))
             work = Work(self.prepared, encode, self.threads, progress or _ignore)
-            ledger = Ledger(log, "create", None)
+            ledger = Ledger(target, "create", limit, log)
 
             def note() -> PartOfRun:
                 return PartOfRun(self.plan.id, ledger.bytes, log.lines, list(writer.limits))
@@ -231,7 +230,7 @@ class PackJob(Struct, frozen=True):
             writer = stack.enter_context(
                 ColumnWriter(target, self.prepared.spec, writing, lock=lock, part=note)
             )
-            return write_part(part, writer, ledger, "create", limit, work)
+            return write_part(items, writer, ledger, work)
 
     def _writing(self, number: int, target: AnyPath) -> WriterOptions:
         """Return how a part is written. The first one gets the empty folders."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -60,18 +60,8 @@ class StreamItems(Struct, frozen=True):
     again: bool = False
 
 
-class Part(Struct, frozen=True):
-    """The plan of one part."""
-
-    target: AnyPath  # path of the dataset
-    single: bool  # whether that is one file
-    items: OrderRange | StreamItems  # the items to pack
-    plan: dict[str, Any]  # the arguments that decide which sample is written where, for `RunRecord`
-
-    @property
-    def of_run(self) -> bool:
-        """Whether this is one of several parts, which the run keeps if other parts fail."""
-        return "part" in self.plan
+Items: TypeAlias = OrderRange | StreamItems
+"""The items to pack into one dataset."""
 
 
 class Work(Struct, frozen=True):
@@ -103,18 +93,31 @@ class ErrorLimit(Struct, frozen=True):
 
 
 class Ledger:
-    """The notes on a part that is packed: its errors, and before each shard its end.
+    """The notes on one dataset that is packed: its errors, and before each shard its end.
+
+    Args:
+        target: The path of the dataset.
+        mode: The mode of its writer.
+        limit: The treatment of errors.
+        log: The error log.
+        record: The record of the run; None for a part of a run, which is packed from its beginning,
+            and which the run keeps if other parts fail.
 
     Attributes:
-        log: The error log.
-        record: The record of the run; None for a part of a run, which is packed from its beginning.
         errors: Number of items that could not be packed.
         bytes: Stored bytes of the fields, once all samples are written.
     """
 
-    def __init__(self, log: ErrorLog | ErrorList, mode: Mode, record: RunRecord | None) -> None:
+    def __init__(
+        self,
+        target: AnyPath,
+        mode: Mode,
+        limit: ErrorLimit,
+        log: ErrorLog | ErrorList,
+        record: RunRecord | None = None,
+    ) -> None:
+        self.target, self.mode, self.limit = target, mode, limit
         self.log, self.record, self.errors, self.bytes = log, record, 0, 0
-        self._replaces = mode == "overwrite"
 
     def publish(self) -> None:
         """Put the error log on disk. The record of a part gets its errors."""
@@ -128,34 +131,86 @@ class Ledger:
             samples: Number of samples of the dataset with that shard.
         """
         self.publish()
-        if self.record is not None and not self._replaces:
+        if self.record is not None and self.mode != "overwrite":
             self.record.note(samples, self.errors)
 
+    def add(self, bad: BadItem) -> None:
+        """Add a bad item. Raise its error if every item would fail in this way, or if the first error ends the call."""
+        if isinstance(bad.error, MissingPackageError):
+            raise bad.error
+        self.errors += 1
+        self.log.add(bad)
+        if self.limit.strict:
+            self.publish()
+            bad.error.add_note(f"at {_item_name(bad)}")
+            raise bad.error
 
-def write_part(
-    part: Part,
-    writer: ColumnWriter,
-    ledger: Ledger,
-    mode: Mode,
-    limit: ErrorLimit,
-    work: Work,
-) -> Totals:
-    """Pack a part into a writer, and close the writer.
+    @property
+    def has_too_many(self) -> bool:
+        """Whether more items failed than are allowed."""
+        allowed = self.limit.allowed
+        return allowed is not None and self.limit.errors + self.errors > allowed
+
+    def give_up(self, writer: ColumnWriter, before: int) -> int:
+        """End a run with too many errors: its shards stay for `mode="resume"`, or the existing dataset does.
+
+        Returns:
+            The number of samples that stay of this run; the dataset had `before` ones before it.
+        """
+        self.publish()
+        writer.suspend()
+        if self.mode == "overwrite":
+            return 0
+        left = writer.published - before
+        if not left and self.record is not None:
+            self.record.remove()
+        return left
+
+    def too_many(self, bad: BadItem, packed: int, left: int) -> TooManyErrors:
+        """Return the error for the bad item after which there are too many, of `packed` items.
+
+        `left` is the result of `give_up`.
+        """
+        count, limit = self.limit.errors + self.errors, self.limit
+        if self.record is None:
+            after = (
+                "The parts that are finished are kept: the same call with a larger max_errors"
+                " continues"
+            )
+        elif self.mode == "overwrite":
+            after = f"{self.target} is unchanged"
+        elif not left:
+            after = "Nothing was written: correct the call, or the items, and call again"
+        else:
+            after = (
+                f"{self.target} is incomplete: it contains the {left:,} samples of complete"
+                " shards. mode='resume' with a larger max_errors continues, mode='overwrite' starts"
+                " again"
+            )
+        return TooManyErrors(
+            f"{count} of the first {limit.items + packed} items cannot be packed, but max_errors "
+            f"allows {limit.allowed}. The last one is {_item_name(bad)}: {error_text(bad.error)}."
+            f" All are listed in {self.log.path}. {after}",
+            errors=count,
+        )
+
+
+def write_part(items: Items, writer: ColumnWriter, ledger: Ledger, work: Work) -> Totals:
+    """Pack items into a writer, and close the writer.
 
     Raises:
         TooManyErrors: More items failed than are allowed. The shards before are an incomplete
             dataset.
-        StateError: `resume` found something else than the beginning of this part.
+        StateError: `resume` found something else than the beginning of these items.
     """
-    existing = len(writer)
-    before = 0 if mode == "resume" else existing
-    start = _start(part, writer, mode, ledger)
-    sizes = _BatchSize(work.prepared.batches)
-    prepared = work.prepared
-    if prepared.key is not None and isinstance(part.items, OrderRange):
-        for key in prepared.keys(part.items.take(0, start).tolist()):
+    existing, prepared = len(writer), work.prepared
+    before = 0 if ledger.mode == "resume" else existing
+    start = _start(items, writer, ledger)
+    sizes = _BatchSize(prepared.batches)
+    if prepared.key is not None and isinstance(items, OrderRange):
+        for key in prepared.keys(items.take(0, start).tolist()):
             prepared.key(key)  # which may count its calls
-    results = _results(part.items, start, sizes, work)
+    results = _results(items, start, sizes, work)
     packed, written, size = start, 0, 0
     bad: BadItem | None = None
     try:
@@ -168,24 +223,17 @@ def write_part(
                     continue
                 packed += 1
                 bad = outcome
-                if isinstance(bad.error, MissingPackageError):  # every other item would fail, too
-                    raise bad.error
-                ledger.errors += 1
-                ledger.log.add(bad)
-                if limit.strict:
-                    ledger.publish()
-                    bad.error.add_note(f"at {_item_name(bad)}")
-                    raise bad.error
-                if limit.allowed is not None and limit.errors + ledger.errors > limit.allowed:
-                    left = _give_up(writer, ledger, mode, before)
-                    raise _too_many(part, mode, bad, limit, ledger, packed, left) from bad.error
+                ledger.add(bad)
+                if ledger.has_too_many:
+                    left = ledger.give_up(writer, before)
+                    raise ledger.too_many(bad, packed, left) from bad.error
             sizes.observe(size, written)
             work.progress(packed, existing + written, ledger.errors, size)
     finally:
         results.close()
     # success would hide the mistake
-    if bad is not None and len(writer) == before and not part.of_run:
-        _give_up(writer, ledger, mode, before)
+    if bad is not None and len(writer) == before and ledger.record is not None:
+        ledger.give_up(writer, before)
         raise TooManyErrors(
             f"none of the {ledger.errors} items can be packed, so nothing was written. The last one"
             f" is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {ledger.log.path}",
@@ -199,7 +247,7 @@ def write_part(
 
 
 def _results(
-    items: OrderRange | StreamItems, start: int, sizes: _BatchSize, work: Work
+    items: Items, start: int, sizes: _BatchSize, work: Work
 ) -> Generator[Sequence[Result]]:
     """Return the encoded samples of items from number `start` on, in order."""
     batches = _batches(items, start, sizes, work.prepared)
@@ -217,9 +265,9 @@ def _results(
     )
 
 
-def _start(part: Part, writer: ColumnWriter, mode: Mode, ledger: Ledger) -> int:
+def _start(items: Items, writer: ColumnWriter, ledger: Ledger) -> int:
     """Return the index of the first item to pack. `ledger` gets the errors before it."""
-    existing, record = len(writer), ledger.record
+    existing, record, mode = len(writer), ledger.record, ledger.mode
     if record is None:
         return 0
     if mode != "resume":
@@ -227,13 +275,13 @@ def _start(part: Part, writer: ColumnWriter, mode: Mode, ledger: Ledger) -> int:
         if mode != "overwrite":  # which cannot be resumed
             record.begin(existing)
         return 0
-    if isinstance(part.items, StreamItems) and not part.items.again:
+    if isinstance(items, StreamItems) and not items.again:
         raise StateError("a stream cannot be resumed, because it yields its samples only once")
     state_of_run = record.load(existing)
     if state_of_run is None and existing:
         state = "unfinished" if writer.was_unfinished else "complete"
         raise StateError(
-            f"cannot resume: {part.target} is {state} with {existing} samples, and no run of this "
+            f"cannot resume: {ledger.target} is {state} with {existing} samples, and no run of this "
             f"source wrote these ({record.path} does not say so). If a program with a "
             "bushel.Writer began it, continue it there with mode='resume'. mode='append' adds all "
             "samples of this source, mode='overwrite' replaces the dataset"
@@ -303,47 +351,6 @@ def _item_name(bad: BadItem) -> str:
     )
 
 
-def _give_up(writer: ColumnWriter, ledger: Ledger, mode: Mode, before: int) -> int:
-    """End a run with too many errors: its shards stay for `mode="resume"`, or the existing dataset does.
-
-    Returns:
-        The number of samples that stay of this run.
-    """
-    ledger.publish()
-    writer.suspend()
-    if mode == "overwrite":
-        return 0
-    left = writer.published - before
-    if not left and ledger.record is not None:
-        ledger.record.remove()
-    return left
-
-
-def _too_many(
-    part: Part, mode: Mode, bad: BadItem, limit: ErrorLimit, ledger: Ledger, packed: int, left: int
-) -> TooManyErrors:
-    count = limit.errors + ledger.errors
-    if part.of_run:
-        after = (
-            "The parts that are finished are kept: the same call with a larger max_errors continues"
-        )
-    elif mode == "overwrite":
-        after = f"{part.target} is unchanged"
-    elif not left:
-        after = "Nothing was written: correct the call, or the items, and call again"
-    else:
-        after = (
-            f"{part.target} is incomplete: it contains the {left:,} samples of complete shards. "
-            "mode='resume' with a larger max_errors continues, mode='overwrite' starts again"
-        )
-    return TooManyErrors(
-        f"{count} of the first {limit.items + packed} items cannot be packed, but max_errors "
-        f"allows {limit.allowed}. The last one is {_item_name(bad)}: {error_text(bad.error)}. All "
-        f"are listed in {ledger.log.path}. {after}",
-        errors=count,
-    )
-
-
 class _BatchSize:
     """The number of items in a batch, such that it has about as many bytes as it may.
 
@@ -365,9 +372,7 @@ class _BatchSize:
         self.items = min(max(fitting, 1), self._limits.items)
 
 
-def _batches(
-    items: OrderRange | StreamItems, start: int, sizes: _BatchSize, prepared: Prepared
-) -> Iterator[Batch]:
+def _batches(items: Items, start: int, sizes: _BatchSize, prepared: Prepared) -> Iterator[Batch]:
     if isinstance(items, StreamItems):
         numbered = itertools.islice(enumerate(items.samples), start, None)
         while batch := list(itertools.islice(numbered, sizes.items)):

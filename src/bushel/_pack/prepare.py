@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,7 @@ def prepare_source(
     layout = container.layout(spec, WriteOptions(has_keys, writing.generation))
     plans = _plans(opened, facts, targets, layout)
     if facts.stored and not layout.sparse and options.max_errors == 0:
-        _refuse_missing(opened, list(targets), _advice(container, spec, keyed=keyed))
+        _refuse_missing(opened, list(targets), container, spec, keyed=keyed)
     declared = check_labels(writing.labels or {})
     existing: Labels = {}
     if writing.mode in ("append", "resume") and parts is None:
@@ -361,12 +362,19 @@ def _columns(facts: _Facts, targets: Mapping[str, Field]) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def _refuse_missing(source: Any, names: Sequence[str], advice: str) -> None:
+def _refuse_missing(
+    source: Any, names: Sequence[str], container: Container, spec: Spec, *, keyed: bool
+) -> None:
     """Raise `SpecError` for the first sample that lacks one of these fields; of a stream, among the first ones."""
-    for key, name in (
-        source.lacking(names) if isinstance(source, StoredStream) else _lacking(source, names)
-    ):
-        raise SpecError(f"sample {key!r} lacks the field {name!r}: {advice}")
+    lacking = source.lacking if isinstance(source, StoredStream) else partial(_lacking, source)
+    for key, name in lacking(names):
+        able = ", ".join(_sparse_containers(spec, keyed=keyed))
+        raise SpecError(
+            f"sample {key!r} lacks the field {name!r}: the container {container.name} needs every"
+            " field in every sample. Leave this field out"
+            + f", or write to a container that allows missing fields: {able}"
+            * bool(able)
+        )
 
 
 def _lacking(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -376,15 +384,6 @@ def _lacking(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, str]
         lacking = np.stack([dataset.lengths(positions, name) < 0 for name in names], axis=1)
         for row, column in np.argwhere(lacking):
             yield dataset.keys[first + int(row)], names[int(column)]
-
-
-def _advice(container: Container, spec: Spec, *, keyed: bool) -> str:
-    advice = (
-        f"the container {container.name} needs every field in every sample. Leave this field out"
-    )
-    if able := ", ".join(_sparse_containers(spec, keyed=keyed)):
-        advice += f", or write to a container that allows missing fields: {able}"
-    return advice
 
 
 def _sparse_containers(spec: Spec, *, keyed: bool) -> Iterator[str]:

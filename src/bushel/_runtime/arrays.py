@@ -57,8 +57,8 @@ def truths_of(bits: bytes | memoryview, count: int) -> Bools:
 def ranges(first: I64, counts: I64) -> I64:
     """Return as many numbers as `counts` says from each of `first` on, one range after another: int64[total]."""
     ends = np.cumsum(counts)
-    numbers = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
-    numbers += np.repeat(first - (ends - counts), counts)
+    numbers = np.repeat(first - (ends - counts), counts)
+    numbers += np.arange(len(numbers))
     return numbers
 
 
@@ -67,6 +67,21 @@ def equal_places(ascending: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> tupl
     first = np.searchsorted(ascending, numbers, side="left")
     counts = np.searchsorted(ascending, numbers, side="right") - first
     return ranges(first, counts), np.repeat(np.arange(len(numbers), dtype=np.int64), counts)
+
+
+def selected(array: npt.NDArray[Any] | None, rows: Any) -> npt.NDArray[Any] | None:
+    """Return some rows of an array; None without an array."""
+    if array is None:
+        return None
+    chosen: npt.NDArray[Any] = array[rows]
+    return chosen
+
+
+def if_any(truths: Bools | None) -> Bools | None:
+    """Return truth values, or None if none of them is true."""
+    if truths is None or not truths.any():
+        return None
+    return truths
 
 
 def batches_of(lengths: I64, most: int) -> Iterator[slice]:

@@ -80,7 +80,7 @@ def finish(
     """
     from bushel._pack.finish import finish_run
     from bushel._pack.run_folder import find_run
-    from bushel.loader.values.bad_samples import error_limit
+    from bushel.errors import error_limit
 
     from .packoptions import allowed_errors
 

@@ -151,8 +151,7 @@ def _chunks(view: memoryview) -> _Chunks | None:
         elif name == b"IEND":
             if not parts:
                 return None
-            data = parts[0] if len(parts) == 1 else b"".join(parts)
-            return _Chunks(data, tables.get(b"PLTE", b""), tables.get(b"tRNS"))
+            return _Chunks(b"".join(parts), tables.get(b"PLTE", b""), tables.get(b"tRNS"))
         elif name in (b"PLTE", b"tRNS"):
             crc = int.from_bytes(view[end - 4 : end])
             if parts or crc != zlib.crc32(view[at + 4 : end - 4]):

@@ -77,8 +77,6 @@ class Reader:
             parts.append(self.file.read(offset, piece))
             length -= piece
             offset += piece + HEADER
-        if len(parts) == 1:
-            return parts[0]
         return b"".join(parts)
 
 
@@ -390,7 +388,7 @@ class Records:
             data = expand(KINDS[kind], data[at:], size).tobytes()
         lengths = decode_varints(data)
         ends = np.cumsum(lengths)
-        total = int(ends[-1]) if len(ends) else 0
+        total = int(ends[-1:].sum())
         within = (lengths >= 0) & (lengths <= expanded)
         if len(lengths) != records or total != expanded or not within.all():
             raise ValueError(f"its {len(lengths)} records have {total} bytes, expected {expanded}")

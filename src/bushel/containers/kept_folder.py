@@ -114,7 +114,7 @@ def _walk(
     one. `hidden` counts other entries: hidden files, and links that lead nowhere.
     """
     folders.append(watched(root, folder))
-    above = f"{folder}/" if folder else ""
+    above = folder and f"{folder}/"
     with os.scandir(f"{root}/{folder}") as entries:
         for entry in entries:
             name = entry.name

@@ -220,11 +220,10 @@ def certain_streams(
     if not names:
         return None
     problem = ""
+    if any(of_entry != columns[0] for of_entry in columns):
+        problem = "different columns"
     if not _SPLITS.isdisjoint(name.lower() for name in names):
         problem = "the names of splits"
-    problem = problem or (
-        "different columns" if any(of_entry != columns[0] for of_entry in columns) else ""
-    )
     if problem:
         first = below(path, names[0], any_text=True)
         raise FormatError(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bushel._index.shard import Keys, Shard, stamps
 from bushel._index.table import FieldExtents, ShardIndex
+from bushel._runtime.arrays import if_any
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, open_file
@@ -91,7 +92,7 @@ def table_of(
             np.ascontiguousarray(place.length, np.int64),
             None if place.crc32 is None else np.ascontiguousarray(place.crc32, np.uint32),
             None if place.starts is None else np.ascontiguousarray(place.starts, np.int64),
-            place.absent if place.absent is not None and place.absent.any() else None,
+            if_any(place.absent),
         )
     table_keys = None if keys is None else Keys.of(keys)
     table = ShardIndex(

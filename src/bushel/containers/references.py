@@ -80,7 +80,7 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
     names = list(texts_of(index, shard, texts))
     folder = shard.files[0].rpartition("/")[0]
     unique = dict.fromkeys(name for name in names if name is not None)
-    stamps = _stamps(shard, list(unique), f"{folder}/" if folder else "", field, names)
+    stamps = _stamps(shard, list(unique), folder and f"{folder}/", field, names)
     number_of = {name: number for number, name in enumerate(unique)}
     numbers = np.array([-1 if name is None else number_of[name] for name in names], np.int64)
     first, count = len(index.files), len(stamps)
@@ -154,7 +154,7 @@ def _stamps(
         first = ", ".join(
             f"{name[:200]!r} of sample {of_samples.index(name)}" for name in missing[:_NAMED]
         )
-        more = f", and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        more = f", and {len(missing) - _NAMED} more" * (len(missing) > _NAMED)
         raise FormatError(
             f"field {field.name!r} names files that cannot be found: {first}{more}",
             shard.path(0),

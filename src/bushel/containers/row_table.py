@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from bushel._index.class_names import Labels
 from bushel._index.columns import Column, Kind
 from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.arrays import I64, U8, Bools, joined, offsets_of
+from bushel._runtime.arrays import I64, U8, Bools, if_any, joined, offsets_of
 from bushel._runtime.messages import log_warning
 from bushel.codecs.scalars import time_dtype
 from bushel.errors import FormatError, needed_by
@@ -309,8 +309,8 @@ class RowTable:
             offset, length, starts, absent = _without_lists_of_nulls(
                 self.file.path, own, offset, length, starts, absent
             )
-        some = absent if absent is not None and absent.any() else None
-        self.fields[own.name] = FieldExtents(own, stored, file, offset, length, None, starts, some)
+        places = offset, length, None, starts, if_any(absent)
+        self.fields[own.name] = FieldExtents(own, stored, file, *places)
 
     def blocks(self) -> tuple[Blocks, ...]:
         """Complete the table, and return the block files: first the values in the table, then the compressed pages."""

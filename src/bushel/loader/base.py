@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from bushel._runtime.arrays import check_count, python_numbers
 from bushel._runtime.threads import Clock, cpu_count
-from bushel.errors import TooManyErrors, UnsupportedError
+from bushel.errors import TooManyErrors, UnsupportedError, error_limit
 from bushel.loader.read.batch_arrays import BufferPool
 from bushel.loader.run.pipeline import Finished, Pipeline
 from bushel.loader.run.run import Iteration, PrefetchWindow
 from bushel.loader.run.stats import LoaderStats
-from bushel.loader.values.bad_samples import BadSample, ErrorReport, error_limit
+from bushel.loader.values.bad_samples import BadSample, ErrorReport
 from bushel.loader.values.collate import Batch
 from bushel.loader.values.outputs import Output
 

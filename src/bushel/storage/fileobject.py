@@ -64,7 +64,7 @@ def _read_fully(handle: IO[Any], length: int) -> bytes:
     while missing and (part := handle.read(missing)):
         parts.append(part)
         missing -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return b"".join(parts)
 
 
 class Seekable(io.RawIOBase):

@@ -126,9 +126,7 @@ class Bag(Container):
         self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None
     ) -> Shard:
         """Return the files of a new shard: in `root` itself, or in its folder `000003`. Bags are never single files."""
-        fields = [column.field.name for column in layout.columns] + (
-            [KEY] if layout.options.keyed else []
-        )
+        fields = _fields_of(layout)
         split = generation_of(layout.options) == "C"
         if layout.options.single:
             return Shard(root, "", _file_names(fields, "", split=split))
@@ -153,10 +151,7 @@ class Bag(Container):
                 f" append to it with generation={generation!r}"
             )
         prefix = shard.files[-1].removesuffix("spec.json")
-        fields = [column.field.name for column in layout.columns] + (
-            [KEY] if layout.options.keyed else []
-        )
-        expected = _file_names(fields, prefix, split=expected_generation == "C")
+        expected = _file_names(_fields_of(layout), prefix, split=expected_generation == "C")
         if sorted(expected) != sorted(shard.files):
             raise SpecError(
                 f"{shard.root} has the files {', '.join(shard.files)}, where"
@@ -169,6 +164,10 @@ class Bag(Container):
     ) -> BagWriter:
         """Start a shard, or continue one."""
         return BagWriter(layout, shard, staging, builder)
+
+
+def _fields_of(layout: Layout) -> list[str]:
+    return [column.field.name for column in layout.columns] + [KEY] * layout.options.keyed
 
 
 def _file_names(fields: Iterable[str], prefix: str, *, split: bool) -> tuple[str, ...]:

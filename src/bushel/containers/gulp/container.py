@@ -141,16 +141,15 @@ class _Gulp(Container):
                     f"field {field.name!r}: gulp stores all but the frames as JSON, which cannot"
                     f" hold {field.type}; use tar, ffrecord, recordio or bag"
                 )
-        limits = (
-            ("JSON is rewritten with the spaces and escapes that GulpIO2 uses",) if in_meta else ()
+        limits = ("JSON is rewritten with the spaces and escapes that GulpIO2 uses",)
+        columns = {field.name: LayoutField(field, "json", TABLE) for field in spec.values()}
+        columns[frames.name] = LayoutField(frames, frames.codec, DATA)
+        return Layout(
+            tuple(columns.values()),
+            replace(options, keyed=True),
+            sparse=True,
+            limits=limits * bool(in_meta),
         )
-        columns = tuple(
-            LayoutField(field, field.codec, DATA)
-            if field is frames
-            else LayoutField(field, "json", TABLE)
-            for field in spec.values()
-        )
-        return Layout(columns, replace(options, keyed=True), sparse=True, limits=limits)
 
     def shard(
         self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None

@@ -194,9 +194,9 @@ def index_items(
     spec = {"frames": FRAMES, "meta": META} if options.spec is None else options.spec
     field = frames_field(spec)
     where = (text, TABLE) if parsed.inline is None else (parsed.inline, len(files))
-    meta_fields = meta_columns(
-        parsed, *where, [other for other in spec.values() if other is not field]
-    )
+    others = [other for other in spec.values() if other is not field]
+    columns = meta_columns(parsed, *where, others)
+    columns[field.name] = _frames_column(field, offset, frames[:, 2] - frames[:, 1], starts)
     blocks: tuple[Blocks, ...] = ()
     if parsed.inline is not None:
         from bushel.storage.blocks import Blocks
@@ -205,12 +205,7 @@ def index_items(
     return ShardIndex(
         samples=len(parsed.items),
         files=stamps(shard, files),
-        fields={
-            name: _frames_column(field, offset, frames[:, 2] - frames[:, 1], starts)
-            if name == field.name
-            else meta_fields[name]
-            for name in spec
-        },
+        fields={name: columns[name] for name in spec},
         container="gulp",
         keys=keys,
         blocks=blocks,

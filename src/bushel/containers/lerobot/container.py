@@ -19,7 +19,7 @@ from bushel._index.clip_frames import ClipFrames
 from bushel._index.columns import LONGEST_TEXT, Column
 from bushel._index.shard import FileStamp, Shard
 from bushel._index.table import FieldExtents, ShardIndex
-from bushel._runtime.arrays import F64, I64, Bools, joined
+from bushel._runtime.arrays import F64, I64, Bools, if_any, joined
 from bushel._runtime.parallel import map_all
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.parquet.container import CONTAINER as PARQUET
@@ -196,7 +196,7 @@ def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:
     column = Column(
         "text",
         None,
-        missing if missing.any() else None,
+        if_any(missing),
         place.astype(np.uint32),
         stored_texts,
         ends,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bushel._index.columns import Column
 from bushel._index.shard import Shard
 from bushel._index.table import FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, Bools
+from bushel._runtime.arrays import I64, Bools, selected
 from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout
@@ -188,10 +188,5 @@ def _item(extents: FieldExtents) -> str | None:
 
 def _first(column: Column, rows: I64) -> Column:
     """Return the column with the values of these rows."""
-    return replace(
-        column,
-        values=None if column.values is None else column.values[rows],
-        missing=None if column.missing is None else column.missing[rows],
-        codes=None if column.codes is None else column.codes[rows],
-        types=None if column.types is None else column.types[rows],
-    )
+    parts = ("values", "missing", "codes", "types")
+    return replace(column, **{part: selected(getattr(column, part), rows) for part in parts})

@@ -60,8 +60,6 @@ class ForwardReader:
             parts.append(part)
             missing -= len(part)
         self.position += size - missing
-        if len(parts) == 1:
-            return parts[0]
         return b"".join(parts)
 
     def skip_to(self, position: int) -> bool:

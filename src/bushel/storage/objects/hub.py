@@ -127,7 +127,7 @@ def _fetch(root: str, key: str) -> Listing:
 def _list(root: str, folder: str) -> dict[str, Entry]:
     repo, commit = parts_of(root)
     shown = f"{root}/{folder}" if folder else root
-    below = f"/{quote(folder)}" if folder else ""
+    below = folder and f"/{quote(folder)}"
     url: str | None = f"{endpoint()}/api/datasets/{repo}/tree/{commit}{below}?recursive=true"
     files: dict[str, Entry] = {}
     while url is not None:
@@ -301,7 +301,7 @@ class HubPath(ObjectPath):
         return super()._read_once(give_up)
 
     def _below(self) -> list[str]:
-        prefix = f"{self.key}/" if self.key else ""
+        prefix = self.key and f"{self.key}/"
         try:
             files = listing_of(self.root, self.key).files
         except FileNotFoundError:

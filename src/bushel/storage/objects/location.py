@@ -351,7 +351,7 @@ def walk_objects(root: ObjectPath) -> Iterator[str]:
     if names is not None:
         yield from names
         return
-    prefix = f"{root.key}/" if root.key else ""
+    prefix = root.key and f"{root.key}/"
     with translated(root):
         for page in library().list(root.store, prefix or None, chunk_size=_PAGE):
             for meta in page:
