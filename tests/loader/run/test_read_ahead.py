@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,10 @@ def test_worker_processes_share_nothing(server: Server) -> None:
 
 @pytest.mark.usefixtures("by_window")
 @pytest.mark.parametrize("prefetch_bytes", [1, 60_000, 400_000, 1 << 30])
-def test_memory_is_bounded(server: Server, monkeypatch: pytest.MonkeyPatch, prefetch_bytes: int) -> None:
+@pytest.mark.parametrize(("prefetch", "late"), [(None, 0.0), (1, 0.02)])
+def test_memory_is_bounded(
+    server: Server, monkeypatch: pytest.MonkeyPatch, prefetch_bytes: int, prefetch: int | None, late: float
+) -> None:
     local = write(server.folder / "set")
     made: list[ReadAhead] = []
     most = [0]
@@ -136,13 +140,21 @@ def test_memory_is_bounded(server: Server, monkeypatch: pytest.MonkeyPatch, pref
             super()._proceed()
             most[0] = max(most[0], self._held)
 
+        @contextmanager
+        def _taking(self, requests: Sequence[ahead_plan.Request]) -> Iterator[None]:
+            with super()._taking(requests):
+                yield
+                time.sleep(late)  # the thread has its bytes, and is not scheduled yet
+
     monkeypatch.setattr(read_ahead, "ReadAhead", Watched)
-    epoch = loader(server, prefetch_bytes=prefetch_bytes)
-    assert list(epoch) == list(loader(local))
+    epoch = loader(server, prefetch_bytes=prefetch_bytes, prefetch=prefetch)
+    batches = list(loader(local))
+    assert list(epoch) == batches
     longest = max(last - first for _, first, last in ranges(server))
     assert made
-    batch = 8 * 5000  # which is worked on at any rate
-    assert most[0] <= prefetch_bytes // 2 + longest + batch
+    batch = max(sum(len(sample["data"]) + len(sample["text"]) for sample in batch) for batch in batches)
+    # two batches are worked on until the size of the first one is known
+    assert most[0] <= prefetch_bytes // 2 + longest + (prefetch or 2) * batch
     assert made[0]._held == 0, "everything was taken"
 
 

@@ -121,7 +121,8 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         self._waiting = {short: deque[Request]() for short in _AT_ONCE}
         self._running: dict[bool, set[Request]] = {short: set() for short in _AT_ONCE}
         self._numbers = count()
-        self._held = self._takers = 0
+        self._held = 0
+        self._awaited: list[Request] = []  # that threads wait for
         self._planning = self._drawn = self._stopped = False
         self._is_first = True
         self._error: BaseException | None = None
@@ -166,22 +167,23 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         return self._threads.has_current()
 
     @contextmanager
-    def _taking(self) -> Iterator[None]:
-        """Wait in the body for bytes, for which requests are made beyond the limit if need be."""
+    def _taking(self, requests: Sequence[Request]) -> Iterator[None]:
+        """Wait in the body for requests, which are made beyond the limit if need be."""
         with self._changed:
-            self._takers += 1
+            self._awaited += requests
             self._proceed()
         try:
             yield
         finally:
             with self._changed:
-                self._takers -= 1
+                for request in requests:
+                    self._awaited.remove(request)
 
     def wait_for(self, request: Request) -> None:
         """Wait until the values of a request have arrived."""
         if request.done.done:
             return request.done.get()
-        with self._taking():
+        with self._taking([request]):
             try:
                 request.done.get()
             except Exception:
@@ -195,7 +197,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         If their bytes arrive so slowly that this would take long, return False before.
         """
         total, begun = sum(request.size for request in requests), 0.0
-        with self._taking():
+        with self._taking(requests):
             while not all(request.done.done for request in requests):
                 now, arrived = time.monotonic(), sum(request.arrived for request in requests)
                 begun = begun or (now if arrived else 0.0)
@@ -239,7 +241,8 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         request = min(free, key=attrgetter("number"), default=None)
         if request is None or self._held + request.size <= self._limit:
             return request
-        if self._takers and not any(self._running.values()):
+        is_awaited = not all(awaited.done.done for awaited in self._awaited)
+        if is_awaited and not any(self._running.values()):
             return request
         return None
 
@@ -247,14 +250,11 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         try:
             values = _values_of(request)
         except BaseException as error:  # raised where the values are taken
-            self._finish(request, [])
-            request.done.fail(error)
+            self._finish(request, [], partial(request.done.fail, error))
         else:
-            self._finish(request, values)
-            del values
-            request.done.set(None)
+            self._finish(request, values, partial(request.done.set, None))
 
-    def _finish(self, request: Request, values: Sequence[bytes]) -> None:
+    def _finish(self, request: Request, values: Sequence[bytes], end: Callable[[], None]) -> None:
         with self._changed:
             self._running[request.short].remove(request)
             self._held += sum(map(len, values)) - request.size
@@ -264,6 +264,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
                     self._held -= len(value)
                 else:
                     part.values[row] = value
+            end()  # first, so that no more is read for a thread that has what it waited for
             self._proceed()
 
     def _plan(self) -> None:
