@@ -40,9 +40,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 32  # number of files on a server that are looked for at the same time
 _PUT_BACK = (
-    "put the files back; or run `bushel index`, after which the dataset has the remaining"
-    " samples; or open it with "
-    "allow_incomplete=True"
+    "put the files back; or run `bushel index`, after which the dataset has the remaining samples;"
+    " or open it with allow_incomplete=True"
 )
 
 _WRITE_AGAIN = (

@@ -92,10 +92,8 @@ def split_of(
     if "field" in chosen.options:
         raise UnsupportedError(
             f"{root}: README.md says that the samples of configuration {chosen.name!r} are a list"
-            " in a field of a JSON "
-            "object (field:), which is not read. Write the list to its own file, for example with"
-            " jq -c '.FIELD[]' "
-            "IN.json > OUT.jsonl, and open that"
+            " in a field of a JSON object (field:), which is not read. Write the list to its own"
+            " file, for example with jq -c '.FIELD[]' IN.json > OUT.jsonl, and open that"
         )
     if chosen.options:
         log_warning(
@@ -232,9 +230,8 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
     ):
         raise FormatError(
             (
-                f"the media files of the split share the folder {folder or '.'!r} with media"
-                " files of"
-                " other splits"
+                f"the media files of the split share the folder {folder or '.'!r} with media files"
+                " of other splits"
             ),
             root,
             hint="open a list of files, or the folder of all splits",

@@ -266,11 +266,9 @@ def table_to_read(
 
         return TableToRead(with_known_checksums(table.index, index))
     log_warning(
-        "%s has changed since it was indexed: it is read without the checksums of its index,"
-        " which is kept. Run "
-        "`bushel verify` to compare them with the data, `bushel index` to index added data, or"
-        " `bushel index "
-        "--force` to accept the data as they are",
+        "%s has changed since it was indexed: it is read without the checksums of its index, which"
+        " is kept. Run `bushel verify` to compare them with the data, `bushel index` to index added"
+        " data, or `bushel index --force` to accept the data as they are",
         shard.path(0),
     )
     return TableToRead(index)

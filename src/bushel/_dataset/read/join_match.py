@@ -106,9 +106,8 @@ def lists_of_values(
     spec, reader = {name: other.selection.fields[name] for name in fields}, other.reader
     if sequences := [name for name, field in spec.items() if field.sequence]:
         raise SpecError(
-            f"field {sequences[0]!r} of the dataset that is joined is a sequence itself, and"
-            " Bushel has no lists of "
-            "sequences: choose other fields of it with ds.select_fields([...])"
+            f"field {sequences[0]!r} of the dataset that is joined is a sequence itself, and Bushel"
+            " has no lists of sequences: choose other fields of it with ds.select_fields([...])"
         )
     groups = reader.readable(partners, list(fields)) if len(partners) else []
     groups = [group for group in groups if not fields.keys().isdisjoint(group.index.fields)]
@@ -170,8 +169,7 @@ def _lists(
     if len(codecs) > 1:
         raise SpecError(
             f"field {field.name!r} is stored as {' and as '.join(sorted(codecs))} in the dataset"
-            " that is joined: lists "
-            "need one way, so write it as one dataset with `bushel convert`"
+            " that is joined: lists need one way, so write it as one dataset with `bushel convert`"
         )
     # a list has a value for each name, or is missing
     short = offsets_of(length == MISSING)

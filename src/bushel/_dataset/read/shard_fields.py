@@ -148,8 +148,7 @@ def _with_types(
         )
         spec = dict.fromkeys(wider, "json")
         raise SpecError(
-            f"{reason}. {file} has values of that type: spec={spec} keeps each number as its"
-            " file"
+            f"{reason}. {file} has values of that type: spec={spec} keeps each number as its file"
             " has it"
         ) from error
 

@@ -65,8 +65,7 @@ def classes_of(dataset: Any, field: str) -> I64:
             if not isinstance(value, str | int | float | None):
                 raise SpecError(
                     f"cannot stratify by field {field!r}: its values must be numbers or text, but"
-                    " sample "
-                    f"{sample['__key__']!r} has a {type(value).__name__}"
+                    f" sample {sample['__key__']!r} has a {type(value).__name__}"
                 )
             classes[position] = numbers.setdefault(value, len(numbers))
     return classes
@@ -176,8 +175,7 @@ def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
         if min(shares.values()) < 0 or total != samples:
             raise ValueError(
                 f"numbers of samples must be 0 or more and add up to the {samples} samples of the"
-                " dataset, not to "
-                f"{total}: {dict(shares)}. One of them can be the rest"
+                f" dataset, not to {total}: {dict(shares)}. One of them can be the rest"
             )
         return {name: int(share) for name, share in shares.items()}
     if any(not 0 <= share <= 1 for share in shares.values()) or abs(total - 1) > 1e-6:

@@ -268,9 +268,8 @@ class _Evaluation:
             return np.zeros(self._samples, np.bool_), missing
         if not isinstance(text, str) or not is_text(values) or isinstance(values, str):
             raise ValueError(
-                f"'{ast.unparse(left)} in {ast.unparse(right)}' is not a condition: write 'name"
-                " in (1, 2)', or "
-                "'\"dog\" in name' for a column of texts"
+                f"'{ast.unparse(left)} in {ast.unparse(right)}' is not a condition: write 'name in"
+                " (1, 2)', or '\"dog\" in name' for a column of texts"
             )
         return np.fromiter((text in value for value in values), np.bool_, len(values)), missing
 

@@ -93,7 +93,6 @@ def before_removal(dataset: Any, fingerprint: str) -> BeforeRemoval | None:
                 earlier,
                 places,
                 f"{len(since):,} samples were removed from the dataset after this state was"
-                f" saved,{calls} on {when} "
-                f"({first.reason!r})",
+                f" saved,{calls} on {when} ({first.reason!r})",
             )
     return None

@@ -72,15 +72,13 @@ def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
     refuse_windows(dataset, "add the field to the original dataset, and make windows of the result")
     if name in dataset.spec:
         raise ValueError(
-            f"field {name!r} exists already: leave it out with ds.select_fields([...]), or"
-            " choose"
+            f"field {name!r} exists already: leave it out with ds.select_fields([...]), or choose"
             " another name"
         )
     positions = dataset._selection.absolute(np.arange(len(dataset), dtype=np.int64))
     if len(positions) != len(np.unique(positions)):
         raise ValueError(
-            "this view has samples several times, whose values could differ: add the field"
-            " first,"
+            "this view has samples several times, whose values could differ: add the field first,"
             " then choose samples"
         )
     if isinstance(values, Samples):

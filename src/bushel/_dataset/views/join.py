@@ -188,8 +188,7 @@ def _joined(
     their = Names(other._reader, other._selection, on[1])
     if on[1] != KEY and their.has_lists():
         raise ValueError(
-            f"field {on[1]!r} of a dataset that is joined to the first one holds lists: give"
-            " that"
+            f"field {on[1]!r} of a dataset that is joined to the first one holds lists: give that"
             " dataset first"
         )
     if on[0] != KEY and names_of_first.has_lists():

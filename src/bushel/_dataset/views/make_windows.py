@@ -80,8 +80,7 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
             place = int(np.flatnonzero(unlike)[0])
             raise ValueError(
                 f"sample {dataset.keys[place]!r} has {counts[place]} elements of {shape.field!r}"
-                " and "
-                f"{counts_of_field[place]} of {name!r}: fields whose windows are read together"
+                f" and {counts_of_field[place]} of {name!r}: fields whose windows are read together"
                 " need equally many, or times="
             )
     return view_of(dataset, Windows.of(shape, counts))
@@ -125,8 +124,7 @@ def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
     ):
         raise UnsupportedError(
             "windows are only joined with windows that are made in the same way: call windows()"
-            " with the same "
-            "arguments on each dataset, or on the result of bushel.concat"
+            " with the same arguments on each dataset, or on the result of bushel.concat"
         )
     bases = [
         type(views[0])((), reader=reader.base, selection=reader.selection) for reader in readers

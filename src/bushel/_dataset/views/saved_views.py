@@ -136,8 +136,7 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
     if changed and not allow_stale:
         raise StateError(
             f"the view {name!r} is stale: the dataset has changed since it was saved. Save it"
-            " again, or open the "
-            f"remaining samples with allow_stale=True"
+            " again, or open the remaining samples with allow_stale=True"
         )
     if header.where is not None:
         view: D = whole.where(header.where).select_fields(fields)

@@ -348,9 +348,8 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
             if isinstance(path, Path) and path.is_dir():
                 raise UnsupportedError(
                     f"{path} is a folder, and a stream consists of archives:"
-                    f" bushel.open({str(path)!r}) reads a "
-                    f"dataset, and bushel.open_stream({str(path / '*.tar')!r}) archives from"
-                    " front to back"
+                    f" bushel.open({str(path)!r}) reads a dataset, and"
+                    f" bushel.open_stream({str(path / '*.tar')!r}) archives from front to back"
                 )
             yield absolute(path)
 
