@@ -28,7 +28,7 @@ from bushel.transforms import (
     ToCHW,
 )
 from bushel.transforms.fused import decode_into, frame_geometries, image_size, plan_decode, plan_frames
-from bushel.transforms.spatial import Crop, Geometry, ScaleTo
+from bushel.transforms.geometry import Crop, Geometry, ScaleTo
 
 IMAGE = picture(150, 110)
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

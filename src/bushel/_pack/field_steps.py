@@ -12,7 +12,7 @@ from bushel import kernels
 from bushel.codecs import get_codec
 from bushel.codecs.base import Buffer
 from bushel.transforms.fused import DecodePlan, decode_into, image_size, plan_decode
-from bushel.transforms.spatial import Geometry, Image
+from bushel.transforms.geometry import Geometry, Image
 from bushel.transforms.values import Call, Transform
 
 from .field_plan import image_kind

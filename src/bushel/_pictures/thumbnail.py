@@ -17,7 +17,7 @@ from bushel.codecs.base import Buffer, describe
 from bushel.codecs.image import ImageReading, decode_image, image_reading
 from bushel.errors import CodecError
 from bushel.transforms.fused import decode_into, image_size, plan_decode
-from bushel.transforms.spatial import Crop, Geometry, ScaleTo
+from bushel.transforms.geometry import Crop, Geometry, ScaleTo
 
 from .pixels import array_pixels, displayable, encode_png
 

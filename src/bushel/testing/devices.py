@@ -12,7 +12,7 @@ from bushel._runtime.arrays import U8
 from bushel.loader.device.device import DeviceDecoder, EncodedImages
 from bushel.loader.values.outputs import AnyDevice
 from bushel.transforms.fused import DecodePlan, decode_into
-from bushel.transforms.spatial import Geometry
+from bushel.transforms.geometry import Geometry
 
 from .expect import expect
 

@@ -8,6 +8,10 @@ from bushel.transforms.colour import Grayscale as Grayscale
 from bushel.transforms.colour import RandomErasing as RandomErasing
 from bushel.transforms.fused import RandomHorizontalFlip as RandomHorizontalFlip
 from bushel.transforms.fused import RandomVerticalFlip as RandomVerticalFlip
+from bushel.transforms.geometry import Crop as Crop
+from bushel.transforms.geometry import Flip as Flip
+from bushel.transforms.geometry import ScaleTo as ScaleTo
+from bushel.transforms.geometry import apply_steps as apply_steps
 from bushel.transforms.moves import Boxes as Boxes
 from bushel.transforms.moves import Mask as Mask
 from bushel.transforms.moves import Points as Points
@@ -18,14 +22,10 @@ from bushel.transforms.policies import RandomApply as RandomApply
 from bushel.transforms.policies import RandomChoice as RandomChoice
 from bushel.transforms.policies import TrivialAugmentWide as TrivialAugmentWide
 from bushel.transforms.spatial import CenterCrop as CenterCrop
-from bushel.transforms.spatial import Crop as Crop
-from bushel.transforms.spatial import Flip as Flip
 from bushel.transforms.spatial import RandomCrop as RandomCrop
 from bushel.transforms.spatial import RandomResizedCrop as RandomResizedCrop
 from bushel.transforms.spatial import Resize as Resize
-from bushel.transforms.spatial import ScaleTo as ScaleTo
 from bushel.transforms.spatial import Spatial as Spatial
-from bushel.transforms.spatial import apply_steps as apply_steps
 from bushel.transforms.values import Compose as Compose
 from bushel.transforms.values import EachFrame as EachFrame
 from bushel.transforms.values import Lambda as Lambda

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from bushel._runtime.arrays import Array
 
-from .spatial import Image, check_area, check_image, random_boxes
+from .geometry import Image, check_image
+from .spatial import check_area, random_boxes
 from .transform import frozen_transform
 
 if TYPE_CHECKING:

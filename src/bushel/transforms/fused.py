@@ -24,18 +24,8 @@ from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, Seekable, decode_top, open_image
 from bushel.errors import CodecError, MissingPackageError
 
-from .spatial import (
-    CenterCrop,
-    Drawn,
-    Flip,
-    Geometry,
-    Image,
-    RandomCrop,
-    RandomResizedCrop,
-    Resize,
-    Spatial,
-    Steps,
-)
+from .geometry import Flip, Geometry, Image, Steps
+from .spatial import CenterCrop, Drawn, RandomCrop, RandomResizedCrop, Resize, Spatial
 from .transform import frozen_transform
 from .values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
 

@@ -15,9 +15,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import F32, I64, Array, Bools
+from bushel._runtime.arrays import F32, Array, Bools
 
-from .spatial import Crop, Flip, Geometry, Spatial, resample
+from .geometry import Crop, Flip, Geometry
+from .spatial import Spatial
 from .transform import frozen_transform
 from .values import Transform
 from .warp import Padding, Warp, Warping
@@ -121,22 +122,8 @@ def moved_image(image: Any, stage: Stage) -> Any:
         ValueError: An image is resized that is not uint8.
     """
     if isinstance(image, list):
-        return [moved_image(frame, stage) for frame in image]
-    if not isinstance(stage, Geometry):
-        return stage.apply(image)
-    if stage.resizes:
-        if image.dtype != np.uint8:
-            raise ValueError(
-                f"an image of {image.dtype} cannot be resized: expected uint8. Name it as a Mask"
-            )
-        return resample(image, stage)
-    left, top, right, bottom = stage.box
-    moved = image[top:bottom, left:right]
-    left, top, right, bottom = stage.window
-    moved = moved[top:bottom, left:right]
-    if stage.flip_horizontal:
-        moved = moved[:, ::-1]
-    return np.ascontiguousarray(moved[::-1] if stage.flip_vertical else moved)
+        return [stage.apply(frame) for frame in image]
+    return stage.apply(image)
 
 
 @frozen_transform
@@ -197,10 +184,7 @@ class Mask:
             raise ValueError(
                 f"the mask {self.field!r} is {description}, but its image is {size[0]}x{size[1]}"
             )
-        if not isinstance(geometry, Geometry):
-            return geometry.nearest(mask, self.fill)
-        rows, columns = _sources(geometry, axis=1), _sources(geometry, axis=0)
-        return np.ascontiguousarray(mask[rows][:, columns])
+        return geometry.nearest(mask, self.fill)
 
 
 @frozen_transform
@@ -346,32 +330,12 @@ class Points:
 Follower: TypeAlias = Mask | Boxes | Points
 
 
-def _sources(geometry: Geometry, axis: int) -> I64:
-    """Return the column (axis 0) or row of the image under the centre of each column or row of the result."""
-    start, stop = geometry.window[axis], geometry.window[axis + 2]
-    first, size = geometry.box[axis], geometry.box[axis + 2] - geometry.box[axis]
-    places = np.arange(start, stop, dtype=np.int64)
-    sources: I64 = first + (2 * places + 1) * size // (2 * geometry.scaled[axis])
-    flipped = geometry.flip_horizontal if axis == 0 else geometry.flip_vertical
-    if flipped:
-        return sources[::-1]
-    return sources
-
-
 def _moved(points: F32, stage: Stage, relative_to: tuple[int, int] | None) -> F32:
     """Return x and y after a stage, in pixels; given in fractions of a size, or in pixels."""
     places = points.astype(np.float64)
     if relative_to is not None:
         places = places * relative_to
-    if not isinstance(stage, Geometry):
-        return stage.points(places).astype(np.float32)
-    left, top, right, bottom = stage.box
-    factor = np.array(stage.scaled, np.float64) / (right - left, bottom - top)
-    moved = (places - (left, top)) * factor - stage.window[:2]
-    for axis, flipped in enumerate((stage.flip_horizontal, stage.flip_vertical)):
-        if flipped:
-            moved[:, axis] = stage.size[axis] - moved[:, axis]
-    return moved.astype(np.float32)
+    return stage.points(places).astype(np.float32)
 
 
 def _not_numbers(array: Array, field: str, expected: str) -> ValueError:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from .colour import check_grey_or_rgb
-from .spatial import Image
+from .geometry import Image
 from .transform import frozen_transform
 from .values import Compose, Transform, call
 from .warp import Fill, affine, check_fill

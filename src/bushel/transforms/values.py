@@ -12,7 +12,7 @@ import numpy as np
 
 from bushel._runtime.arrays import Array
 
-from .spatial import Image, check_image
+from .geometry import Image, check_image
 from .transform import frozen_transform
 
 Transform = Callable[..., Any]

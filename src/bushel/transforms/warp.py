@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from bushel._runtime.arrays import F64, Array
 
-from .spatial import Image, check_image
+from .geometry import Image, check_image
 from .transform import frozen_transform
 
 Fill = int | tuple[int, ...]

@@ -28,7 +28,7 @@ from bushel.transforms import (
     Resize,
     ToCHW,
 )
-from bushel.transforms.spatial import Geometry
+from bushel.transforms.geometry import Geometry
 
 torch = pytest.importorskip("torch")
 

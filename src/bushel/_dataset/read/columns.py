@@ -64,7 +64,7 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
         FormatError: The index is damaged.
     """
     counts = np.full(len(positions), -1, np.int64)
-    for group in reader.groups(positions, [name]) if len(positions) else ():
+    for group in reader.groups(positions, [name]):
         if (column := group.index.fields.get(name)) is None:
             continue
         if column.starts is not None:
@@ -198,7 +198,7 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
             _slices(reader, positions, column) or [_empty(shards, column)], shards, column
         )
     rows = np.asarray(positions, np.int64)
-    groups = reader.groups(rows, [column.field.name]) if len(rows) else []
+    groups = reader.groups(rows, [column.field.name])
     groups = [group for group in groups if column.field.name in group.index.fields]
     pieces = [_piece(shards, group.number, group.rows, column) for group in groups]
     if len(groups) == 1 and groups[0].places is None:

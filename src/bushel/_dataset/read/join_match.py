@@ -109,7 +109,7 @@ def lists_of_values(
             f"field {sequences[0]!r} of the dataset that is joined is a sequence itself, and Bushel"
             " has no lists of sequences: choose other fields of it with ds.select_fields([...])"
         )
-    groups = reader.readable(partners, list(fields)) if len(partners) else []
+    groups = reader.readable(partners, list(fields))
     groups = [group for group in groups if not fields.keys().isdisjoint(group.index.fields)]
     owners = [reader.shards[group.number] for group in groups]
     if any(shard.section is not None for shard in owners):

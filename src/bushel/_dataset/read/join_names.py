@@ -89,7 +89,7 @@ class Names:
     @property
     def positions(self) -> I64:
         """int64[n]: the position of each sample of the view in the whole dataset."""
-        return self.selection.absolute(np.arange(len(self.selection.positions), dtype=np.int64))
+        return self.selection.every
 
     @cached_property
     def samples(self) -> I64:
@@ -165,7 +165,7 @@ class Names:
         """Yield places in `positions` with the names there, until all that have a name were given."""
         reader = self.reader
         if self.on == KEY:
-            for group in reader.groups(positions, []) if len(positions) else ():
+            for group in reader.groups(positions, []):
                 places = group.places_in(len(positions))
                 yield places, _keys(group, positions[places])
         elif self.on not in reader.fields:
@@ -176,7 +176,7 @@ class Names:
                 places = np.flatnonzero(~missing)
             yield places, (*text_of(_names(values[places].tolist(), self.on)), None)
         else:
-            for group in reader.groups(positions, [self.on]) if len(positions) else ():
+            for group in reader.groups(positions, [self.on]):
                 yield from self._of_field(group, positions)
 
     def _of_field(self, group: Group, positions: I64) -> Iterator[tuple[I64, _Texts]]:

@@ -91,7 +91,7 @@ class JoinedReader(Reader):
                 continue
             partners = side.rows[positions].astype(np.int64)
             present = np.flatnonzero(partners >= 0)
-            groups = self.all.groups(partners[present]) if len(present) else []
+            groups = self.all.groups(partners[present])
             if len(present) < len(positions):
                 groups = [replace(group, places=present[group.in_batch]) for group in groups]
             groups_of_all += groups

@@ -134,6 +134,11 @@ class Selection(Struct, frozen=True):
         """Return whether these are all samples of a dataset, in their order, which has `samples` of them."""
         return isinstance(self.positions, range) and self.positions == range(samples)
 
+    @property
+    def every(self) -> I64:
+        """All positions, in order: int64[n]."""
+        return self.absolute(np.arange(len(self.positions), dtype=np.int64))
+
     def at(self, position: int) -> int:
         """Return a position in the view as one in the whole dataset. Raise IndexError if it is out of range."""
         return int(self.positions[self._checked(position)])

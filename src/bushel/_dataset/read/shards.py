@@ -304,6 +304,8 @@ class ShardRows:
 
     def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
         """Divide a batch by shard; `names` are the fields that are needed, None for all."""
+        if not len(positions):
+            return []
         if len(self.shards) == 1:
             return [Group(0, self.shards[0].index, positions, None)]
         numbers = np.searchsorted(self.starts, positions, side="right") - 1

@@ -81,7 +81,7 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
     if all(map(_is_all, datasets)):
         return whole._view(names=names)
     positions = [
-        dataset._selection.absolute(np.arange(len(dataset), dtype=np.int64)) + start
+        dataset._selection.every + start
         for dataset, start in zip(datasets, itertools.accumulate(sizes, initial=0), strict=False)
     ]
     return whole._view(np.concatenate(positions), names)

@@ -60,7 +60,7 @@ def with_partners(
     )
     positions = first._selection.positions
     if joined.how == "inner":
-        chosen = np.asarray(positions, np.int64)
+        chosen = first._selection.every
         chosen = chosen[partners[chosen] >= 0]
         if len(chosen) != len(positions):
             positions = chosen
@@ -75,7 +75,7 @@ def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
             f"field {name!r} exists already: leave it out with ds.select_fields([...]), or choose"
             " another name"
         )
-    positions = dataset._selection.absolute(np.arange(len(dataset), dtype=np.int64))
+    positions = dataset._selection.every
     if len(positions) != len(np.unique(positions)):
         raise ValueError(
             "this view has samples several times, whose values could differ: add the field first,"
@@ -91,7 +91,7 @@ def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
     if len(other) != len(dataset):
         raise ValueError(f"field {name!r}: {len(other)} values for {len(dataset)} samples")
     partners = np.full(int(dataset._reader.starts[-1]), -1, np.int64)
-    partners[positions] = other._selection.absolute(np.arange(len(other), dtype=np.int64))
+    partners[positions] = other._selection.every
     joined = Joined("position", "left", len(dataset), (0, 0), ((), ()))
     return with_partners(
         dataset, other, partners, joined, names=list(dataset.spec), others={old: name}

@@ -66,7 +66,7 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
                 f"windows would have a field {name!r} of their own: leave that field"
                 " out with fields()"
             )
-    positions = selection.absolute(np.arange(len(dataset), dtype=np.int64))
+    positions = selection.every
     if shape.time is not None:
         return view_of(dataset, _windows_in_time(dataset, shape, positions))
     counts = element_counts(reader, positions, shape.field)
@@ -138,8 +138,7 @@ def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
         return whole._view(names=names)
     starts = offsets_of(len(reader.windows) for reader in readers)
     numbers = [
-        view._selection.absolute(np.arange(len(view), dtype=np.int64)) + start
-        for view, start in zip(views, starts.tolist(), strict=False)
+        view._selection.every + start for view, start in zip(views, starts.tolist(), strict=False)
     ]
     return whole._view(np.concatenate(numbers), names)
 

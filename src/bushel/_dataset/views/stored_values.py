@@ -334,7 +334,7 @@ class StoredValues(Samples):
         values = {name: part_of(self._reader, self._selection.positions, name) for name in names}
         rows: dict[str, Any] = {}
         if self._reader.sides:
-            positions = np.asarray(self._selection.positions, np.int64)
+            positions = self._selection.every
             rows = {name: self._reader.rows_of(name, positions) for name in self._selection.fields}
         return index_table(
             self._reader.shards,

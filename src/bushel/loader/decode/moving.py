@@ -26,8 +26,8 @@ from bushel.transforms.fused import (
     image_size,
     is_image,
 )
+from bushel.transforms.geometry import Geometry
 from bushel.transforms.moves import Moves, Stage, moved_image, names_of
-from bushel.transforms.spatial import Geometry
 from bushel.transforms.values import Call, EachFrame
 
 from .sample_transforms import FieldTransforms

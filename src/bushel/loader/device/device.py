@@ -11,7 +11,7 @@ from bushel._kinds import JPEG_END, JPEG_START
 from bushel._runtime.arrays import I32, I64, U8, Bools
 from bushel._runtime.public import public
 from bushel.loader.values.outputs import AnyDevice
-from bushel.transforms.spatial import Geometry
+from bushel.transforms.geometry import Geometry
 
 _SMALL = 128 * 128
 """Number of pixels up to which an image stays on the CPU: handing it over costs as much as decoding it."""

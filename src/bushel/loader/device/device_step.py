@@ -22,7 +22,7 @@ from bushel.loader.values.bad_samples import Failure
 from bushel.loader.values.collate import Batch, Sample, collate
 from bushel.spec import KEY
 from bushel.transforms.fused import DecodePlan, decode_into
-from bushel.transforms.spatial import Geometry
+from bushel.transforms.geometry import Geometry
 
 from .device import DeviceDecoder, EncodedImages, goes_to_device
 
