@@ -160,7 +160,7 @@ def test_one_scan_is_fed_by_one_thread_at_a_time() -> None:
                 continue
 
     in_threads(feed)
-    assert len(scanner.finish()) == 0
+    assert len(scanner.take()) == 0
 
 
 def test_one_scan_is_read_and_fed_by_one_thread_at_a_time(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ class TarScanner:
         scanner = TarScanner(size)
         while (window := scanner.next_window()) is not None:
             scanner.feed(fetch(*window))
-        members = scanner.finish()
+        members = scanner.take()
 
         scanner = TarScanner(file.size)
         while not scanner.over:
@@ -180,14 +180,12 @@ class TarScanner:
     Args:
         size: Size of the archive in bytes.
         start: Offset of a header, a multiple of 512.
-        min_window: Minimum size of a window in bytes, as far as the file has them. For object stores, use as many bytes
-            as are transferred in the time of a request (1 MiB).
 
     Raises:
         ValueError: ``start`` is not a multiple of 512, or not inside the archive.
     """
 
-    def __init__(self, size: int, start: int = 0, min_window: int = 0) -> None: ...
+    def __init__(self, size: int, start: int = 0) -> None: ...
     def next_window(self) -> tuple[int, int] | None:
         """Return offset and length of the bytes to feed next, or None if the scan is over."""
     def feed(self, data: _Bytes) -> None:
@@ -215,12 +213,6 @@ class TarScanner:
     @property
     def need(self) -> int:
         """Number of bytes of the next window that have to be fed at least; 0 if the scan is over."""
-    def finish(self) -> TarMembers:
-        """Return the members. It can be called once.
-
-        Raises:
-            ValueError: The scan is not over, or `finish` was called before.
-        """
 
 class SampleNames:
     """Groups the members of an archive into samples by their names, and numbers the extensions of these names.

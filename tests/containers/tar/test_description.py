@@ -245,5 +245,5 @@ def test_the_kernels_give_the_last_comment() -> None:
     scanner = TarScanner(len(data))
     while (window := scanner.next_window()) is not None:
         scanner.feed(data[window[0] : window[0] + window[1]])
-    assert scanner.finish().comment == ("é" * 700).encode()
+    assert scanner.take().comment == ("é" * 700).encode()
     assert without_description(one + plain) == plain

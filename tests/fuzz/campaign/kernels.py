@@ -59,10 +59,10 @@ def _scan_tar(data: bytes, file: MappedFile, rng: random.Random) -> None:
             raise
         return
     again = kernels.scan_tar(file, start)
-    scanner = kernels.TarScanner(len(data), start, rng.choice([0, 512, 4096]))
+    scanner, most = kernels.TarScanner(len(data), start), rng.choice([0, 4096, 1 << 20])
     while (window := scanner.next_window()) is not None:
-        scanner.feed(data[window[0] : window[0] + window[1]])
-    for other in (again, scanner.finish()):
+        scanner.feed(data[window[0] : window[0] + max(scanner.need, min(most, window[1]))])
+    for other in (again, scanner.take()):
         if not np.array_equal(members.offset, other.offset) or members.problem != other.problem:
             raise WrongError("scan_tar: windows of another size give another result")
     _inside(members.offset, members.size, len(data), "scan_tar")

@@ -111,7 +111,7 @@ def scan_part(file: File, first: int, last: int) -> TarMembers:
             scanner.feed(windows.read(*window))
     except ExtentError as error:
         raise _shrunk(file, error) from error
-    return scanner.finish()
+    return scanner.take()
 
 
 def _shrunk(file: File, error: ExtentError) -> FormatError:

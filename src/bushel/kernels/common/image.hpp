@@ -14,6 +14,12 @@ struct Region {
     bool is_empty() const { return right <= left || bottom <= top; }
 };
 
+// A quotient of numbers from 0, rounded up.
+template <typename Number>
+constexpr Number divide_up(Number value, int divisor) {
+    return (value + static_cast<Number>(divisor - 1)) / static_cast<Number>(divisor);
+}
+
 // A view of rows of interleaved 8-bit pixels; it does not own them.
 struct Pixels {
     const std::uint8_t *data = nullptr;

@@ -3,8 +3,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace bushel {
@@ -94,11 +97,31 @@ private:
     Py_buffer view_;
 };
 
+// Call `work` without the interpreter lock.
+template <typename Work>
+auto without_lock(Work work) {
+    const nb::gil_scoped_release unlocked;
+    return work();
+}
+
 // Return a new array that owns its elements.
 template <typename T>
-nb::object owned_array(T *elements, std::size_t count) {
+nb::object owned_array(T *elements, std::initializer_list<std::size_t> shape) {
     nb::capsule owner(elements, [](void *memory) noexcept { delete[] static_cast<T *>(memory); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(elements, {count}, owner));
+    return nb::cast(nb::ndarray<nb::numpy, T>(elements, shape.size(), shape.begin(), owner));
+}
+
+template <typename T>
+nb::object owned_array(T *elements, std::size_t count) {
+    return owned_array(elements, {count});
+}
+
+// Return a new array with the elements of a vector, whose memory is used again.
+template <typename T>
+nb::object copy_of(const std::vector<T> &elements) {
+    T *const copy = new T[elements.size()];
+    std::copy_n(elements.data(), elements.size(), copy);
+    return owned_array(copy, elements.size());
 }
 
 // Return an array that owns a vector.
@@ -113,6 +136,46 @@ nb::object array_of(std::vector<T> &&elements) {
 template <typename T>
 nb::object view_of(const std::vector<T> &elements, nb::handle owner) {
     return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(elements.data(), {elements.size()}, owner));
+}
+
+// A property that shows a vector of a bound object.
+template <typename Found, typename T>
+auto column(std::vector<T> Found::*field) {
+    return [field](nb::handle self) { return view_of((*nb::inst_ptr<Found>(self)).*field, self); };
+}
+
+inline nb::bytes bytes_of(const std::string &text) { return nb::bytes(text.data(), text.size()); }
+
+inline nb::list list_of_bytes(const std::vector<std::string> &texts) {
+    nb::list list;
+    for (const std::string &text : texts) list.append(bytes_of(text));
+    return list;
+}
+
+// Return a new bytes object, and where its bytes are to be written.
+inline std::pair<nb::object, std::uint8_t *> new_bytes(std::int64_t size) {
+    nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+    if (!bytes.is_valid()) throw nb::python_error();
+    return {bytes, reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(bytes.ptr()))};
+}
+
+// Return a list of `count` items, which the caller sets by PyList_SET_ITEM.
+inline nb::object new_list(std::size_t count) {
+    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(count)));
+    if (!list.is_valid()) throw nb::python_error();
+    return list;
+}
+
+// Return a list of new bytes objects of these lengths, with None for -1, and where the bytes of each are to be written.
+inline std::pair<nb::object, std::vector<std::uint8_t *>> new_bytes_list(const std::int64_t *lengths, std::size_t count) {
+    nb::object list = new_list(count);
+    std::vector<std::uint8_t *> out(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        nb::object item = nb::none();
+        if (lengths[i] != -1) std::tie(item, out[i]) = new_bytes(lengths[i]);
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), item.release().ptr());
+    }
+    return {list, std::move(out)};
 }
 
 inline nb::object optional_text(const std::string &text) {

@@ -34,13 +34,36 @@ inline const MappedFile &file_argument(nb::handle files, Py_ssize_t number, std:
     return *nb::inst_ptr<MappedFile>(object);
 }
 
+[[noreturn]] inline void throw_file_number(const std::string &what, Py_ssize_t number, Py_ssize_t count) {
+    throw nb::value_error(
+        (what + " is " + std::to_string(number) + ", but there are " + std::to_string(count) + " files").c_str());
+}
+
+// Find those files of a list that rows of a batch are in, given the number of each row's file.
+inline void find_files(Batch &batch, nb::handle list, std::vector<nb::object> &kept) {
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(list.ptr());
+    batch.files.assign(static_cast<std::size_t>(count), nullptr);
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+        if (batch.missing(row)) continue;
+        const std::int32_t number = batch.file[row];
+        if (number < 0 || number >= count) throw_file_number("file[" + std::to_string(row) + "]", number, count);
+        const MappedFile *&known = batch.files[static_cast<std::size_t>(number)];
+        if (!known) known = &file_argument(list, number, kept);
+    }
+}
+
+// A number of a file; -1 for one that is too large.
+inline Py_ssize_t file_number(nb::handle number) {
+    const Py_ssize_t value = PyLong_AsSsize_t(number.ptr());
+    if (value == -1 && PyErr_Occurred()) PyErr_Clear();
+    return value;
+}
+
 // A batch, and the Python objects whose memory it borrows.
 class BatchArgument {
 public:
     BatchArgument(nb::handle files, nb::handle file, nb::handle offset, nb::handle length, nb::handle crc) {
         const nb::object list = sequence_argument(files, "files: expected a list of MappedFile");
-        const Py_ssize_t count = PySequence_Fast_GET_SIZE(list.ptr());
-
         offset_ = array_argument<const std::int64_t>(offset, "offset");
         length_ = array_argument<const std::int64_t>(length, "length");
         batch_.offset = offset_.data();
@@ -53,9 +76,8 @@ public:
             equal = equal && crc_.size() == batch_.rows;
         }
         if (PyLong_Check(file.ptr())) {
-            const Py_ssize_t number = PyLong_AsSsize_t(file.ptr());
-            if (number == -1 && PyErr_Occurred()) PyErr_Clear();
-            if (number < 0 || number >= count) throw_number("file", number, count);
+            const Py_ssize_t number = file_number(file), count = PySequence_Fast_GET_SIZE(list.ptr());
+            if (number < 0 || number >= count) throw_file_number("file", number, count);
             batch_.files.push_back(&file_argument(list, number, kept_));
         } else {
             file_ = array_argument<const std::int32_t>(file, "file");
@@ -63,29 +85,13 @@ public:
             equal = equal && file_.size() == batch_.rows;
         }
         if (!equal) throw nb::value_error("file, offset, length and crc32 must have the same number of rows");
-        if (batch_.file) find_files(list, count);
+        if (batch_.file) find_files(batch_, list, kept_);
     }
 
     const Batch &operator*() const { return batch_; }
     const Batch *operator->() const { return &batch_; }
 
 private:
-    void find_files(nb::handle list, Py_ssize_t count) {
-        batch_.files.assign(static_cast<std::size_t>(count), nullptr);
-        for (std::size_t row = 0; row < batch_.rows; ++row) {
-            if (batch_.missing(row)) continue;
-            const std::int32_t number = batch_.file[row];
-            if (number < 0 || number >= count) throw_number("file[" + std::to_string(row) + "]", number, count);
-            const MappedFile *&known = batch_.files[static_cast<std::size_t>(number)];
-            if (!known) known = &file_argument(list, number, kept_);
-        }
-    }
-
-    [[noreturn]] static void throw_number(const std::string &what, Py_ssize_t number, Py_ssize_t count) {
-        throw nb::value_error(
-            (what + " is " + std::to_string(number) + ", but there are " + std::to_string(count) + " files").c_str());
-    }
-
     Array<const std::int64_t> offset_, length_;
     Array<const std::int32_t> file_;
     Array<const std::uint32_t> crc_;

@@ -14,7 +14,6 @@
 #include "common/python.hpp"
 #include "files/batch_argument.hpp"
 #include "files/crc32.hpp"
-#include "files/extents.hpp"
 #include "files/small_files.hpp"
 
 namespace bushel {
@@ -36,9 +35,7 @@ nb::object read(const MappedFile &file, std::int64_t offset, std::int64_t length
     batch.rows = 1;
     if (length < 0) throw nb::value_error("length must not be negative");
     check(batch);
-    nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, length));
-    if (!bytes.is_valid()) throw nb::python_error();
-    std::uint8_t *out = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(bytes.ptr()));
+    auto [bytes, out] = new_bytes(length);
     copy_without_lock(batch, &out);
     return bytes;
 }
@@ -58,20 +55,8 @@ void read_into(const MappedFile &file, std::int64_t offset, nb::handle out) {
 nb::object read_many(nb::handle files, nb::handle file, nb::handle offset, nb::handle length, nb::handle crc) {
     const BatchArgument batch(files, file, offset, length, crc);
     const std::int64_t total = check(*batch);
-    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(batch->rows)));
-    if (!list.is_valid()) throw nb::python_error();
     keep_freed_memory(static_cast<std::size_t>(total));
-    std::vector<std::uint8_t *> out(batch->rows);
-    for (std::size_t row = 0; row < batch->rows; ++row) {
-        PyObject *item = Py_None;
-        if (batch->missing(row))
-            Py_INCREF(item);
-        else if ((item = PyBytes_FromStringAndSize(nullptr, batch->length[row])) == nullptr)
-            throw nb::python_error();
-        else
-            out[row] = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(item));
-        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(row), item);
-    }
+    const auto [list, out] = new_bytes_list(batch->length, batch->rows);
     copy_quickly(*batch, total, out.data());
     return list;
 }
@@ -88,31 +73,25 @@ nb::object read_small_files(nb::handle paths, nb::handle size, nb::handle mtime,
     for (const std::size_t other : {sizes.size(), times.size(), offsets.size(), lengths.size()}) {
         if (other != rows) throw nb::value_error("paths, size, mtime_ns, offset and length must have the same size");
     }
-    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(rows)));
-    if (!list.is_valid()) throw nb::python_error();
     std::vector<SmallRead> reads;
-    std::vector<std::size_t> failed;
     reads.reserve(rows);
     for (std::size_t row = 0; row < rows; ++row) {
-        const auto at = static_cast<Py_ssize_t>(row);
-        SmallRead read{path_argument(PySequence_Fast_GET_ITEM(names.ptr(), at)), sizes.data()[row], times.data()[row],
-                       offsets.data()[row], lengths.data()[row]};
-        if (read.offset < 0 || read.length < 0 || read.offset > read.size - read.length)
+        SmallRead read{path_argument(PySequence_Fast_GET_ITEM(names.ptr(), static_cast<Py_ssize_t>(row))),
+                       sizes.data()[row], times.data()[row], offsets.data()[row], lengths.data()[row]};
+        if (read.offset < 0 || read.length < 0 || read.size < 0 || read.offset > read.size - read.length)
             throw nb::value_error(("extent " + std::to_string(row) + " is not inside its file").c_str());
-        PyObject *item = PyBytes_FromStringAndSize(nullptr, read.length);
-        if (!item) throw nb::python_error();
-        PyList_SET_ITEM(list.ptr(), at, item);
-        read.out = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(item));
         reads.push_back(std::move(read));
     }
-    {
-        const nb::gil_scoped_release unlocked;
+    const auto [list, out] = new_bytes_list(lengths.data(), rows);
+    const std::vector<std::size_t> failed = without_lock([&reads, &root, &out = out] {
+        std::vector<std::size_t> unread;
         const OpenFolder open(root);
-        for (std::size_t row = 0; row < rows; ++row) {
+        for (std::size_t row = 0; row < reads.size(); ++row) {
             const bool outside = !root.empty() && leads_out(reads[row].path);
-            if (outside || !read_small(reads[row], open.descriptor())) failed.push_back(row);
+            if (outside || !read_small(reads[row], open.descriptor(), out[row])) unread.push_back(row);
         }
-    }
+        return unread;
+    });
     for (const std::size_t row : failed) {
         if (PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(row), Py_NewRef(Py_None)) != 0) throw nb::python_error();
     }
@@ -199,10 +178,7 @@ nb::object crc32_many(nb::handle files, nb::handle file, nb::handle offset, nb::
     const BatchArgument batch(files, file, offset, length, nb::none());
     check(*batch);
     std::unique_ptr<std::uint32_t[]> sums(new std::uint32_t[batch->rows]);
-    {
-        const nb::gil_scoped_release unlocked;
-        checksum(*batch, sums.get());
-    }
+    without_lock([&] { checksum(*batch, sums.get()); });
     return owned_array(sums.release(), batch->rows);
 }
 
@@ -213,8 +189,28 @@ std::uint32_t crc32_of(nb::handle data, std::uint32_t value) {
     return crc32(buffer.data(), buffer.size(), value);
 }
 
-// Map a whole file as an array. The descriptor is closed at once: a dataset may have more shards than a process may
-// have open files. All pages are requested at once.
+// Return the first extent that is not inside a file of `size` bytes, or -1. A length of -1 means a missing value, at any
+// offset.
+std::int64_t first_outside(const std::int64_t *offset, const std::int64_t *length, std::size_t count,
+                           std::int64_t size) {
+    constexpr std::size_t together = 256;  // without a branch for each, so that compilers use vectors
+    const auto is_outside = [&](std::size_t i) {
+        const auto start = static_cast<std::uint64_t>(offset[i]), bytes = static_cast<std::uint64_t>(length[i]);
+        const auto limit = static_cast<std::uint64_t>(size);  // numbers below zero are above it
+        return (length[i] != -1) & ((start > limit) | (bytes > limit) | (bytes > limit - start));
+    };
+    for (std::size_t first = 0; first < count; first += together) {
+        const std::size_t end = std::min(count, first + together);
+        bool any = false;
+        for (std::size_t i = first; i < end; ++i) any |= is_outside(i);
+        if (!any) continue;
+        for (std::size_t i = first; i < end; ++i) {
+            if (is_outside(i)) return static_cast<std::int64_t>(i);
+        }
+    }
+    return -1;
+}
+
 std::int64_t first_outside_of(nb::handle offset, nb::handle length, std::int64_t size) {
     const auto starts = array_argument<const std::int64_t>(offset, "offset");
     const auto lengths = array_argument<const std::int64_t>(length, "length");
@@ -224,20 +220,20 @@ std::int64_t first_outside_of(nb::handle offset, nb::handle length, std::int64_t
     return first_outside(starts.data(), lengths.data(), starts.shape(0), size);
 }
 
+// Map a whole file as an array. The descriptor is closed at once: a dataset may have more shards than a process may
+// have open files. All pages are requested at once.
 nb::object map_array(nb::handle path) {
     struct Mapping {
         void *data;
         std::size_t size;
     };
     const std::string name = path_argument(path);
-    const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) throw SystemError(errno, name);
     struct stat info;
-    int error = ::fstat(file, &info) == 0 ? 0 : errno;
-    if (!error && !S_ISREG(info.st_mode)) error = S_ISDIR(info.st_mode) ? EISDIR : ESPIPE;
-    const std::size_t size = error ? 0 : static_cast<std::size_t>(info.st_size);
+    const int file = open_regular(name, info);
+    int error = 0;
+    const auto size = static_cast<std::size_t>(info.st_size);
     void *data = nullptr;
-    if (!error && size > 0) {
+    if (size > 0) {
         data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
         if (data == MAP_FAILED) error = errno;
     }

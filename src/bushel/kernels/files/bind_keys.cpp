@@ -73,8 +73,7 @@ void sort_keys(nb::handle data, nb::handle offsets, nb::handle hashes, nb::handl
 nb::object decode_keys(nb::handle data, nb::handle offsets, nb::handle rows) {
     const KeysArgument keys(data, offsets);
     const auto wanted = array_argument<const std::int64_t>(rows, "rows");
-    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(wanted.size())));
-    if (!list.is_valid()) throw nb::python_error();
+    nb::object list = new_list(wanted.size());
     const KeysOfRows chosen(keys, wanted.data(), wanted.size());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), chosen.text(i).release().ptr());
@@ -85,8 +84,7 @@ nb::object decode_keys(nb::handle data, nb::handle offsets, nb::handle rows) {
 // The decimal text of each number.
 nb::object decimal_texts(nb::handle numbers) {
     const auto given = array_argument<const std::int64_t>(numbers, "numbers");
-    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(given.size())));
-    if (!list.is_valid()) throw nb::python_error();
+    nb::object list = new_list(given.size());
     for (std::size_t i = 0; i < given.size(); ++i) {
         char digits[24];
         const std::to_chars_result end = std::to_chars(digits, digits + sizeof digits, given.data()[i]);
@@ -143,10 +141,7 @@ nb::object number_texts(nb::handle data, nb::handle offsets, std::size_t most) {
         }
     }
     if (too_many) return nb::none();
-    std::unique_ptr<std::int64_t[]> rows(new std::int64_t[first.size()]);
-    std::copy(first.begin(), first.end(), rows.get());
-    const nb::object codes = owned_array(numbers.release(), texts.count());
-    return nb::make_tuple(codes, owned_array(rows.release(), first.size()));
+    return nb::make_tuple(owned_array(numbers.release(), texts.count()), array_of(std::move(first)));
 }
 
 }  // namespace

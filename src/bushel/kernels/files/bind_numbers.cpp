@@ -102,7 +102,7 @@ public:
             }
         }
         nb::list places;
-        for (const std::vector<std::int64_t> &one : bad) places.append(places_of(one));
+        for (std::vector<std::int64_t> &rows_of_column : bad) places.append(places_of(rows_of_column));
         return nb::make_tuple(places, waited);
     }
 
@@ -139,11 +139,9 @@ public:
             targets.room.push_back(end - begin);
         }
         std::vector<std::int64_t> bad;
-        bool waited;
-        {
-            const nb::gil_scoped_release unlocked;
-            waited = gather_numbers(shards_, column, chosen.data(), chosen.size(), targets, bad);
-        }
+        const bool waited = without_lock([&] {
+            return gather_numbers(shards_, column, chosen.data(), chosen.size(), targets, bad);
+        });
         return nb::make_tuple(places_of(bad), waited);
     }
 
@@ -233,11 +231,9 @@ private:
         return targets;
     }
 
-    static nb::object places_of(const std::vector<std::int64_t> &bad) {
+    static nb::object places_of(std::vector<std::int64_t> &bad) {
         if (bad.empty()) return nb::none();
-        std::unique_ptr<std::int64_t[]> places(new std::int64_t[bad.size()]);
-        std::copy(bad.begin(), bad.end(), places.get());
-        return owned_array(places.release(), bad.size());
+        return array_of(std::move(bad));
     }
 
     void check_column(std::size_t column) const {
@@ -277,9 +273,7 @@ nb::object decode_numbers(nb::handle data, nb::handle length, nb::handle kind, n
         if (own > 0) at += static_cast<std::size_t>(own);
     }
     if (bad.empty()) return nb::none();
-    std::unique_ptr<std::int64_t[]> rows(new std::int64_t[bad.size()]);
-    std::copy(bad.begin(), bad.end(), rows.get());
-    return owned_array(rows.release(), bad.size());
+    return array_of(std::move(bad));
 }
 
 }  // namespace

@@ -86,20 +86,8 @@ nb::object read_pieces(nb::handle files, nb::handle buffers, nb::handle length, 
                        nb::handle offset, nb::handle size, nb::handle row, nb::handle at) {
     const PiecesArgument argument(files, buffers, length, crc, source, offset, size, row, at);
     const Pieces &pieces = argument.pieces();
-    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(pieces.values)));
-    if (!list.is_valid()) throw nb::python_error();
     keep_freed_memory(static_cast<std::size_t>(argument.total()));
-    std::vector<std::uint8_t *> out(pieces.values);
-    for (std::size_t value = 0; value < pieces.values; ++value) {
-        PyObject *item = Py_None;
-        if (pieces.missing(value))
-            Py_INCREF(item);
-        else if ((item = PyBytes_FromStringAndSize(nullptr, pieces.length[value])) == nullptr)
-            throw nb::python_error();
-        else
-            out[value] = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(item));
-        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(value), item);
-    }
+    const auto [list, out] = new_bytes_list(pieces.length, pieces.values);
     argument.copy_to(out.data());
     return list;
 }

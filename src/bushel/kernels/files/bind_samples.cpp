@@ -27,8 +27,8 @@ struct FieldArgument {
         if (!PyUnicode_Check(parts[0])) throw nb::type_error("fields: a name is not a str");
         name = nb::borrow(parts[0]);
         if (PyLong_Check(parts[1])) {
-            number = PyLong_AsLong(parts[1]);
-            if (number == -1 && PyErr_Occurred()) PyErr_Clear();
+            const Py_ssize_t wide = file_number(parts[1]);
+            number = wide == static_cast<std::int32_t>(wide) ? static_cast<std::int32_t>(wide) : -1;
         } else {
             file = array_argument<const std::int32_t>(parts[1], "file");
             has_file = true;
@@ -48,7 +48,7 @@ struct FieldArgument {
 
     nb::object name;
     bool has_file = false, has_crc = false;
-    long number = 0;
+    std::int32_t number = 0;
     Array<const std::int32_t> file;
     Array<const std::int64_t> offset;
     nb::ndarray<const std::int64_t, nb::ndim<1>, nb::device::cpu> length;
@@ -86,7 +86,7 @@ public:
                 }
                 offset_[at] = field.offset.data()[row];
                 length_[at] = field.length.data()[static_cast<std::int64_t>(row) * field.step];
-                file_[at] = field.has_file ? field.file.data()[row] : static_cast<std::int32_t>(field.number);
+                file_[at] = field.has_file ? field.file.data()[row] : field.number;
                 if (checked_) crc_[at] = field.crc.data()[row];
             }
         }
@@ -94,25 +94,13 @@ public:
 
     // The batch, which borrows the arrays. `files` are kept alive by the caller.
     Batch batch(nb::handle files, std::vector<nb::object> &kept) const {
-        const Py_ssize_t count = PySequence_Fast_GET_SIZE(files.ptr());
         Batch batch;
-        batch.files.assign(static_cast<std::size_t>(count), nullptr);
         batch.file = file_.data();
         batch.offset = offset_.data();
         batch.length = length_.data();
         batch.crc = checked_ ? crc_.data() : nullptr;
         batch.rows = offset_.size();
-        for (std::size_t row = 0; row < batch.rows; ++row) {
-            if (batch.missing(row)) continue;
-            const std::int32_t number = file_[row];
-            if (number < 0 || number >= count) {
-                throw nb::value_error(("file[" + std::to_string(row) + "] is " + std::to_string(number) +
-                                       ", but there are " + std::to_string(count) + " files")
-                                          .c_str());
-            }
-            const MappedFile *&known = batch.files[static_cast<std::size_t>(number)];
-            if (!known) known = &file_argument(files, number, kept);
-        }
+        find_files(batch, files, kept);
         return batch;
     }
 
@@ -139,8 +127,7 @@ void set_item(PyObject *sample, nb::handle name, PyObject *value) {
 // Return a list of dicts with the key of each sample only.
 template <typename KeyOf>
 nb::object keyed_dicts(std::size_t samples, nb::handle key_name, KeyOf key_of) {
-    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(samples)));
-    if (!list.is_valid()) throw nb::python_error();
+    nb::object list = new_list(samples);
     for (std::size_t i = 0; i < samples; ++i) {
         PyObject *const sample = PyDict_New();
         if (!sample) throw nb::python_error();
@@ -170,8 +157,8 @@ public:
 
     explicit operator bool() const { return next_ != nullptr; }
 
-    // Return the next `length` bytes, and a view of them.
-    std::pair<std::uint8_t *, nb::object> next(std::int64_t length) {
+    // Return a view of the next `length` bytes, and where they are to be written.
+    std::pair<nb::object, std::uint8_t *> next(std::int64_t length) {
         const nb::object start = nb::int_(used_), end = nb::int_(used_ + length);
         const nb::object slice = nb::steal(PySlice_New(start.ptr(), end.ptr(), nullptr));
         if (!slice.is_valid()) throw nb::python_error();
@@ -179,7 +166,7 @@ public:
         if (!view.is_valid()) throw nb::python_error();
         std::uint8_t *const bytes = next_ + used_;
         used_ += length;
-        return {bytes, std::move(view)};
+        return {std::move(view), bytes};
     }
 
 private:
@@ -205,17 +192,15 @@ std::vector<std::uint8_t *> make_values(nb::handle samples, const std::vector<Fi
         const std::size_t end = first + count;
         std::int64_t size = 0;
         for (std::size_t row = first; row < end; ++row) size += batch.missing(row) ? 0 : batch.length[row];
-        std::optional<Room> own;
-        if (size && is_among(views, field.name)) own.emplace(room, size);
+        std::optional<Room> shared;
+        if (size && is_among(views, field.name)) shared.emplace(room, size);
         for (std::size_t row = first; row < end; ++row) {
             if (batch.missing(row)) continue;
             nb::object value;
-            if (own && *own) {
-                std::tie(out[row], value) = own->next(batch.length[row]);
+            if (shared && *shared) {
+                std::tie(value, out[row]) = shared->next(batch.length[row]);
             } else {
-                value = nb::steal(PyBytes_FromStringAndSize(nullptr, batch.length[row]));
-                if (!value.is_valid()) throw nb::python_error();
-                out[row] = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(value.ptr()));
+                std::tie(value, out[row]) = new_bytes(batch.length[row]);
             }
             set_item(PyList_GET_ITEM(samples.ptr(), static_cast<Py_ssize_t>(row - first)), field.name, value.ptr());
         }
@@ -238,15 +223,15 @@ nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb
     if (!rows.is_none()) chosen = array_argument<const std::int64_t>(rows, "rows");
     nb::object samples;
     std::size_t count = chosen.size();
-    const bool own_keys = PyTuple_Check(keys.ptr());
-    if (!own_keys && !PyList_Check(keys.ptr())) throw nb::type_error("keys: expected a list, or text and offsets");
-    if (own_keys && (rows.is_none() || PyTuple_GET_SIZE(keys.ptr()) != 2)) {
+    const bool has_table = PyTuple_Check(keys.ptr());
+    if (!has_table && !PyList_Check(keys.ptr())) throw nb::type_error("keys: expected a list, or text and offsets");
+    if (has_table && (rows.is_none() || PyTuple_GET_SIZE(keys.ptr()) != 2)) {
         throw nb::type_error("keys: text and offsets need rows");
     }
-    nb::object texts_given;
-    if (!own_keys) {
-        texts_given = sequence_argument(keys, "keys: expected a list");
-        const auto given = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(texts_given.ptr()));
+    nb::object given_keys;
+    if (!has_table) {
+        given_keys = sequence_argument(keys, "keys: expected a list");
+        const auto given = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(given_keys.ptr()));
         if (!rows.is_none() && given != count) throw nb::value_error("keys and rows must have the same length");
         count = given;
     }
@@ -259,7 +244,7 @@ nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb
     const auto load_values = [&](std::size_t i) {
         for (std::size_t row = i; fits && row < batch.rows; row += count) load_into_cache(batch, row, cache_size);
     };
-    if (own_keys) {
+    if (has_table) {
         const KeysArgument table(PyTuple_GET_ITEM(keys.ptr(), 0), PyTuple_GET_ITEM(keys.ptr(), 1));
         const KeysOfRows texts(table, chosen.data(), count);
         samples = keyed_dicts(count, key_name, [&](std::size_t i) {
@@ -269,7 +254,7 @@ nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb
     } else {
         samples = keyed_dicts(count, key_name, [&](std::size_t i) {
             load_values(i);
-            return nb::borrow(PySequence_Fast_GET_ITEM(texts_given.ptr(), static_cast<Py_ssize_t>(i)));
+            return nb::borrow(PySequence_Fast_GET_ITEM(given_keys.ptr(), static_cast<Py_ssize_t>(i)));
         });
     }
 

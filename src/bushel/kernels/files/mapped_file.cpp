@@ -44,20 +44,23 @@ std::int64_t mtime_of(const struct stat &info) {
 #endif
 }
 
+int open_regular(const std::string &path, struct stat &info) {
+    // O_NONBLOCK: without it, opening a named pipe would wait for a writer instead of failing.
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) throw SystemError(errno, path);
+    int error = ::fstat(file, &info) == 0 ? 0 : errno;
+    if (!error && S_ISDIR(info.st_mode)) error = EISDIR;
+    if (!error && !S_ISREG(info.st_mode)) error = ESPIPE;
+    if (!error) return file;
+    ::close(file);
+    throw SystemError(error, path);
+}
+
 void MappedFile::FreeWords::operator()(std::atomic<std::uint64_t> *words) const { std::free(words); }
 
 MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
-    // O_NONBLOCK: without it, opening a named pipe would wait for a writer instead of failing.
-    fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd_ < 0) throw SystemError(errno, path_);
     struct stat info;
-    int error = ::fstat(fd_, &info) == 0 ? 0 : errno;
-    if (!error && S_ISDIR(info.st_mode)) error = EISDIR;
-    if (!error && !S_ISREG(info.st_mode)) error = ESPIPE;
-    if (error) {
-        ::close(fd_);
-        throw SystemError(error, path_);
-    }
+    fd_ = open_regular(path_, info);
     size_ = info.st_size;
     mtime_ns_ = mtime_of(info);
     if (size_ == 0) return;

@@ -13,6 +13,9 @@ namespace bushel {
 // Return the time of the last modification in nanoseconds.
 std::int64_t mtime_of(const struct stat &info);
 
+// Open a regular file to read it, and return its descriptor. Throws SystemError.
+int open_regular(const std::string &path, struct stat &info);
+
 class MappedFile {
 public:
     // Granularity of the record of seen pages: the page size of most systems. Larger pages work too.

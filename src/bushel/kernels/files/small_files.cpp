@@ -13,10 +13,9 @@ namespace bushel {
 
 namespace {
 
-bool fill(int file, const SmallRead &read) {
+bool fill(int file, const SmallRead &read, std::uint8_t *out) {
     for (std::int64_t done = 0; done < read.length;) {
-        const ssize_t got =
-            ::pread(file, read.out + done, static_cast<std::size_t>(read.length - done), read.offset + done);
+        const ssize_t got = ::pread(file, out + done, static_cast<std::size_t>(read.length - done), read.offset + done);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return false;
         done += got;
@@ -73,13 +72,12 @@ OpenFolder::~OpenFolder() {
     if (fd_ >= 0) ::close(fd_);
 }
 
-bool read_small(const SmallRead &read, int folder) {
-    if (read.offset < 0 || read.length < 0 || read.offset > read.size - read.length) return false;
+bool read_small(const SmallRead &read, int folder, std::uint8_t *out) {
     const OpenFile file(read.path, folder);
     struct stat info;
     if (file.fd < 0 || ::fstat(file.fd, &info) != 0) return false;
     const bool same = S_ISREG(info.st_mode) && info.st_size == read.size && mtime_of(info) == read.mtime_ns;
-    return same && fill(file.fd, read);
+    return same && fill(file.fd, read, out);
 }
 
 }  // namespace bushel

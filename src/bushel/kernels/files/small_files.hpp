@@ -12,12 +12,11 @@ struct SmallRead {
     std::int64_t mtime_ns = 0;  // of the file
     std::int64_t offset = 0;
     std::int64_t length = 0;
-    std::uint8_t *out = nullptr;  // room for `length` bytes
 };
 
-// Open the file, compare its size and time, read the extent, and close the file. Return whether all of that was
-// possible; the caller finds out why not. `folder` is the descriptor of the folder that relative paths start from.
-bool read_small(const SmallRead &read, int folder);
+// Open the file, compare its size and time, read the extent, which is inside that size, and close the file. Return whether
+// all of that was possible; the caller finds out why not. `folder` is the descriptor of the folder that relative paths start from.
+bool read_small(const SmallRead &read, int folder, std::uint8_t *out);
 
 // Read a whole file of at most `room` - 1 bytes, and return its size; -1 if that is not possible, or if the file has
 // another size than when it was opened.

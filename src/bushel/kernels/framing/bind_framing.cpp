@@ -188,11 +188,7 @@ nb::object recordio(nb::handle data, nb::handle offsets) {
         if (values->length(row) >= std::size_t{1} << 29) throw nb::value_error("a record has 512 MiB or more");
     }
     std::vector<std::uint8_t> split;
-    Framed framed;
-    {
-        const nb::gil_scoped_release unlocked;
-        framed = frame_recordio(*values, split);
-    }
+    auto framed = without_lock([&] { return frame_recordio(*values, split); });
     return nb::make_tuple(owned_array(framed.bytes.release(), framed.size), array_of(std::move(framed.ends)),
                           array_of(std::move(split)));
 }
@@ -253,11 +249,9 @@ nb::object tar(nb::handle header, nb::handle keys, nb::handle key_offsets, nb::h
         }
     }
     std::vector<std::int64_t> starts, places;
-    Framed framed;
-    {
-        const nb::gil_scoped_release unlocked;
-        framed = frame_tar(start.data(), *names, endings, fields, longest, starts, places);
-    }
+    auto framed = without_lock([&] {
+        return frame_tar(start.data(), *names, endings, fields, longest, starts, places);
+    });
     return nb::make_tuple(owned_array(framed.bytes.release(), framed.size), array_of(std::move(framed.ends)),
                           array_of(std::move(starts)), array_of(std::move(places)));
 }

@@ -20,20 +20,14 @@ bool can_read(const JpegHeader &header) {
 BaselineDecoder::BaselineDecoder() = default;
 BaselineDecoder::~BaselineDecoder() = default;
 
-bool BaselineDecoder::read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const Region &region,
-                           int scale, int channels, const ImageRows &out) {
-    if (!can_read(header)) return false;
-    if (!state_) state_ = std::make_unique<ScanDecoder>();
-    const RegionPlan plan = plan_region(header, region, scale, channels);
-    return state_->begin(data, size, header, plan) && read_pixels(*state_, plan, region, channels, out);
-}
-
 bool BaselineDecoder::read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const SeekTable &table,
                            const Region &region, int scale, int channels, const ImageRows &out) {
     if (!can_read(header)) return false;
     if (!state_) state_ = std::make_unique<ScanDecoder>();
     const RegionPlan plan = plan_region(header, region, scale, channels);
-    return state_->begin(data, size, header, plan, table) && read_pixels(*state_, plan, region, channels, out);
+    const bool begun = table.is_empty() ? state_->begin(data, size, header, plan)
+                                        : state_->begin(data, size, header, plan, table);
+    return begun && read_pixels(*state_, plan, region, channels, out);
 }
 
 std::vector<std::uint64_t> BaselineDecoder::make_seek_table(const std::uint8_t *data, std::size_t size,

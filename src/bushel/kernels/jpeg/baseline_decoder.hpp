@@ -23,12 +23,8 @@ public:
     ~BaselineDecoder();
 
     // Decode a region, in pixels at 1/scale of the image's size, to 3 channels, or to 1 (the luma), band by band of its
-    // rows. Return false if libjpeg has to decode it; some rows may have been written.
-    bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const Region &region, int scale,
-              int channels, const ImageRows &out);
-
-    // Do the same with the states of a seek table, without reading bytes outside `seek_ranges`. Return
-    // false also if the table does not belong to the image.
+    // rows. With a seek table that is not empty, begin at its states, and read no bytes outside `seek_ranges`. Return
+    // false if libjpeg has to decode the image, or if the table does not belong to it; some rows may have been written.
     bool read(const std::uint8_t *data, std::size_t size, const JpegHeader &header, const SeekTable &table,
               const Region &region, int scale, int channels, const ImageRows &out);
 

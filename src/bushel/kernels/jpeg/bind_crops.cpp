@@ -115,10 +115,7 @@ nb::object draw_crops(nb::handle datas, nb::handle steps, std::uint64_t seed, st
             undrawn.append(i);
         }
     }
-    std::int32_t *first = rows.release();
-    nb::capsule owner(first, [](void *memory) noexcept { delete[] static_cast<std::int32_t *>(memory); });
-    const nb::object geometry = nb::cast(nb::ndarray<nb::numpy, std::int32_t, nb::ndim<2>>(first, {count, width}, owner));
-    return nb::make_tuple(geometry, undrawn);
+    return nb::make_tuple(owned_array(rows.release(), {count, width}), undrawn);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ JpegDecoders &decoders_of_thread() {
 [[noreturn]] void raise_value_error(const std::string &message) { throw nb::value_error(message.c_str()); }
 
 template <typename Type>
-Type array_of(nb::handle object, const char *name, const char *expected) {
+Type argument_of(nb::handle object, const char *name, const char *expected) {
     Type array;
     if (!nb::try_cast(object, array, false)) {
         throw nb::type_error((std::string(name) + ": expected a contiguous " + expected).c_str());
@@ -65,7 +65,7 @@ GeometryRows geometry_argument(nb::handle object, std::size_t rows) {
 class BatchOutput {
 public:
     BatchOutput(nb::handle out, bool channels_first, nb::handle table)
-        : out_(array_of<AnyArray>(out, "out", "writable array")) {
+        : out_(argument_of<AnyArray>(out, "out", "writable array")) {
         if (out_.ndim() != 4) throw nb::type_error("out: expected an array with four dimensions");
         const std::size_t height = out_.shape(channels_first ? 2 : 1), width = out_.shape(channels_first ? 3 : 2);
         const std::size_t channels = out_.shape(channels_first ? 1 : 3);
@@ -82,7 +82,7 @@ public:
             if (out_.dtype() != nb::dtype<std::uint8_t>()) throw nb::type_error("out: expected uint8 without a table");
             return;
         }
-        table_ = array_of<AnyConstant>(table, "table", "array");
+        table_ = argument_of<AnyConstant>(table, "table", "array");
         if (table_.dtype() != out_.dtype()) throw nb::type_error("table: expected the dtype of out");
         if (image_.itemsize != 1 && image_.itemsize != 2 && image_.itemsize != 4) {
             throw nb::type_error("out: expected elements of 1, 2 or 4 bytes");
@@ -176,11 +176,10 @@ nb::object decode_jpeg(nb::handle data, nb::handle table, bool orient, bool tole
     const auto width = static_cast<std::size_t>(orientation.transposed ? header.height : header.width);
     std::unique_ptr<std::uint8_t, void (*)(std::uint8_t *)> pixels(
         PixelStore::shared().take(height * width * static_cast<std::size_t>(channels)), give_back);
-    {
-        const nb::gil_scoped_release unlocked;
+    without_lock([&] {
         decode_all(decoders_of_thread(), buffer.data(), buffer.size(), header, channels, options, pixels.get(),
                    states.view());
-    }
+    });
     note_refused(refused, 0, decoders_of_thread().refused_table);
     std::uint8_t *first = pixels.release();
     nb::capsule owner(first, [](void *memory) noexcept { give_back(static_cast<std::uint8_t *>(memory)); });
@@ -241,7 +240,7 @@ nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, c
 }
 
 nb::object encode(nb::handle image, int quality, const std::array<int, 2> &sampling, bool fast) {
-    const auto array = array_of<AnyConstant>(image, "image", "array");
+    const auto array = argument_of<AnyConstant>(image, "image", "array");
     const std::size_t channels = array.ndim() == 2 ? 1 : array.ndim() == 3 ? array.shape(2) : 0;
     if (array.dtype() != nb::dtype<std::uint8_t>() || (channels != 1 && channels != 3)) {
         throw nb::type_error("image: expected a uint8 array of shape (height, width) or (height, width, 3)");
@@ -257,13 +256,11 @@ nb::object encode(nb::handle image, int quality, const std::array<int, 2> &sampl
         raise_value_error("image: a JPEG has at most 65535 rows and columns, found " + std::to_string(array.shape(0)) +
                           "x" + std::to_string(array.shape(1)));
     }
-    std::vector<std::uint8_t> encoded;
-    {
-        const nb::gil_scoped_release unlocked;
-        encoded = encode_jpeg(static_cast<const std::uint8_t *>(array.data()), static_cast<int>(array.shape(1)),
-                              static_cast<int>(array.shape(0)), static_cast<int>(channels),
-                              {quality, h_samp_factor, v_samp_factor, fast});
-    }
+    const std::vector<std::uint8_t> encoded = without_lock([&] {
+        return encode_jpeg(static_cast<const std::uint8_t *>(array.data()), static_cast<int>(array.shape(1)),
+                           static_cast<int>(array.shape(0)), static_cast<int>(channels),
+                           {quality, h_samp_factor, v_samp_factor, fast});
+    });
     return nb::bytes(encoded.data(), encoded.size());
 }
 
@@ -271,9 +268,7 @@ nb::object jpeg_segment_offsets(nb::handle data) {
     const BufferArgument buffer(data);
     const JpegHeader header = read_jpeg_header(buffer.data(), buffer.size());
     const std::vector<std::size_t> segments = find_segments(buffer.data(), buffer.size(), header);
-    std::unique_ptr<std::int64_t[]> offsets(new std::int64_t[segments.size()]);
-    std::copy(segments.begin(), segments.end(), offsets.get());
-    return owned_array(offsets.release(), segments.size());
+    return array_of(std::vector<std::int64_t>(segments.begin(), segments.end()));
 }
 
 Region box_argument(const JpegHeader &header, const std::array<int, 4> &box) {
@@ -298,16 +293,15 @@ nb::object jpeg_segment_window(nb::handle head, const std::array<int, 4> &box) {
 std::vector<std::size_t> segments_argument(nb::handle segments, const JpegHeader &header, std::size_t size) {
     const auto given = array_argument<const std::int64_t>(segments, "segments");
     const JpegGrid grid(header);
-    const std::size_t expected =
-        static_cast<std::size_t>(grid.rows) * static_cast<std::size_t>(grid.per_segment ? grid.segments_across() : 0) +
-        1;
-    bool is_valid = given.size() == expected;
-    std::vector<std::size_t> offsets(given.size());
-    std::int64_t least = static_cast<std::int64_t>(header.data_offset);
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        is_valid = is_valid && given.data()[i] >= least && given.data()[i] <= static_cast<std::int64_t>(size);
-        least = given.data()[i] + 2;
-        offsets[i] = static_cast<std::size_t>(given.data()[i]);
+    const int segments_across = grid.per_segment ? grid.segments_across() : 0;
+    bool is_valid = given.size() == static_cast<std::size_t>(grid.rows) * static_cast<std::size_t>(segments_across) + 1;
+    std::vector<std::size_t> offsets;
+    std::size_t least = header.data_offset;
+    for (std::size_t i = 0; is_valid && i < given.size(); ++i) {
+        const auto offset = static_cast<std::size_t>(given.data()[i]);  // a negative one is a large number
+        is_valid = offset >= least && offset <= size;
+        offsets.push_back(offset);
+        least = offset + 2;
     }
     if (!is_valid) raise_value_error("segments: the offsets do not belong to this JPEG");
     return offsets;
@@ -329,15 +323,10 @@ nb::object splice_jpeg(nb::handle data, const std::array<int, 4> &box, nb::handl
 nb::object jpeg_seek_table(nb::handle data, int pixels) {
     const BufferArgument buffer(data);
     if (pixels < 1) raise_value_error("pixels: expected at least 1, found " + std::to_string(pixels));
-    std::vector<std::uint64_t> words;
-    {
-        const nb::gil_scoped_release unlocked;
+    return array_of(without_lock([&] {
         const JpegHeader header = read_jpeg_header(buffer.data(), buffer.size());
-        words = decoders_of_thread().baseline.make_seek_table(buffer.data(), buffer.size(), header, pixels);
-    }
-    std::unique_ptr<std::uint64_t[]> copy(new std::uint64_t[words.size()]);
-    std::copy(words.begin(), words.end(), copy.get());
-    return owned_array(copy.release(), words.size());
+        return decoders_of_thread().baseline.make_seek_table(buffer.data(), buffer.size(), header, pixels);
+    }));
 }
 
 // The states of an image of a given size, checked as far as its header allows; none if the table is not its own.
@@ -370,23 +359,18 @@ nb::object decode_jpeg_box(nb::handle data, nb::handle table, const std::array<i
     const int channels = header.components == 1 ? 1 : 3;
     const auto height = static_cast<std::size_t>(region.height()), width = static_cast<std::size_t>(region.width());
     std::unique_ptr<std::uint8_t[]> pixels(new std::uint8_t[height * width * static_cast<std::size_t>(channels)]);
-    {
-        const nb::gil_scoped_release unlocked;
+    const bool done = !states.view().is_empty() && without_lock([&] {
         const ImageRows rows(pixels.get(), region.width(), region.height(), channels);
-        if (!decoders_of_thread().baseline.read(buffer.data(), buffer.size(), header, states.view(), region, 1,
-                                                channels, rows)) {
-            pixels.reset();
-        }
-    }
-    if (!pixels) return nb::none();
-    std::uint8_t *first = pixels.release();
-    nb::capsule owner(first, [](void *memory) noexcept { delete[] static_cast<std::uint8_t *>(memory); });
-    const std::size_t shape[] = {height, width, 3};
-    return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(first, channels == 1 ? 2 : 3, shape, owner));
+        return decoders_of_thread().baseline.read(buffer.data(), buffer.size(), header, states.view(), region, 1,
+                                                  channels, rows);
+    });
+    if (!done) return nb::none();
+    if (channels == 1) return owned_array(pixels.release(), {height, width});
+    return owned_array(pixels.release(), {height, width, 3});
 }
 
 void resize_image(nb::handle image, nb::handle geometry, nb::handle out, const std::string &layout, nb::handle table) {
-    const auto array = array_of<AnyConstant>(image, "image", "array");
+    const auto array = argument_of<AnyConstant>(image, "image", "array");
     if (array.dtype() != nb::dtype<std::uint8_t>() || array.ndim() != 3) {
         throw nb::type_error("image: expected a uint8 array of shape (height, width, channels)");
     }

@@ -11,11 +11,7 @@ namespace {
 
 nb::object tile(nb::handle data, bool metadata, std::int64_t limit) {
     const BufferArgument buffer(data);
-    std::vector<std::uint8_t> tiled;
-    {
-        const nb::gil_scoped_release unlocked;
-        tiled = tile_jpeg(buffer.data(), buffer.size(), metadata, limit);
-    }
+    const std::vector<std::uint8_t> tiled = without_lock([&] { return tile_jpeg(buffer.data(), buffer.size(), metadata, limit); });
     return nb::bytes(tiled.data(), tiled.size());
 }
 
@@ -26,30 +22,20 @@ bool is_tiled(nb::handle data) {
 
 nb::object baseline(nb::handle data, std::int64_t limit) {
     const BufferArgument buffer(data);
-    std::vector<std::uint8_t> written;
-    {
-        const nb::gil_scoped_release unlocked;
-        written = baseline_jpeg(buffer.data(), buffer.size(), limit);
-    }
+    const std::vector<std::uint8_t> written = without_lock([&] { return baseline_jpeg(buffer.data(), buffer.size(), limit); });
     if (written.empty()) return nb::none();
     return nb::bytes(written.data(), written.size());
 }
 
 nb::object coefficients(nb::handle data, std::int64_t limit) {
     const BufferArgument buffer(data);
-    std::vector<JpegCoefficients> components;
-    {
-        const nb::gil_scoped_release unlocked;
-        components = read_coefficients(buffer.data(), buffer.size(), limit);
-    }
+    const std::vector<JpegCoefficients> components = without_lock([&] { return read_coefficients(buffer.data(), buffer.size(), limit); });
     nb::list arrays;
     for (const JpegCoefficients &component : components) {
-        std::unique_ptr<std::int16_t[]> values(new std::int16_t[component.values.size()]);
-        std::copy(component.values.begin(), component.values.end(), values.get());
-        std::int16_t *first = values.release();
-        nb::capsule owner(first, [](void *memory) noexcept { delete[] static_cast<std::int16_t *>(memory); });
-        arrays.append(nb::cast(
-            nb::ndarray<nb::numpy, std::int16_t, nb::ndim<3>>(first, {component.rows, component.columns, 64}, owner)));
+        const std::vector<std::int16_t> &values = component.values;
+        std::unique_ptr<std::int16_t[]> copy(new std::int16_t[values.size()]);
+        std::copy(values.begin(), values.end(), copy.get());
+        arrays.append(owned_array(copy.release(), {component.rows, component.columns, 64}));
     }
     return arrays;
 }

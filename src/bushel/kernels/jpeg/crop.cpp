@@ -17,15 +17,13 @@ std::string size_text(std::int64_t width, std::int64_t height) {
     return std::to_string(width) + "x" + std::to_string(height);
 }
 
-std::int64_t round_up(std::int64_t value, std::int64_t divisor) { return (value + divisor - 1) / divisor; }
-
 // The fewest bytes that an image of this size can have: each 8x8 block takes a bit at least.
 std::int64_t min_bytes(const JpegHeader &header) {
     std::int64_t blocks = 0;
     for (int i = 0; i < header.components; ++i) {
         const JpegComponent &component = header.component[i];
-        blocks += round_up(std::int64_t{header.width} * component.h_samp_factor, 8 * header.max_h_samp_factor()) *
-                  round_up(std::int64_t{header.height} * component.v_samp_factor, 8 * header.max_v_samp_factor());
+        blocks += divide_up(std::int64_t{header.width} * component.h_samp_factor, 8 * header.max_h_samp_factor()) *
+                  divide_up(std::int64_t{header.height} * component.v_samp_factor, 8 * header.max_v_samp_factor());
     }
     return blocks / 8;
 }
@@ -53,7 +51,7 @@ Region stored_box(Region box, const Orientation &orientation, const JpegHeader &
 Axis scaled_axis(int begin, int end, int scale) {
     Axis axis;
     const int low = begin / scale;
-    axis.available = static_cast<int>(round_up(end, scale)) - low;
+    axis.available = divide_up(end, scale) - low;
     axis.begin = static_cast<double>(begin) / scale - low;
     axis.end = static_cast<double>(end) / scale - low;
     return axis;
@@ -88,7 +86,7 @@ bool read_own(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size
     }
     BaselineDecoder &decoder = decoders.baseline;
     if (!table.is_empty() && decoder.read(data, size, header, table, region, scale, channels, out)) return true;
-    const bool done = decoder.read(data, size, header, region, scale, channels, out);
+    const bool done = decoder.read(data, size, header, SeekTable(), region, scale, channels, out);
     decoders.refused_table = done && !table.is_empty();
     return done;
 }

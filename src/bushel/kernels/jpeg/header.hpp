@@ -11,6 +11,11 @@ constexpr int SOF0 = 0xC0, SOF1 = 0xC1, SOF2 = 0xC2, DHT = 0xC4, RST0 = 0xD0, SO
 
 inline bool is_restart(int marker) { return marker >= RST0 && marker < RST0 + 8; }
 
+// Whether a header segment does not affect the pixels: Exif, colour profiles, comments and the like.
+inline bool is_metadata(int marker) {
+    return marker == COM || (marker >= APP1 && marker <= APP15 && marker != APP14);
+}
+
 // A marker segment: FF, the marker, two bytes of length, the payload.
 struct JpegSegment {
     int marker = 0;

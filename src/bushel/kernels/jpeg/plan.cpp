@@ -13,8 +13,6 @@ struct SamplingFactors {
     int h, v;
 };
 
-int round_up(int value, int divisor) { return (value + divisor - 1) / divisor; }
-
 // A single component is coded block by block, with any factors.
 SamplingFactors sampling_of(const JpegHeader &header, int i) {
     if (header.components == 1) return {1, 1};
@@ -90,8 +88,8 @@ RegionPlan plan_region(const JpegHeader &header, const Region &region, int scale
         plane.h_samp_factor = factors.h, plane.v_samp_factor = factors.v;
         if (i > 0 && channels == 1) continue;
         plane.side = block_side(factors, luma, scale);
-        plane.width = round_up(header.width * factors.h * plane.side, luma.h * 8);
-        plane.height = round_up(header.height * factors.v * plane.side, luma.v * 8);
+        plane.width = divide_up(header.width * factors.h * plane.side, luma.h * 8);
+        plane.height = divide_up(header.height * factors.v * plane.side, luma.v * 8);
         plane.half_width = factors.h * plane.side * scale < luma.h * 8;
         plane.half_height = factors.v * plane.side * scale < luma.v * 8;
         plane.smooth = scale < 8 && plane.width > 2;
@@ -99,12 +97,12 @@ RegionPlan plan_region(const JpegHeader &header, const Region &region, int scale
             source_samples({region.left, region.right}, plane.half_width, plane.smooth, plane.width);
         const Interval rows =
             source_samples({region.top, region.bottom}, plane.half_height, plane.smooth, plane.height);
-        plane.blocks = {columns.begin / plane.side, rows.begin / plane.side, round_up(columns.end, plane.side),
-                        round_up(rows.end, plane.side)};
+        plane.blocks = {columns.begin / plane.side, rows.begin / plane.side, divide_up(columns.end, plane.side),
+                        divide_up(rows.end, plane.side)};
         plan.mcus = {std::min(plan.mcus.left, plane.blocks.left / factors.h),
                      std::min(plan.mcus.top, plane.blocks.top / factors.v),
-                     std::max(plan.mcus.right, round_up(plane.blocks.right, factors.h)),
-                     std::max(plan.mcus.bottom, round_up(plane.blocks.bottom, factors.v))};
+                     std::max(plan.mcus.right, divide_up(plane.blocks.right, factors.h)),
+                     std::max(plan.mcus.bottom, divide_up(plane.blocks.bottom, factors.v))};
     }
     return plan;
 }

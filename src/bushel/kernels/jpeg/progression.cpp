@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/exceptions.hpp"
+#include "common/image.hpp"
 #include "jpeg/tiles.hpp"
 
 namespace bushel {
@@ -10,8 +11,6 @@ namespace bushel {
 namespace {
 
 constexpr std::size_t max_scans = 200;  // as for libjpeg (ScanLimit)
-
-int round_up(int value, int divisor) { return (value + divisor - 1) / divisor; }
 
 // The bits of each coefficient that the scans so far have left to later ones.
 class Precision {
@@ -87,9 +86,7 @@ private:
             restart_interval_ = payload[0] << 8 | payload[1];
             return !segment.after_stray;
         }
-        const bool is_metadata =
-            segment.marker == COM || (segment.marker > APP0 && segment.marker <= APP15 && segment.marker != APP14);
-        return !between_scans || (is_metadata && !segment.after_stray);
+        return !between_scans || (is_metadata(segment.marker) && !segment.after_stray);
     }
 
     bool read_scan(const JpegSegment &segment, ProgressiveScan &scan) {
@@ -131,8 +128,8 @@ private:
         scan.columns = grid.columns, scan.rows = grid.rows;
         if (scan.components == 1) {
             const JpegComponent &component = header_.component[scan.component[0]];
-            scan.columns = round_up(header_.width * component.h_samp_factor, 8 * header_.max_h_samp_factor());
-            scan.rows = round_up(header_.height * component.v_samp_factor, 8 * header_.max_v_samp_factor());
+            scan.columns = divide_up(header_.width * component.h_samp_factor, 8 * header_.max_h_samp_factor());
+            scan.rows = divide_up(header_.height * component.v_samp_factor, 8 * header_.max_v_samp_factor());
         }
         const int count = scan.columns * scan.rows;
         scan.interval = restart_interval_ ? std::min(restart_interval_, count) : count;

@@ -39,8 +39,7 @@ void ProgressiveDecoder::set_up(const JpegHeader &header) {
     for (int i = 0; i < plan_.planes; ++i) {
         Component &component = component_[i];
         component.plan = plan_.plane[i];
-        const int across = 8 * header.max_h_samp_factor();
-        component.columns = (header.width * header.component[i].h_samp_factor + across - 1) / across;
+        component.columns = divide_up(header.width * header.component[i].h_samp_factor, 8 * header.max_h_samp_factor());
         component.rows = component.plan.blocks.is_empty() ? 0 : component.plan.blocks.bottom;
         if (component.rows == 0) continue;
         needed += static_cast<std::size_t>(component.plan.blocks.width()) *

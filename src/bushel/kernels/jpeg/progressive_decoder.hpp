@@ -42,7 +42,8 @@ private:
         Quantisers quantisers;
 
         std::int16_t *block(int column, int row) const {
-            return coefficients + 64 * ((row - plan.blocks.top) * plan.blocks.width() + column - plan.blocks.left);
+            const std::ptrdiff_t number = (row - plan.blocks.top) * plan.blocks.width() + column - plan.blocks.left;
+            return coefficients + 64 * number;
         }
         bool needs(int column, int row) const {
             return column >= plan.blocks.left && column < plan.blocks.right && row >= plan.blocks.top &&

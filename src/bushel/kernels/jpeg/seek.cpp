@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "common/bytes.hpp"
 #include "jpeg/plan.hpp"
 #include "jpeg/tiles.hpp"
 
@@ -76,8 +77,6 @@ std::uint64_t state_word(std::int64_t position, const std::int64_t (&dc)[3]) {
     return word;
 }
 
-int divide_up(int value, int divisor) { return (value + divisor - 1) / divisor; }
-
 // MCUs of the image, or 0 if there are too many for an int.
 int count_mcus(const JpegGrid &grid) {
     const std::int64_t total = std::int64_t{grid.columns} * grid.rows;
@@ -104,10 +103,7 @@ SeekState SeekState::from_word(std::uint64_t word) {
 }
 
 std::uint64_t SeekTable::operator[](std::size_t number) const {
-    std::uint64_t value = 0;
-    const std::uint8_t *bytes = data_ + number * sizeof value;
-    for (unsigned i = 0; i < sizeof value; ++i) value |= std::uint64_t{bytes[i]} << (8 * i);
-    return value;
+    return little_64(data_ + number * sizeof(std::uint64_t));
 }
 
 bool SeekStates::read(const SeekTable &table, const JpegHeader &header, std::size_t size) {
@@ -194,8 +190,7 @@ std::vector<std::uint64_t> pack_seek_table(const std::vector<std::uint64_t> &sta
     if (most <= packed_head + 1) return {};
     const int finest = finest_step(header), total = count_mcus(grid);
     for (int stride = std::max(divide_up(pixels / grid.mcu_width, finest), 1); stride * finest < total; ++stride) {
-        const std::size_t count =
-            (states.size() + static_cast<std::size_t>(stride) - 1) / static_cast<std::size_t>(stride);
+        const std::size_t count = divide_up(states.size(), stride);
         const auto chosen = [&](std::size_t number) {
             return states[std::min((number + 1) * static_cast<std::size_t>(stride), states.size()) - 1];
         };

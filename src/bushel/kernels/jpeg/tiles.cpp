@@ -10,11 +10,6 @@ namespace {
 
 constexpr int segment_pixels = 64;
 
-int round_up(int value, int divisor) { return (value + divisor - 1) / divisor; }
-
-// Whether a header segment does not affect the pixels: Exif, colour profiles, comments and the like.
-bool is_metadata(int marker) { return marker == COM || (marker >= APP1 && marker <= APP15 && marker != APP14); }
-
 void append(std::vector<std::uint8_t> &out, const std::uint8_t *from, const std::uint8_t *to) {
     out.insert(out.end(), from, to);
 }
@@ -44,8 +39,8 @@ JpegGrid::JpegGrid(const JpegHeader &header) {
         mcu_width *= header.max_h_samp_factor();
         mcu_height *= header.max_v_samp_factor();
     }
-    columns = round_up(header.width, mcu_width);
-    rows = round_up(header.height, mcu_height);
+    columns = divide_up(header.width, mcu_width);
+    rows = divide_up(header.height, mcu_height);
     if (header.is_sequential() && header.restart_interval > 0 && columns % header.restart_interval == 0) {
         per_segment = header.restart_interval;
     }
@@ -107,9 +102,9 @@ SegmentWindow find_window(const JpegHeader &header, const Region &wanted) {
     const int margin = beside ? grid.mcu_width : 0;
     SegmentWindow window;
     window.first = std::max(0, wanted.left - margin) / segment_width;
-    window.last = std::min(grid.segments_across(), round_up(wanted.right + margin, segment_width));
+    window.last = std::min(grid.segments_across(), divide_up(wanted.right + margin, segment_width));
     window.top = std::max(0, wanted.top / grid.mcu_height - (above ? 1 : 0));
-    window.bottom = std::min(grid.rows, round_up(wanted.bottom, grid.mcu_height) + (above ? 1 : 0));
+    window.bottom = std::min(grid.rows, divide_up(wanted.bottom, grid.mcu_height) + (above ? 1 : 0));
     const bool is_whole =
         window.last - window.first == grid.segments_across() && window.bottom - window.top == grid.rows;
     return is_whole ? SegmentWindow() : window;

@@ -30,10 +30,9 @@ nb::object permute(nb::handle values, std::int64_t size, std::uint64_t key, nb::
     if (!inside) throw nb::index_error("values: expected 0 to size - 1");
     std::unique_ptr<std::int64_t[]> images(new std::int64_t[given.size()]);
     std::copy(given.data(), given.data() + given.size(), images.get());
-    {
-        const nb::gil_scoped_release unlocked;
+    without_lock([&] {
         Permutation(size, key).apply(images.get(), given.size(), tweak.is_none() ? nullptr : tweaks.data(), inverse);
-    }
+    });
     return owned_array(images.release(), given.size());
 }
 
@@ -88,10 +87,7 @@ nb::object count_rows_of(nb::handle sizes, std::int64_t window, std::int64_t cap
     const auto width = static_cast<std::size_t>(window);
     const std::size_t windows = given.size() / width + (given.size() % width != 0);
     std::unique_ptr<std::int64_t[]> counts(new std::int64_t[windows]);
-    {
-        const nb::gil_scoped_release unlocked;
-        count_rows(given.data(), given.size(), width, most, counts.get());
-    }
+    without_lock([&] { count_rows(given.data(), given.size(), width, most, counts.get()); });
     return owned_array(counts.release(), windows);
 }
 
@@ -120,10 +116,7 @@ nb::object shuffle_items(nb::handle items, nb::handle key, std::int64_t position
     }
     std::unique_ptr<std::uint32_t[]> after(new std::uint32_t[Mt19937::words]);
     Mt19937 draw(state.data(), static_cast<int>(position));
-    {
-        const nb::gil_scoped_release unlocked;
-        shuffle(draw, given.data(), given.size());
-    }
+    without_lock([&] { shuffle(draw, given.data(), given.size()); });
     std::copy(draw.key(), draw.key() + Mt19937::words, after.get());
     return nb::make_tuple(owned_array(after.release(), std::size_t{Mt19937::words}), draw.position());
 }
@@ -146,11 +139,10 @@ nb::object mixed_draws_of(nb::handle draws, nb::handle shares, std::uint64_t sta
     }
     if (!within(given, 0, std::int64_t{1} << 62)) throw nb::index_error("draws: expected 0 to 2**62 - 1");
     std::unique_ptr<std::int64_t[]> set(new std::int64_t[given.size()]), number(new std::int64_t[given.size()]);
-    {
-        const nb::gil_scoped_release unlocked;
+    without_lock([&] {
         mixed_draws(given.data(), given.size(), own.data(), own.size(), static_cast<std::size_t>(width), state,
                     set.get(), number.get());
-    }
+    });
     return nb::make_tuple(owned_array(set.release(), given.size()), owned_array(number.release(), given.size()));
 }
 
@@ -165,10 +157,9 @@ nb::object draw_samples_of(nb::handle sets, nb::handle numbers, nb::handle sizes
         throw nb::index_error("sets: expected 0 to the number of sizes - 1");
     if (!within(number, 0, std::int64_t{1} << 62)) throw nb::value_error("numbers: expected 0 to 2**62 - 1");
     std::unique_ptr<std::int64_t[]> samples(new std::int64_t[set.size()]);
-    {
-        const nb::gil_scoped_release unlocked;
+    without_lock([&] {
         draw_samples(set.data(), number.data(), set.size(), size.data(), size.size(), state, seed, samples.get());
-    }
+    });
     return owned_array(samples.release(), set.size());
 }
 
@@ -218,10 +209,7 @@ nb::object guide_of_sums(nb::handle sums, std::int64_t buckets) {
     if (buckets < 1 || buckets > Permutation::limit) throw nb::value_error("buckets: expected 1 to 2**48");
     const auto count = static_cast<std::size_t>(buckets);
     std::unique_ptr<std::int64_t[]> guide(new std::int64_t[count + 2]);
-    {
-        const nb::gil_scoped_release unlocked;
-        guide_sums(given.data(), given.size(), guide.get(), count);
-    }
+    without_lock([&] { guide_sums(given.data(), given.size(), guide.get(), count); });
     return owned_array(guide.release(), count + 2);
 }
 
@@ -233,11 +221,10 @@ nb::object draws_by_weight(nb::handle sums, nb::handle guide, std::uint64_t key,
         throw nb::value_error("sums: expected one or more, the last above 0");
     if (own.size() < 3) throw nb::value_error("guide: expected what guide_sums returns");
     std::unique_ptr<std::int64_t[]> samples(new std::int64_t[places.size()]);
-    {
-        const nb::gil_scoped_release unlocked;
+    without_lock([&] {
         draw_by_weight(given.data(), given.size(), own.data(), own.size() - 2, key, places.data(), places.size(),
                        samples.get());
-    }
+    });
     return owned_array(samples.release(), places.size());
 }
 

@@ -17,11 +17,7 @@ nb::object unfilter(nb::handle filtered, std::size_t rows, std::size_t row, std:
         throw nb::value_error("the filtered rows have another size");
     }
     std::unique_ptr<std::uint8_t[]> out(new std::uint8_t[rows * row]);
-    std::size_t done;
-    {
-        const nb::gil_scoped_release unlocked;
-        done = unfilter_png(buffer.data(), rows, row, pixel, out.get());
-    }
+    auto done = without_lock([&] { return unfilter_png(buffer.data(), rows, row, pixel, out.get()); });
     if (done < rows) {
         throw nb::value_error(("row " + std::to_string(done) + " has an unknown filter").c_str());
     }
@@ -34,11 +30,9 @@ nb::object colour(nb::handle indices, nb::handle palette, std::size_t channels) 
     if (channels != 3 && channels != 4) throw nb::value_error("channels: expected 3 or 4");
     const std::size_t count = pixels.size();
     std::unique_ptr<std::uint8_t[]> out(new std::uint8_t[count * channels]);
-    bool known;
-    {
-        const nb::gil_scoped_release unlocked;
-        known = colour_png(pixels.data(), count, colours.data(), colours.size() / 4, channels, out.get());
-    }
+    auto known = without_lock([&] {
+        return colour_png(pixels.data(), count, colours.data(), colours.size() / 4, channels, out.get());
+    });
     if (!known) throw nb::value_error("an index is not in the palette");
     return owned_array(out.release(), count * channels);
 }

@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "common/python.hpp"
+#include "common/shared.hpp"
 #include "scans/line_blocks.hpp"
 #include "scans/line_rows.hpp"
 #include "scans/lines.hpp"
@@ -18,90 +17,30 @@ namespace bushel {
 
 namespace {
 
-template <typename T>
-nb::object copy_of(const std::vector<T> &elements) {
-    T *const copy = new T[elements.size()];
-    std::copy_n(elements.data(), elements.size(), copy);
-    return owned_array(copy, elements.size());
-}
-
-std::vector<std::string> texts(nb::handle names) {
+std::vector<std::string> names_argument(nb::handle names) {
     const nb::object items = sequence_argument(names, "names: expected a sequence of bytes");
     const nb::handle list = items;
-    std::vector<std::string> found;
-    for (const nb::handle each : list) {
-        const BufferArgument buffer(each);
-        found.emplace_back(reinterpret_cast<const char *>(buffer.data()), buffer.size());
+    std::vector<std::string> texts;
+    for (const nb::handle name : list) {
+        const BufferArgument buffer(name);
+        texts.emplace_back(reinterpret_cast<const char *>(buffer.data()), buffer.size());
     }
-    return found;
+    return texts;
 }
 
-// A scan of lines, which threads may share.
-class LineScanner {
-public:
-    LineScanner(nb::handle names, std::uint8_t delimiter, bool closed, std::int64_t most_names)
-        : scan_(texts(names), delimiter, closed, static_cast<std::size_t>(std::max<std::int64_t>(most_names, 0))) {}
+void make_scanner(Shared<LineScan> *self, nb::handle names, std::uint8_t delimiter, bool closed,
+                  std::int64_t most_names) {
+    const auto most = static_cast<std::size_t>(std::max<std::int64_t>(most_names, 0));
+    new (self) Shared<LineScan>(names_argument(names), delimiter, closed, most);
+}
 
-    std::size_t feed(nb::handle data, std::int64_t start, bool last) {
-        const BufferArgument buffer(data);
-        const nb::gil_scoped_release unlocked;
-        const std::lock_guard<std::mutex> alone(mutex_);
-        return scan_.feed(buffer.data(), buffer.size(), start, last);
-    }
-
-    nb::object take() {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        return copy_of(scan_.take());
-    }
-
-    nb::object facts(std::int64_t field) {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        if (field < 0 || static_cast<std::size_t>(field) >= scan_.known_facts()) throw nb::index_error("no such field");
-        const FieldFacts &own = scan_.facts(static_cast<std::size_t>(field));
-        return nb::make_tuple(own.kinds, own.negative, own.inexact);
-    }
-
-    void clear() {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        scan_.clear();
-    }
-
-    bool full() {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        return scan_.full();
-    }
-
-    nb::object names() {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        nb::list found;
-        for (const std::string &each : scan_.names()) found.append(nb::bytes(each.data(), each.size()));
-        return found;
-    }
-
-    std::int64_t rows() {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        return scan_.rows();
-    }
-
-    std::int64_t lines() {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        return scan_.lines();
-    }
-
-    nb::object problem() {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        return optional_text(scan_.problem());
-    }
-
-    std::int64_t problem_offset() {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        return scan_.problem_offset();
-    }
-
-private:
-    std::mutex mutex_;
-    LineScan scan_;
-};
+nb::object facts(Shared<LineScan> &self, std::int64_t field) {
+    const FieldFacts facts = self.with([field](LineScan &scan) {
+        if (field < 0 || static_cast<std::size_t>(field) >= scan.known_facts()) throw nb::index_error("no such field");
+        return scan.facts(static_cast<std::size_t>(field));
+    });
+    return nb::make_tuple(facts.kinds, facts.negative, facts.inexact);
+}
 
 // Blocks of lines, whose memory is an array.
 class LineBlockReader {
@@ -135,10 +74,7 @@ public:
     nb::object read(std::int64_t row, std::int64_t count) const {
         if (count < 0 || count > blocks_.samples()) throw nb::index_error("samples that do not exist");
         std::unique_ptr<std::int64_t[]> out(new std::int64_t[static_cast<std::size_t>(count)]);
-        {
-            const nb::gil_scoped_release unlocked;
-            blocks_.read(field_, part_, quotes_, row, static_cast<std::size_t>(count), out.get());
-        }
+        without_lock([&] { blocks_.read(field_, part_, quotes_, row, static_cast<std::size_t>(count), out.get()); });
         return result(std::move(out), static_cast<std::size_t>(count));
     }
 
@@ -200,30 +136,30 @@ private:
 nb::object csv_record(nb::handle data, std::uint8_t delimiter, bool last, std::int64_t most) {
     const BufferArgument buffer(data);
     const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(most, 0));
-    CsvRecord record;
-    {
-        const nb::gil_scoped_release unlocked;
-        record = first_csv_record(buffer.data(), buffer.size(), delimiter, last, limit);
-    }
+    auto record = without_lock([&] { return first_csv_record(buffer.data(), buffer.size(), delimiter, last, limit); });
     return nb::make_tuple(copy_of(record.offset), copy_of(record.length), copy_of(record.kind), record.end);
 }
 
 }  // namespace
 
 void bind_lines(nb::module_ &module) {
-    nb::class_<LineScanner>(module, "LineScanner")
-        .def(nb::init<nb::handle, std::uint8_t, bool, std::int64_t>(), nb::arg("names"), nb::arg("delimiter") = 0,
-             nb::arg("closed") = false, nb::arg("most_names") = 10000)
-        .def("feed", &LineScanner::feed, nb::arg("data"), nb::arg("start"), nb::arg("last"))
-        .def("take", &LineScanner::take)
-        .def("facts", &LineScanner::facts, nb::arg("field"))
-        .def("clear", &LineScanner::clear)
-        .def_prop_ro("full", &LineScanner::full)
-        .def_prop_ro("names", &LineScanner::names)
-        .def_prop_ro("rows", &LineScanner::rows)
-        .def_prop_ro("lines", &LineScanner::lines)
-        .def_prop_ro("problem", &LineScanner::problem)
-        .def_prop_ro("problem_offset", &LineScanner::problem_offset);
+    nb::class_<Shared<LineScan>>(module, "LineScanner")
+        .def("__init__", &make_scanner, nb::arg("names"), nb::arg("delimiter") = 0, nb::arg("closed") = false,
+             nb::arg("most_names") = 10000)
+        .def("feed", &feed<LineScan, std::int64_t, bool>, nb::arg("data"), nb::arg("start"), nb::arg("last"))
+        .def("take",
+             [](Shared<LineScan> &self) { return self.with([](LineScan &scan) { return copy_of(scan.take()); }); })
+        .def("facts", &facts, nb::arg("field"))
+        .def("clear", [](Shared<LineScan> &self) { self.with([](LineScan &scan) { scan.clear(); }); })
+        .def_prop_ro("full", fact_of<LineScan>(&LineScan::full))
+        .def_prop_ro("names",
+                     [](Shared<LineScan> &self) {
+                         return list_of_bytes(self.with([](LineScan &scan) { return scan.names(); }));
+                     })
+        .def_prop_ro("rows", fact_of<LineScan>(&LineScan::rows))
+        .def_prop_ro("lines", fact_of<LineScan>(&LineScan::lines))
+        .def_prop_ro("problem", text_of<LineScan>(&LineScan::problem))
+        .def_prop_ro("problem_offset", fact_of<LineScan>(&LineScan::problem_offset));
     nb::class_<LineBlockReader>(module, "LineBlocks")
         .def(nb::init<nb::handle, nb::handle, nb::handle>(), nb::arg("data"), nb::arg("at"), nb::arg("first"))
         .def_prop_ro("samples", &LineBlockReader::samples);

@@ -29,16 +29,12 @@ nb::object find_values(nb::handle input, std::int64_t count, std::int64_t start,
 
 nb::object hybrid_of(nb::handle data, unsigned width, std::int64_t count) {
     const BufferArgument buffer(data);
-    std::vector<std::uint32_t> found;
-    {
-        const nb::gil_scoped_release unlocked;
-        found = read_hybrid(buffer.data(), buffer.size(), width, count);
-    }
-    return array_of(std::move(found));
+    return array_of(without_lock([&] { return read_hybrid(buffer.data(), buffer.size(), width, count); }));
 }
 
-nb::object there(Present &&found) {
-    return found.there.empty() ? nb::none() : nb::object(array_of(std::move(found.there)).attr("view")("bool"));
+// Which values are there; None if all are.
+nb::object mask_of(Present &present) {
+    return present.there.empty() ? nb::none() : nb::object(array_of(std::move(present.there)).attr("view")("bool"));
 }
 
 void check_levels(std::int64_t largest, std::int64_t values) {
@@ -47,14 +43,11 @@ void check_levels(std::int64_t largest, std::int64_t values) {
 
 nb::object present_values(nb::handle definition, std::int64_t largest, std::int64_t values) {
     check_levels(largest, values);
-    const BufferArgument buffer(definition);
-    Present found;
-    {
-        const nb::gil_scoped_release unlocked;
-        found = find_present({buffer.data(), buffer.size()}, static_cast<unsigned>(largest), values);
-    }
-    const std::int64_t count = found.count;
-    return nb::make_tuple(count, there(std::move(found)));
+    const BufferArgument levels(definition);
+    Present present = without_lock([&] {
+        return find_present({levels.data(), levels.size()}, static_cast<unsigned>(largest), values);
+    });
+    return nb::make_tuple(present.count, mask_of(present));
 }
 
 nb::object present_elements(nb::handle repetition, nb::handle definition, std::int64_t largest, std::int64_t list,
@@ -62,27 +55,20 @@ nb::object present_elements(nb::handle repetition, nb::handle definition, std::i
     check_levels(largest, values);
     check_levels(list, rows);
     const BufferArgument repeated(repetition), defined(definition);
-    const auto own = array_argument<std::int64_t>(counts, "counts");
+    const auto elements = array_argument<std::int64_t>(counts, "counts");
     const auto nulls = array_argument<std::uint8_t>(absent, "absent");
-    if (own.size() != nulls.size()) throw nb::value_error("counts and absent must have the same length");
-    Present found;
-    {
-        const nb::gil_scoped_release unlocked;
-        const ListRows lists{own.data(), nulls.data(), static_cast<std::int64_t>(own.size()), rows};
-        found = find_elements({repeated.data(), repeated.size()}, {defined.data(), defined.size()},
-                              static_cast<unsigned>(largest), static_cast<unsigned>(list), values, lists);
-    }
-    const std::int64_t count = found.count, begun = found.rows, elements = found.values;
-    return nb::make_tuple(begun, elements, count, there(std::move(found)));
+    if (elements.size() != nulls.size()) throw nb::value_error("counts and absent must have the same length");
+    const ListRows lists{elements.data(), nulls.data(), static_cast<std::int64_t>(elements.size()), rows};
+    Present present = without_lock([&] {
+        return find_elements({repeated.data(), repeated.size()}, {defined.data(), defined.size()},
+                             static_cast<unsigned>(largest), static_cast<unsigned>(list), values, lists);
+    });
+    return nb::make_tuple(present.rows, present.values, present.count, mask_of(present));
 }
 
 nb::object deltas_of(nb::handle data, std::int64_t count) {
     const BufferArgument buffer(data);
-    Deltas found;
-    {
-        const nb::gil_scoped_release unlocked;
-        found = decode_deltas(buffer.data(), buffer.size(), count);
-    }
+    Deltas found = without_lock([&] { return decode_deltas(buffer.data(), buffer.size(), count); });
     return nb::make_tuple(array_of(std::move(found.numbers)), found.used);
 }
 

@@ -6,11 +6,6 @@ namespace bushel {
 
 namespace {
 
-template <typename T>
-auto column(std::vector<T> RiegeliChunks::*field) {
-    return [field](nb::handle self) { return view_of((*nb::inst_ptr<RiegeliChunks>(self)).*field, self); };
-}
-
 RiegeliChunks scan_riegeli_of(const MappedFile &file, std::int64_t position, std::int64_t end, std::int64_t most) {
     if (position < 0 || most < 0) throw nb::value_error("position and most must not be negative");
     FileByteSource source(file);

@@ -1,12 +1,10 @@
 // Python bindings: scans of containers without an index of their own.
-#include <nanobind/stl/string.h>
-
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "common/shared.hpp"
 #include "files/batch_argument.hpp"
 #include "files/key_argument.hpp"
 #include "scans/image_headers.hpp"
@@ -46,11 +44,6 @@ Found scan(nb::handle input, std::int64_t start, std::int64_t alignment, Found (
     return run(source, start);
 }
 
-template <typename Found, typename T>
-auto column(std::vector<T> Found::*field) {
-    return [field](nb::handle self) { return view_of((*nb::inst_ptr<Found>(self)).*field, self); };
-}
-
 template <typename Found>
 void bind_problem(nb::class_<Found> &found) {
     found.def_ro("end", &Found::end)
@@ -59,103 +52,63 @@ void bind_problem(nb::class_<Found> &found) {
         .def("__len__", [](const Found &self) { return self.offset.size(); });
 }
 
-nb::bytes bytes_of(const std::string &text) { return nb::bytes(text.data(), text.size()); }
+void make_inflater(Shared<Inflate> *self, std::int64_t spacing) {
+    if (spacing < 1) throw nb::value_error("spacing must be at least 1");
+    new (self) Shared<Inflate>(spacing);
+}
 
-// Inflate, which threads may share.
-class Inflater {
-public:
-    explicit Inflater(std::int64_t spacing) : inflate_(spacing) {}
+nb::object inflate(Shared<Inflate> &self, nb::handle data, bool last) {
+    const BufferArgument buffer(data);
+    std::size_t used;
+    const std::string expanded = self.unlocked_with([&](Inflate &inflate) {
+        used = inflate.feed(buffer.data(), buffer.size(), last);
+        return std::string(reinterpret_cast<const char *>(inflate.expanded()), inflate.expanded_size());
+    });
+    return nb::make_tuple(used, bytes_of(expanded));
+}
 
-    nb::object feed(nb::handle data, bool last) {
-        const BufferArgument buffer(data);
-        std::size_t used;
-        std::string expanded;
-        {
-            const nb::gil_scoped_release unlocked;
-            const std::lock_guard<std::mutex> alone(mutex_);
-            used = inflate_.feed(buffer.data(), buffer.size(), last);
-            expanded.assign(reinterpret_cast<const char *>(inflate_.expanded()), inflate_.expanded_size());
-        }
-        return nb::make_tuple(used, bytes_of(expanded));
-    }
-
-    bool done() const { return inflate_.done(); }
-
-    nb::object points() const {
-        nb::list points;
-        for (const RestartPoint &point : inflate_.points()) points.append(nb::make_tuple(point.bit, point.position));
-        return points;
-    }
-
-private:
-    std::mutex mutex_;
-    Inflate inflate_;
-};
+nb::object restart_points(Shared<Inflate> &self) {
+    nb::list points;
+    for (const RestartPoint &point : self.with([](Inflate &inflate) { return inflate.points(); }))
+        points.append(nb::make_tuple(point.bit, point.position));
+    return points;
+}
 
 nb::object scan_snappy_parts(nb::handle data, std::int64_t spacing) {
     if (spacing < 1) throw nb::value_error("spacing must be at least 1");
     const BufferArgument buffer(data);
-    SnappyParts parts;
-    {
-        const nb::gil_scoped_release unlocked;
-        parts = scan_snappy(buffer.data(), buffer.size(), spacing);
-    }
-    const auto owned = [](const auto &elements) {
-        using Element = typename std::decay_t<decltype(elements)>::value_type;
-        Element *const copy = new Element[elements.size()];
-        std::copy(elements.begin(), elements.end(), copy);
-        return owned_array(copy, elements.size());
-    };
-    return nb::make_tuple(owned(parts.start), owned(parts.offset), owned(parts.length), owned(parts.literal));
+    SnappyParts parts = without_lock([&] { return scan_snappy(buffer.data(), buffer.size(), spacing); });
+    return nb::make_tuple(array_of(std::move(parts.start)), array_of(std::move(parts.offset)),
+                          array_of(std::move(parts.length)), array_of(std::move(parts.literal)));
 }
 
 // The tar scan in steps. The caller fetches the bytes, or the scan reads a mapped file.
-class TarScanner {
-public:
-    TarScanner(std::int64_t size, std::int64_t start, std::int64_t min_window)
-        : scan_(size, start, min_window), size_(size) {}
+using TarScanner = Shared<TarScan>;
 
-    bool over() const {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        return !scan_.next();
-    }
+void make_tar_scanner(TarScanner *self, std::int64_t size, std::int64_t start) {
+    check_start(start, size, 512);
+    new (self) TarScanner(size, start);
+}
 
-    std::size_t members() const {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        return scan_.members();
-    }
+TarMembers read_tar(TarScanner &self, const MappedFile &file, std::size_t most) {
+    FileByteSource source(file);
+    return self.unlocked_with([&](TarScan &scan) {
+        if (file.size() != scan.size()) throw nb::value_error("the file is of another size than the archive");
+        scan.read(source, most);
+        return scan.take();
+    });
+}
 
-    TarMembers take() {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        return scan_.take();
-    }
+nb::object next_window(TarScanner &self) {
+    const std::optional<TarScan::Window> window = self.with([](TarScan &scan) { return scan.next(); });
+    if (!window) return nb::none();
+    return nb::make_tuple(window->offset, window->wish);
+}
 
-    TarMembers read(const MappedFile &file, std::size_t most) {
-        if (file.size() != size_) throw nb::value_error("the file is of another size than the archive");
-        FileByteSource source(file);
-        const nb::gil_scoped_release unlocked;
-        const std::lock_guard<std::mutex> alone(mutex_);
-        scan_.read(source, most);
-        return scan_.take();
-    }
-
-    std::int64_t need() const {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        const std::optional<TarScan::Window> window = scan_.next();
-        return window ? window->need : 0;
-    }
-
-    nb::object next_window() const {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        const std::optional<TarScan::Window> window = scan_.next();
-        if (!window) return nb::none();
-        return nb::make_tuple(window->offset, window->wish);
-    }
-
-    void feed(nb::handle data) {
-        const BufferArgument buffer(data);  // first, as it may run code of others
-        const std::lock_guard<std::mutex> alone(mutex_);
-        const std::optional<TarScan::Window> window = scan_.next();
+void feed_tar(TarScanner &self, nb::handle data) {
+    const BufferArgument buffer(data);  // first, as it may run code of others
+    self.with([&](TarScan &scan) {
+        const std::optional<TarScan::Window> window = scan.next();
         if (!window) throw nb::value_error("the scan is over: next_window() is None");
         const auto length = static_cast<std::int64_t>(buffer.size());
         if (length < window->need) {
@@ -163,23 +116,9 @@ public:
                                    ", but at least " + std::to_string(window->need) + " are needed")
                                       .c_str());
         }
-        scan_.feed(buffer.data(), std::min(length, window->wish));
-    }
-
-    TarMembers finish() {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        if (finished_) throw nb::value_error("finish() was called before");
-        if (scan_.next()) throw nb::value_error("the scan is not over: feed what next_window() asks for");
-        finished_ = true;
-        return scan_.take();
-    }
-
-private:
-    mutable std::mutex mutex_;
-    TarScan scan_;
-    std::int64_t size_;
-    bool finished_ = false;
-};
+        scan.feed(buffer.data(), std::min(length, window->wish));
+    });
+}
 
 nb::object group_names(SampleNames &names, nb::handle data, nb::handle offsets, bool last) {
     const KeysArgument given(data, offsets);
@@ -188,12 +127,6 @@ nb::object group_names(SampleNames &names, nb::handle data, nb::handle offsets, 
     return nb::make_tuple(found.used, array_of(std::move(found.row)), array_of(std::move(found.sample)),
                           array_of(std::move(found.extension)), array_of(std::move(found.text)),
                           array_of(std::move(found.ends)));
-}
-
-nb::list extensions_of(const SampleNames &names) {
-    nb::list all;
-    for (const std::string &each : names.extensions()) all.append(bytes_of(each));
-    return all;
 }
 
 constexpr std::size_t header_numbers = 5;  // of ImageHeader
@@ -220,8 +153,7 @@ nb::object image_headers(nb::handle file, nb::handle offset, nb::handle length) 
                        found.get() + row * header_numbers);
         }
     }
-    const nb::object flat = owned_array(found.release(), batch->rows * header_numbers);
-    return flat.attr("reshape")(batch->rows, header_numbers);
+    return owned_array(found.release(), {batch->rows, header_numbers});
 }
 
 // The header of an image in memory, as the bytes of five int32.
@@ -237,11 +169,9 @@ nb::object mp3_frames(nb::handle data, std::int64_t start, std::int64_t first, s
     const BufferArgument buffer(data);
     check_start(start, static_cast<std::int64_t>(buffer.size()), 1);
     if (first < 1 || step < 1) throw nb::value_error("first and step must be positive");
-    Mp3Frames found;
-    {
-        const nb::gil_scoped_release unlocked;
-        found = find_mp3_frames(buffer.data(), buffer.size(), static_cast<std::size_t>(start), first, step);
-    }
+    Mp3Frames found = without_lock([&] {
+        return find_mp3_frames(buffer.data(), buffer.size(), static_cast<std::size_t>(start), first, step);
+    });
     return nb::make_tuple(array_of(std::move(found.offset)), found.frames);
 }
 
@@ -266,33 +196,20 @@ void bind_scans(nb::module_ &module) {
     bind_problem(members);
 
     module.def("scan_snappy", &scan_snappy_parts, nb::arg("data"), nb::arg("spacing"));
-    nb::class_<Inflater>(module, "Inflater")
-        .def(
-            "__init__",
-            [](Inflater *self, std::int64_t spacing) {
-                if (spacing < 1) throw nb::value_error("spacing must be at least 1");
-                new (self) Inflater(spacing);
-            },
-            nb::arg("spacing"))
-        .def("feed", &Inflater::feed, nb::arg("data"), nb::arg("last") = false)
-        .def_prop_ro("done", &Inflater::done)
-        .def_prop_ro("points", &Inflater::points, nb::lock_self());
+    nb::class_<Shared<Inflate>>(module, "Inflater")
+        .def("__init__", &make_inflater, nb::arg("spacing"))
+        .def("feed", &inflate, nb::arg("data"), nb::arg("last") = false)
+        .def_prop_ro("done", fact_of<Inflate>(&Inflate::done))
+        .def_prop_ro("points", &restart_points, nb::lock_self());
     nb::class_<TarScanner>(module, "TarScanner")
-        .def(
-            "__init__",
-            [](TarScanner *self, std::int64_t size, std::int64_t start, std::int64_t min_window) {
-                check_start(start, size, 512);
-                new (self) TarScanner(size, start, min_window);
-            },
-            nb::arg("size"), nb::arg("start") = 0, nb::arg("min_window") = 0)
-        .def("next_window", &TarScanner::next_window, nb::lock_self())
-        .def("feed", &TarScanner::feed, nb::arg("data"), nb::lock_self())
-        .def("read", &TarScanner::read, nb::arg("file"), nb::arg("most"), nb::lock_self())
-        .def("take", &TarScanner::take, nb::lock_self())
-        .def_prop_ro("members", &TarScanner::members, nb::lock_self())
-        .def_prop_ro("over", &TarScanner::over, nb::lock_self())
-        .def_prop_ro("need", &TarScanner::need, nb::lock_self())
-        .def("finish", &TarScanner::finish, nb::lock_self());
+        .def("__init__", &make_tar_scanner, nb::arg("size"), nb::arg("start") = 0)
+        .def("next_window", &next_window, nb::lock_self())
+        .def("feed", &feed_tar, nb::arg("data"), nb::lock_self())
+        .def("read", &read_tar, nb::arg("file"), nb::arg("most"), nb::lock_self())
+        .def("take", fact_of<TarScan>(&TarScan::take), nb::lock_self())
+        .def_prop_ro("members", fact_of<TarScan>(&TarScan::members), nb::lock_self())
+        .def_prop_ro("over", fact_of<TarScan>([](const TarScan &scan) { return !scan.next(); }), nb::lock_self())
+        .def_prop_ro("need", fact_of<TarScan>(&TarScan::need), nb::lock_self());
     module.def(
         "scan_tar", [](nb::handle input, std::int64_t start) { return scan(input, start, 512, scan_tar); },
         nb::arg("file"), nb::arg("start") = 0);
@@ -300,7 +217,8 @@ void bind_scans(nb::module_ &module) {
     nb::class_<SampleNames>(module, "SampleNames")
         .def(nb::init<>())
         .def("group", &group_names, nb::arg("names"), nb::arg("offsets"), nb::arg("last"), nb::lock_self())
-        .def_prop_ro("extensions", &extensions_of, nb::lock_self());
+        .def_prop_ro("extensions", [](const SampleNames &self) { return list_of_bytes(self.extensions()); },
+                     nb::lock_self());
 
     nb::class_<RecordioRecords> records(module, "RecordioRecords");
     records.def_prop_ro("offset", column(&RecordioRecords::offset))

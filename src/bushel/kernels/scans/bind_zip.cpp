@@ -1,9 +1,7 @@
 // Python bindings: zip archives.
 #include <algorithm>
-#include <mutex>
-#include <stdexcept>
 
-#include "common/python.hpp"
+#include "common/shared.hpp"
 #include "scans/member_groups.hpp"
 #include "scans/zip.hpp"
 
@@ -11,37 +9,20 @@ namespace bushel {
 
 namespace {
 
-// ZipDirectory, which threads may share.
-class ZipScanner {
-public:
-    ZipScanner(std::int64_t size, std::int64_t shift, bool all) : scan_(size, shift, all) {
-        if (size < 0) throw nb::value_error("size must not be negative");
-    }
+void make_scanner(Shared<ZipDirectory> *self, std::int64_t size, std::int64_t shift, bool all) {
+    if (size < 0) throw nb::value_error("size must not be negative");
+    new (self) Shared<ZipDirectory>(size, shift, all);
+}
 
-    std::size_t feed(nb::handle data) {
-        const BufferArgument buffer(data);  // first, as it may run code of others
-        const nb::gil_scoped_release unlocked;
-        const std::lock_guard<std::mutex> alone(mutex_);
-        return scan_.feed(buffer.data(), buffer.size());
-    }
+nb::tuple take_entries(Shared<ZipDirectory> &self) {
+    ZipEntries entries = self.with([](ZipDirectory &directory) { return directory.take(); });
+    return nb::make_tuple(array_of(std::move(entries.names)), array_of(std::move(entries.name_offsets)),
+                          array_of(std::move(entries.header)), array_of(std::move(entries.stored)),
+                          array_of(std::move(entries.size)), array_of(std::move(entries.crc32)),
+                          array_of(std::move(entries.method)), array_of(std::move(entries.flags)));
+}
 
-    nb::tuple take() {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        ZipEntries found = scan_.take();
-        return nb::make_tuple(array_of(std::move(found.names)), array_of(std::move(found.name_offsets)),
-                              array_of(std::move(found.header)), array_of(std::move(found.stored)),
-                              array_of(std::move(found.size)), array_of(std::move(found.crc32)),
-                              array_of(std::move(found.method)), array_of(std::move(found.flags)));
-    }
-
-    const ZipDirectory &scan() const { return scan_; }
-
-private:
-    std::mutex mutex_;
-    ZipDirectory scan_;
-};
-
-// MemberGroups, which threads may share, and the arrays of its names.
+// MemberGroups, and the arrays of its names.
 class Groups {
 public:
     Groups(nb::handle names, nb::handle offsets)
@@ -53,61 +34,48 @@ public:
         const auto rows = array_argument<const std::int64_t>(members, "members");
         std::vector<std::int64_t> sample(rows.size());
         std::vector<std::int32_t> extension(rows.size());
-        {
-            const nb::gil_scoped_release unlocked;
-            const std::lock_guard<std::mutex> alone(mutex_);
-            groups_.group(rows.data(), rows.size(), sample.data(), extension.data());
-        }
+        groups_.unlocked_with([&](MemberGroups &groups) {
+            groups.group(rows.data(), rows.size(), sample.data(), extension.data());
+        });
         return nb::make_tuple(array_of(std::move(sample)), array_of(std::move(extension)));
     }
 
     nb::tuple take_keys() {
         std::vector<std::uint8_t> text;
         std::vector<std::int64_t> ends;
-        {
-            const nb::gil_scoped_release unlocked;
-            const std::lock_guard<std::mutex> alone(mutex_);
-            groups_.append_keys(taken_, text, ends);
-            taken_ = groups_.samples();
-        }
+        groups_.unlocked_with([&](MemberGroups &groups) {
+            groups.append_keys(taken_, text, ends);
+            taken_ = groups.samples();
+        });
         return nb::make_tuple(array_of(std::move(text)), array_of(std::move(ends)));
     }
 
     nb::list extensions() {
-        const std::lock_guard<std::mutex> alone(mutex_);
-        nb::list found;
-        for (const std::string &each : groups_.extensions) found.append(nb::bytes(each.data(), each.size()));
-        return found;
+        return list_of_bytes(groups_.with([](const MemberGroups &groups) { return groups.extensions.all(); }));
     }
 
 private:
-    std::mutex mutex_;
     Array<const std::uint8_t> names_;
     Array<const std::int64_t> offsets_;
-    MemberGroups groups_;
+    Shared<MemberGroups> groups_;
     std::size_t taken_ = 0;
 };
 
 nb::object data_offsets(const MappedFile &file, nb::handle header) {
     const auto offsets = array_argument<const std::int64_t>(header, "header");
-    std::vector<std::int64_t> found;
-    {
-        const nb::gil_scoped_release unlocked;
-        found = zip_data(file, offsets.data(), offsets.size());
-    }
-    return array_of(std::move(found));
+    return array_of(without_lock([&] { return zip_data(file, offsets.data(), offsets.size()); }));
 }
 
 }  // namespace
 
 void bind_zip(nb::module_ &module) {
-    nb::class_<ZipScanner>(module, "ZipScanner")
-        .def(nb::init<std::int64_t, std::int64_t, bool>(), nb::arg("size"), nb::arg("shift") = 0, nb::arg("all") = false)
-        .def("feed", &ZipScanner::feed, nb::arg("data"), nb::lock_self())
-        .def_prop_ro("end", [](const ZipScanner &self) { return self.scan().end; }, nb::lock_self())
-        .def_prop_ro("need", [](const ZipScanner &self) { return self.scan().need; }, nb::lock_self())
-        .def_prop_ro("problem", [](const ZipScanner &self) { return optional_text(self.scan().problem); }, nb::lock_self())
-        .def("take", &ZipScanner::take, nb::lock_self());
+    nb::class_<Shared<ZipDirectory>>(module, "ZipScanner")
+        .def("__init__", &make_scanner, nb::arg("size"), nb::arg("shift") = 0, nb::arg("all") = false)
+        .def("feed", &feed<ZipDirectory>, nb::arg("data"), nb::lock_self())
+        .def_prop_ro("end", fact_of<ZipDirectory>(&ZipDirectory::end), nb::lock_self())
+        .def_prop_ro("need", fact_of<ZipDirectory>(&ZipDirectory::need), nb::lock_self())
+        .def_prop_ro("problem", text_of<ZipDirectory>(&ZipDirectory::problem), nb::lock_self())
+        .def("take", &take_entries, nb::lock_self());
     nb::class_<Groups>(module, "MemberGroups")
         .def(nb::init<nb::handle, nb::handle>(), nb::arg("names"), nb::arg("offsets"))
         .def("group", &Groups::group, nb::arg("members"), nb::lock_self())

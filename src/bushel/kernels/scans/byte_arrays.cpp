@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "common/bytes.hpp"
+
 namespace bushel {
 
 namespace {
@@ -26,9 +28,7 @@ ByteArrays find(Source &source, std::int64_t start, std::int64_t size, std::int6
         if (end - at < 4) {
             throw std::invalid_argument("the bytes end before the length of value " + std::to_string(i));
         }
-        const std::uint8_t *const data = next_view(source, at, 4, stride, end);
-        const std::int64_t length = data[0] | std::int64_t{data[1]} << 8 | std::int64_t{data[2]} << 16 |
-                                    std::int64_t{data[3]} << 24;
+        const std::int64_t length = little_32(next_view(source, at, 4, stride, end));
         at += 4;
         if (length > end - at) {
             throw std::invalid_argument("value " + std::to_string(i) + " of a page has " + std::to_string(length) +

@@ -169,7 +169,7 @@ inline bool ExampleScan::put(std::size_t field, std::uint8_t kind, const std::ui
         if (size % 4) return false;
         found = size == 4 ? ValueKind::real : ValueKind::nested;
         if (size == 4) {
-            const std::uint32_t bits = word_at(value);
+            const std::uint32_t bits = little_32(value);
             float single;
             std::memcpy(&single, &bits, sizeof single);
             const double real = single;

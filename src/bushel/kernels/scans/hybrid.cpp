@@ -4,15 +4,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "common/bytes.hpp"
+
 namespace bushel {
 
 std::uint64_t read_varint(const std::uint8_t *&at, const std::uint8_t *end) {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; at < end && shift < 64; shift += 7) {
-        const std::uint8_t byte = *at++;
-        value |= std::uint64_t{byte & 0x7Fu} << shift;
-        if (byte < 0x80) return value;
-    }
+    std::uint64_t value;
+    if (bushel::read_varint(at, end, value)) return value;
     throw std::invalid_argument("levels, indices or numbers end inside a number");
 }
 

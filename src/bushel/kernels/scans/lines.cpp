@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "common/bytes.hpp"
 #include "common/vectors.hpp"
 
 namespace bushel {
@@ -50,23 +51,6 @@ int hex_number(const std::uint8_t *at, const std::uint8_t *end) {
 
 // Whether cells can end with a byte that ends no number and is not a quote or the end of a line.
 bool is_usual_delimiter(std::uint8_t byte) { return !std::isalnum(byte) && !std::strchr("+-.\"\r\n", byte); }
-
-void append_utf8(std::string &text, std::uint32_t code) {
-    const auto add = [&text](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
-    if (code < 0x80) return add(code);
-    if (code < 0x800) {
-        add(0xC0 | code >> 6);
-    } else {
-        if (code < 0x10000) {
-            add(0xE0 | code >> 12);
-        } else {
-            add(0xF0 | code >> 18);
-            add(0x80 | (code >> 12 & 0x3F));
-        }
-        add(0x80 | (code >> 6 & 0x3F));
-    }
-    add(0x80 | (code & 0x3F));
-}
 
 }  // namespace
 

@@ -4,34 +4,6 @@
 
 namespace bushel {
 
-namespace {
-
-constexpr std::size_t absent = std::string_view::npos;
-
-// Whether the first part of a name is `__like_this__`.
-bool is_meta(std::string_view name) {
-    if (name.substr(0, 2) != "__") return false;
-    const std::size_t slash = name.find('/');
-    std::string_view first = name.substr(0, slash);
-    if (slash == absent && first.back() == '\n') first.remove_suffix(1);
-    return first.size() >= 4 && first.substr(first.size() - 2) == "__";
-}
-
-// Return the place of the dot between key and extension; `absent` for a name that belongs to no sample.
-std::size_t dot_of(std::string_view name) {
-    const std::size_t slash = name.rfind('/'), base = slash == absent ? 0 : slash + 1;
-    const std::size_t dot = name.find('.', base);
-    if (dot == absent || is_meta(name)) return absent;
-    if (dot > base) return dot;
-    if (base == 0) return absent;
-    // a hidden file, which is a field of its folder if the folder has no dots
-    const std::size_t above = slash == 0 ? absent : name.rfind('/', slash - 1);
-    const std::string_view folder = name.substr(above == absent ? 0 : above + 1, base - (above == absent ? 0 : above + 1));
-    return folder.find('.') == absent ? dot : absent;
-}
-
-}  // namespace
-
 MemberGroups::MemberGroups(const std::uint8_t *names, std::size_t size, const std::int64_t *offsets, std::size_t count)
     : names_(names), size_(size), offsets_(offsets), count_(count), table_(1024, no_sample), seed_(random_seed()) {}
 
@@ -39,14 +11,14 @@ void MemberGroups::group(const std::int64_t *members, std::size_t count, std::in
     for (std::size_t i = 0; i < count; ++i) {
         const std::string_view name = name_of(members[i]);
         const std::size_t dot = dot_of(name);
-        if (dot == absent) {
+        if (dot == std::string_view::npos) {
             sample[i] = extension[i] = -1;
             continue;
         }
         const std::string_view key = name.substr(0, dot);
         if (last_ == no_sample || key_of(last_) != key) last_ = sample_of(key);
         sample[i] = last_;
-        extension[i] = number_of(name.substr(dot + 1));
+        extension[i] = extensions.number_of(name.substr(dot + 1));
     }
 }
 
@@ -91,27 +63,6 @@ void MemberGroups::grow() {
         while (table_[place] != no_sample) place = (place + 1) & (table_.size() - 1);
         table_[place] = sample;
     }
-}
-
-// Return the number of an extension. Most follow the same one as the last time.
-std::int32_t MemberGroups::number_of(std::string_view extension) {
-    if (!extensions.empty()) {
-        const std::int32_t likely = next_[last_extension_];
-        if (extensions[static_cast<std::size_t>(likely)] == extension) {
-            last_extension_ = static_cast<std::size_t>(likely);
-            return likely;
-        }
-    }
-    auto found = numbers_.find(extension);
-    if (found == numbers_.end()) {
-        if (extensions.size() >= 0x7FFFFFFF) throw std::invalid_argument("there are 2147483647 extensions or more");
-        found = numbers_.emplace(extension, static_cast<std::int32_t>(extensions.size())).first;
-        extensions.emplace_back(extension);
-        next_.push_back(0);
-    }
-    next_[last_extension_] = found->second;
-    last_extension_ = static_cast<std::size_t>(found->second);
-    return found->second;
 }
 
 }  // namespace bushel

@@ -2,13 +2,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/siphash.hpp"
+#include "scans/sample_names.hpp"
 
 namespace bushel {
 
@@ -28,7 +26,7 @@ public:
 
     std::size_t samples() const { return begin_.size(); }
 
-    std::vector<std::string> extensions;
+    ExtensionNumbers extensions;
 
 private:
     static constexpr std::uint32_t no_sample = 0xFFFFFFFF;
@@ -38,7 +36,6 @@ private:
         return {reinterpret_cast<const char *>(names_) + begin_[sample], length_[sample]};
     }
     std::uint32_t sample_of(std::string_view key);
-    std::int32_t number_of(std::string_view extension);
     std::size_t place_of(std::string_view key) const;
     void grow();
 
@@ -51,9 +48,6 @@ private:
     std::vector<std::uint32_t> table_;   // samples by the hash of their key, at most half full
     std::uint32_t last_ = no_sample;
     Seed seed_;
-    std::map<std::string, std::int32_t, std::less<>> numbers_;
-    std::vector<std::int32_t> next_;  // the extension that came after each one, the last time
-    std::size_t last_extension_ = 0;
 };
 
 }  // namespace bushel

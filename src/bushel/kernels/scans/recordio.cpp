@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "common/bytes.hpp"
 #include "common/simd.hpp"
 #include "files/crc32.hpp"
 
@@ -21,10 +22,6 @@ constexpr std::int64_t small_window = 4 * 1024;
 
 enum Flag : std::uint32_t { whole = 0, first = 1, middle = 2, last = 3 };
 
-std::uint32_t word_at(const std::uint8_t *data) {  // little-endian on every machine
-    return data[0] | std::uint32_t{data[1]} << 8 | std::uint32_t{data[2]} << 16 | std::uint32_t{data[3]} << 24;
-}
-
 void put_word(std::string &out, std::uint32_t word) {
     for (int i = 0; i < 4; ++i) out.push_back(static_cast<char>(word >> (8 * i)));
 }
@@ -37,8 +34,8 @@ struct Part {
 
 // Parse the 8 bytes of a header. `open`: whether a record has begun; `rest`: bytes after the header.
 Part read_part(const std::uint8_t *header, bool open, std::int64_t rest) {
-    if (word_at(header) != magic) return {whole, 0, "magic word is wrong"};
-    const std::uint32_t lrec = word_at(header + 4);
+    if (little_32(header) != magic) return {whole, 0, "magic word is wrong"};
+    const std::uint32_t lrec = little_32(header + 4);
     const std::uint32_t flag = lrec >> 29;
     const std::int64_t length = lrec & max_length;
     const char *problem = nullptr;
@@ -174,7 +171,7 @@ std::string split_recordio(const std::uint8_t *payload, std::size_t length) {
     };
     bool cut = false;
     for (std::size_t at = 0; at + 4 <= length; at += 4) {
-        if (word_at(payload + at) != magic) continue;
+        if (little_32(payload + at) != magic) continue;
         put_part(cut ? middle : first, at);
         begin = at + 4;
         cut = true;

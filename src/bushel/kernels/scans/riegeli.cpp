@@ -4,6 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "common/bytes.hpp"
+
 namespace bushel {
 
 namespace {
@@ -19,23 +21,9 @@ std::int64_t position_of(std::int64_t offset) {
     return offset / block * room + std::max(offset % block - block_header, std::int64_t{0});
 }
 
-std::int64_t number_at(const std::uint8_t *bytes) {
-    std::uint64_t value = 0;
-    for (int i = 8; i-- > 0;) value = value << 8 | bytes[i];
-    return value > static_cast<std::uint64_t>(largest) ? -1 : static_cast<std::int64_t>(value);
-}
-
-// Read a varint, and return the number of its bytes; 0 if it is truncated or too large.
-std::int64_t varint(const std::uint8_t *bytes, std::int64_t count, std::int64_t &value) {
-    std::uint64_t found = 0;
-    for (std::int64_t i = 0; i < std::min(count, std::int64_t{9}); ++i) {
-        found |= (std::uint64_t{bytes[i]} & 0x7F) << 7 * i;
-        if (bytes[i] < 0x80) {
-            value = static_cast<std::int64_t>(found);
-            return value <= largest ? i + 1 : 0;
-        }
-    }
-    return 0;
+// A number that a file can have as a size; -1 for a larger one.
+std::int64_t checked(std::uint64_t number) {
+    return number > static_cast<std::uint64_t>(largest) ? -1 : static_cast<std::int64_t>(number);
 }
 
 bool is_known(std::uint8_t compression) {
@@ -59,16 +47,17 @@ RiegeliChunks scan_riegeli(ByteSource &source, std::int64_t position, std::int64
         if (before < count) {
             std::memcpy(head + before, data + before + block_header, static_cast<std::size_t>(count - before));
         }
-        const std::int64_t length = number_at(head + 8), expanded = number_at(head + 32);
-        const std::int64_t kind = number_at(head + 24), records = kind >> 8;
+        const std::int64_t length = checked(little_64(head + 8)), expanded = checked(little_64(head + 32));
+        const std::int64_t kind = checked(little_64(head + 24)), records = kind >> 8;
         if (length < 0 || expanded < 0 || kind < 0 || length > size - start || (kind & 0xFF) == 't') break;
         if ((kind & 0xFF) == 'r' && records) {
-            std::int64_t sizes = 0;
             const std::uint8_t compression = head[chunk_header];
             if (length < 2 || !is_known(compression)) break;
-            const std::int64_t left = std::min(length, count - chunk_header) - 1;
-            const std::int64_t taken = varint(head + chunk_header + 1, left, sizes);
-            if (!taken || sizes > length - 1 - taken) break;
+            const std::uint8_t *const number = head + chunk_header + 1, *after = number;
+            std::uint64_t stored_sizes;
+            if (!read_varint(after, number + std::min(length, count - chunk_header) - 1, stored_sizes)) break;
+            const std::int64_t sizes = checked(stored_sizes), taken = after - number;
+            if (sizes < 0 || sizes > length - 1 - taken) break;
             const std::int64_t values = start + 1 + taken + sizes;
             if (!compression && start + length - values != expanded) break;
             found.start.push_back(start), found.length.push_back(length), found.records.push_back(records);

@@ -13,8 +13,9 @@ bool is_meta(std::string_view name) {
     return first.size() >= 4 && first[first.size() - 1] == '_' && first[first.size() - 2] == '_';
 }
 
-// Return where the dot between key and extension is; npos for a name that belongs to no sample.
-std::size_t split(std::string_view name) {
+}  // namespace
+
+std::size_t dot_of(std::string_view name) {
     const std::size_t base = name.rfind('/') + 1;  // 0 without a slash
     const std::size_t dot = name.find('.', base);
     if (dot == std::string_view::npos || is_meta(name)) return std::string_view::npos;
@@ -26,21 +27,21 @@ std::size_t split(std::string_view name) {
     return dotted ? std::string_view::npos : dot;
 }
 
-}  // namespace
-
-std::int64_t SampleNames::number(std::string_view extension) {
-    if (before_ >= 0) {
-        const std::int64_t guess = next_[static_cast<std::size_t>(before_)];
-        if (guess >= 0 && extensions_[static_cast<std::size_t>(guess)] == extension) return before_ = guess;
+std::int32_t ExtensionNumbers::number_of(std::string_view extension) {
+    if (!extensions_.empty() && extensions_[static_cast<std::size_t>(next_[last_])] == extension) {
+        last_ = static_cast<std::size_t>(next_[last_]);
+        return static_cast<std::int32_t>(last_);
     }
-    auto found = numbers_.find(extension);
-    if (found == numbers_.end()) {
-        found = numbers_.emplace(extension, static_cast<std::int64_t>(extensions_.size())).first;
+    auto known = numbers_.find(extension);
+    if (known == numbers_.end()) {
+        known = numbers_.emplace(extension, static_cast<std::int32_t>(extensions_.size())).first;
         extensions_.emplace_back(extension);
-        next_.push_back(-1);
+        next_.push_back(0);
     }
-    if (before_ >= 0) next_[static_cast<std::size_t>(before_)] = found->second;
-    return before_ = found->second;
+    const std::int32_t number = known->second;
+    next_[last_] = number;
+    last_ = static_cast<std::size_t>(number);
+    return number;
 }
 
 GroupedNames SampleNames::group(const std::uint8_t *names, const std::int64_t *offsets, std::int64_t count, bool last) {
@@ -49,17 +50,16 @@ GroupedNames SampleNames::group(const std::uint8_t *names, const std::int64_t *o
     for (std::int64_t row = 0; row < count; ++row) {
         const std::string_view name(reinterpret_cast<const char *>(names + offsets[row]),
                                     static_cast<std::size_t>(offsets[row + 1] - offsets[row]));
-        const std::size_t dot = split(name);
+        const std::size_t dot = dot_of(name);
         if (dot == std::string_view::npos) continue;
-        const std::string_view own = name.substr(0, dot);
-        if (own != key) {  // a key is never empty
-            key = own;
+        if (name.substr(0, dot) != key) {  // a key is never empty
+            key = name.substr(0, dot);
             found.text.insert(found.text.end(), key.begin(), key.end());
             found.ends.push_back(static_cast<std::int64_t>(found.text.size()));
         }
         found.row.push_back(row);
         found.sample.push_back(static_cast<std::int64_t>(found.ends.size()) - 1);
-        found.extension.push_back(number(name.substr(dot + 1)));
+        found.extension.push_back(extensions_.number_of(name.substr(dot + 1)));
     }
     found.used = count;
     if (last || found.ends.empty()) return found;

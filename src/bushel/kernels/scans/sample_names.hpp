@@ -1,12 +1,30 @@
-// Grouping the members of an archive into samples by their names, as WebDataset does.
+// Grouping the members of an archive into samples by their names, as WebDataset does (containers/tar/names.py).
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace bushel {
+
+// Return the place of the dot between key and extension; npos for a name that belongs to no sample.
+std::size_t dot_of(std::string_view name);
+
+// Numbers extensions in the order in which they appear. Most follow the same one as the last time.
+class ExtensionNumbers {
+public:
+    std::int32_t number_of(std::string_view extension);
+
+    const std::vector<std::string> &all() const { return extensions_; }
+
+private:
+    std::vector<std::string> extensions_;
+    std::vector<std::int32_t> next_;  // the extension that came after each one, the last time
+    std::size_t last_ = 0;
+    std::map<std::string, std::int32_t, std::less<>> numbers_;
+};
 
 // The members among some that belong to samples.
 struct GroupedNames {
@@ -25,15 +43,10 @@ public:
     // are left for the next call, unless these are the last ones.
     GroupedNames group(const std::uint8_t *names, const std::int64_t *offsets, std::int64_t count, bool last);
 
-    const std::vector<std::string> &extensions() const { return extensions_; }
+    const std::vector<std::string> &extensions() const { return extensions_.all(); }
 
 private:
-    std::int64_t number(std::string_view extension);
-
-    std::map<std::string, std::int64_t, std::less<>> numbers_;
-    std::vector<std::string> extensions_;
-    std::vector<std::int64_t> next_;  // the extension that came after each when it was met last
-    std::int64_t before_ = -1;        // the last extension
+    ExtensionNumbers extensions_;
 };
 
 }  // namespace bushel

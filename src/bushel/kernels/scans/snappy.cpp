@@ -1,6 +1,9 @@
 #include "scans/snappy.hpp"
 
+#include <algorithm>
 #include <stdexcept>
+
+#include "common/bytes.hpp"
 
 namespace bushel {
 
@@ -45,16 +48,12 @@ inline Tag tag_at(const std::uint8_t *data, std::size_t left) {
 
 // Return the declared size of the stream; `head` becomes the number of its bytes.
 std::uint64_t declared_size(const std::uint8_t *data, std::size_t size, std::size_t &head) {
-    std::uint64_t value = 0;
-    for (head = 0; head < 5 && head < size; ++head) {
-        value |= std::uint64_t{data[head] & 0x7Fu} << (7 * head);
-        if (data[head] < 0x80) {
-            ++head;
-            if (value > 0xFFFFFFFF) break;
-            return value;
-        }
-    }
-    fail("the size is not a number");
+    constexpr std::size_t most_bytes = 5;
+    const std::uint8_t *at = data;
+    std::uint64_t value;
+    if (!read_varint(at, data + std::min(size, most_bytes), value) || value > 0xFFFFFFFF) fail("the size is not a number");
+    head = static_cast<std::size_t>(at - data);
+    return value;
 }
 
 }  // namespace

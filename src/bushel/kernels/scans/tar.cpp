@@ -79,8 +79,8 @@ bool has_no_data(std::uint8_t type) { return type >= '1' && type <= '6'; }  // l
 
 }  // namespace
 
-TarScan::TarScan(std::int64_t size, std::int64_t start, std::int64_t min_window)
-    : size_(size), pos_(start), need_(std::min(block_size, size - start)), min_window_(min_window) {
+TarScan::TarScan(std::int64_t size, std::int64_t start)
+    : size_(size), pos_(start), need_(std::min(block_size, size - start)) {
     members_.end = start;
     if (need_ <= 0) phase_ = Phase::over;
 }
@@ -88,7 +88,7 @@ TarScan::TarScan(std::int64_t size, std::int64_t start, std::int64_t min_window)
 std::optional<TarScan::Window> TarScan::next(std::int64_t dense_stride) const {
     if (phase_ == Phase::over) return std::nullopt;
     const bool dense = phase_ == Phase::tail || stride_ < dense_stride;
-    const std::int64_t wish = std::max({need_, dense ? large_window : small_window, min_window_});
+    const std::int64_t wish = std::max(need_, dense ? large_window : small_window);
     return Window{pos_, need_, std::min(wish, size_ - pos_)};
 }
 
@@ -294,7 +294,7 @@ void TarScan::read(ByteSource &source, std::size_t most) {
 }
 
 TarMembers scan_tar(ByteSource &source, std::int64_t start) {
-    TarScan scan(source.size(), start, 0);
+    TarScan scan(source.size(), start);
     scan.read(source, std::numeric_limits<std::size_t>::max());
     return scan.take();
 }

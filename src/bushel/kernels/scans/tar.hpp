@@ -30,7 +30,9 @@ public:
         std::int64_t offset, need, wish;
     };
 
-    TarScan(std::int64_t size, std::int64_t start, std::int64_t min_window);
+    TarScan(std::int64_t size, std::int64_t start);
+
+    std::int64_t size() const { return size_; }
 
     // The bytes to feed next; empty if the scan is over. If members are closer than `dense_stride`, large windows are
     // read, otherwise single headers.
@@ -38,6 +40,9 @@ public:
 
     // Take the bytes at next()->offset, at least next()->need of them.
     void feed(const std::uint8_t *data, std::int64_t length);
+
+    // How many bytes must be fed next; 0 if the scan is over.
+    std::int64_t need() const { return phase_ == Phase::over ? 0 : need_; }
 
     // Go on until there are as many members, or a few more, or the scan is over.
     void read(ByteSource &source, std::size_t most);
@@ -68,7 +73,6 @@ private:
     std::int64_t size_;
     std::int64_t pos_;  // of the next header
     std::int64_t need_;
-    std::int64_t min_window_;
     std::int64_t stride_ = 0;  // mean distance of members
     std::int64_t name_bytes_ = 0;  // of all names
     Phase phase_ = Phase::headers;

@@ -62,7 +62,7 @@ std::int64_t count_numbers(const std::uint8_t *data, std::size_t size, bool floa
 std::int64_t first_number(const std::uint8_t *data, std::size_t size, bool floats) {
     std::uint64_t value = 0;
     if (!size) return 0;
-    if (floats) return word_at(data);
+    if (floats) return little_32(data);
     if (!read_varint(data, data + size, value)) throw NotExampleError{"an integer has more than 64 bits"};
     return static_cast<std::int64_t>(value);
 }
@@ -95,7 +95,7 @@ std::size_t TfrecordScan::feed(const std::uint8_t *data, std::size_t size) {
         offset.push_back(end + static_cast<std::int64_t>(head_size));
         length.push_back(static_cast<std::int64_t>(own));
         ++rows;
-        if (checksums_ && word_at(record + own) != masked(crc32c(record, bytes))) wrong.push_back(last_record());
+        if (checksums_ && little_32(record + own) != masked(crc32c(record, bytes))) wrong.push_back(last_record());
         if (parsing_) read_example(record, bytes);
         at += head_size + bytes + tail_size;
         end += static_cast<std::int64_t>(head_size + bytes + tail_size);

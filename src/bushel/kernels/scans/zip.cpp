@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/bytes.hpp"
 #include "files/crc32.hpp"
 
 namespace bushel {
@@ -26,10 +27,6 @@ constexpr std::uint16_t cp437[128] = {
     0x2568, 0x2564, 0x2565, 0x2559, 0x2558, 0x2552, 0x2553, 0x256B, 0x256A, 0x2518, 0x250C, 0x2588, 0x2584, 0x258C, 0x2590, 0x2580,
     0x03B1, 0x00DF, 0x0393, 0x03C0, 0x03A3, 0x03C3, 0x00B5, 0x03C4, 0x03A6, 0x0398, 0x03A9, 0x03B4, 0x221E, 0x03C6, 0x03B5, 0x2229,
     0x2261, 0x00B1, 0x2265, 0x2264, 0x2320, 0x2321, 0x00F7, 0x2248, 0x00B0, 0x2219, 0x00B7, 0x221A, 0x207F, 0x00B2, 0x25A0, 0x00A0};
-
-std::uint16_t u16(const std::uint8_t *at) { return static_cast<std::uint16_t>(at[0] | at[1] << 8); }
-std::uint32_t u32(const std::uint8_t *at) { return u16(at) | std::uint32_t{u16(at + 2)} << 16; }
-std::uint64_t u64(const std::uint8_t *at) { return u32(at) | std::uint64_t{u32(at + 4)} << 32; }
 
 bool is_ascii(const std::uint8_t *text, std::size_t length) {
     std::uint8_t every = 0;
@@ -58,21 +55,6 @@ bool is_utf8(const std::uint8_t *text, std::size_t length) {
     return true;
 }
 
-void append_utf8_of_437(std::vector<std::uint8_t> &out, std::uint8_t character) {
-    if (character < 0x80) {
-        out.push_back(character);
-        return;
-    }
-    const std::uint16_t code = cp437[character - 0x80];
-    if (code < 0x800) {
-        out.push_back(static_cast<std::uint8_t>(0xC0 | code >> 6));
-    } else {
-        out.push_back(static_cast<std::uint8_t>(0xE0 | code >> 12));
-        out.push_back(static_cast<std::uint8_t>(0x80 | (code >> 6 & 0x3F)));
-    }
-    out.push_back(static_cast<std::uint8_t>(0x80 | (code & 0x3F)));
-}
-
 // The numbers of an entry that a zip64 extra field may have.
 struct Numbers {
     std::uint64_t size, stored, header;
@@ -83,7 +65,7 @@ bool take_zip64(const std::uint8_t *data, std::size_t length, Numbers &numbers) 
     for (std::uint64_t *const number : {&numbers.size, &numbers.stored, &numbers.header}) {
         if (*number != elsewhere) continue;
         if (length < 8) return false;
-        *number = u64(data);
+        *number = little_64(data);
         data += 8, length -= 8;
     }
     return true;
@@ -103,7 +85,7 @@ std::size_t ZipDirectory::feed(const std::uint8_t *data, std::size_t size) {
                 problem = "no entry of the directory begins here";
                 break;
             }
-            need += std::uint64_t{u16(entry + 28)} + u16(entry + 30) + u16(entry + 32);
+            need += std::uint64_t{little_16(entry + 28)} + little_16(entry + 30) + little_16(entry + 32);
         }
         if (need > rest) {
             problem = "an entry of the directory needs " + std::to_string(need) + " bytes, but " + std::to_string(rest) + " are left";
@@ -122,30 +104,30 @@ std::size_t ZipDirectory::feed(const std::uint8_t *data, std::size_t size) {
 ZipEntries ZipDirectory::take() { return std::exchange(found_, ZipEntries()); }
 
 void ZipDirectory::read_entry(const std::uint8_t *data) {
-    const std::uint16_t flags = u16(data + 8);
-    const std::size_t stored_length = u16(data + 28);
+    const std::uint16_t flags = little_16(data + 8);
+    const std::size_t stored_length = little_16(data + 28);
     const std::uint8_t *const stored_name = data + entry_size, *extra = stored_name + stored_length;
     if (data[6] > newest_version) {  // the next byte is the system of the writer
         problem = "an entry needs version " + std::to_string(data[6]) + " of the format; " + std::to_string(newest_version) + " is known";
         return;
     }
-    Numbers numbers{u32(data + 24), u32(data + 20), u32(data + 42)};
+    Numbers numbers{little_32(data + 24), little_32(data + 20), little_32(data + 42)};
     const std::uint8_t *name = stored_name;
     std::size_t name_length = stored_length;
     bool utf8 = flags & utf8_flag;
-    for (std::size_t left = u16(data + 30); left >= 4;) {
-        const std::size_t length = u16(extra + 2);
+    for (std::size_t left = little_16(data + 30); left >= 4;) {
+        const std::size_t length = little_16(extra + 2);
         if (length + 4 > left) {
             problem = "an extra field of an entry has " + std::to_string(length) + " bytes, but " + std::to_string(left - 4) + " are left";
             return;
         }
         const std::uint8_t *const content = extra + 4;
-        if (u16(extra) == zip64_extra && !take_zip64(content, length, numbers)) {
+        if (little_16(extra) == zip64_extra && !take_zip64(content, length, numbers)) {
             problem = "the zip64 field of an entry is too short for its numbers";
             return;
         }
-        if (u16(extra) == unicode_path_extra && length > 5 && content[0] == 1 &&
-            u32(content + 1) == crc32(stored_name, stored_length)) {  // else the name was changed without it
+        if (little_16(extra) == unicode_path_extra && length > 5 && content[0] == 1 &&
+            little_32(content + 1) == crc32(stored_name, stored_length)) {  // else the name was changed without it
             name = content + 5, name_length = length - 5, utf8 = true;
         }
         extra += 4 + length, left -= 4 + length;
@@ -165,8 +147,8 @@ void ZipDirectory::read_entry(const std::uint8_t *data) {
     found_.header.push_back(static_cast<std::int64_t>(numbers.header) + shift_);
     found_.stored.push_back(static_cast<std::int64_t>(numbers.stored));
     found_.size.push_back(static_cast<std::int64_t>(numbers.size));
-    found_.crc32.push_back(u32(data + 16));
-    found_.method.push_back(u16(data + 10));
+    found_.crc32.push_back(little_32(data + 16));
+    found_.method.push_back(little_16(data + 10));
     found_.flags.push_back(flags);
 }
 
@@ -180,7 +162,9 @@ void ZipDirectory::add_name(const std::uint8_t *name, std::size_t length, bool u
     if (utf8 || is_ascii(name, length)) {
         found_.names.insert(found_.names.end(), name, name + length);
     } else {
-        for (std::size_t i = 0; i < length; ++i) append_utf8_of_437(found_.names, name[i]);
+        for (std::size_t i = 0; i < length; ++i) {
+            append_utf8(found_.names, name[i] < 0x80 ? name[i] : cp437[name[i] - 0x80]);
+        }
     }
 }
 
@@ -225,7 +209,7 @@ std::vector<std::int64_t> zip_data(const MappedFile &file, const std::int64_t *h
         }
         const std::uint8_t *const data = source.view(header[i], header_size, wish);
         if (std::memcmp(data, "PK\3\4", 4) == 0) {
-            found[i] = header[i] + static_cast<std::int64_t>(header_size) + u16(data + 26) + u16(data + 28);
+            found[i] = header[i] + static_cast<std::int64_t>(header_size) + little_16(data + 26) + little_16(data + 28);
         }
     }
     return found;
