@@ -12,7 +12,7 @@ from bushel._pack.field_plan import FieldPlan, Rewriting, plan_fields, plan_valu
 from bushel.codecs import get_codec
 from bushel.codecs.base import Buffer
 from bushel.containers import get_container
-from bushel.containers.base import LayoutField
+from bushel.containers.base import Layout, LayoutField, WriteOptions
 from bushel.errors import SpecError
 from bushel.spec import Field, parse_spec
 
@@ -49,12 +49,13 @@ def test_bytes_are_copied_if_both_store_them_alike() -> None:
     targets = target_fields(
         SOURCE, get_container("tar"), fields=None, rename={"raw": "text"}, spec={"raw": "utf8", "label": "int"}
     )
-    columns = [
-        LayoutField(targets["image"], "jpg", 0),
-        LayoutField(targets["label"], "int", 0),
-        LayoutField(targets["words"], "utf8", 0),
-        LayoutField(targets["raw"], "utf8", 0),
-    ]
+    codecs_of_target = {"image": "jpg", "label": "int", "words": "utf8", "raw": "utf8"}
+
+    def layout(codecs: dict[str, str]) -> Layout:
+        columns = tuple(LayoutField(targets[name], codec, 0) for name, codec in codecs.items())
+        return Layout(columns, WriteOptions(keyed=True))
+
+    columns = layout(codecs_of_target)
     codecs = {name: frozenset({field.codec}) for name, field in SOURCE.items()}
     plans = {plan.source.name: plan for plan in plan_fields(SOURCE, codecs, targets, columns)}
     assert {name: plan.copied for name, plan in plans.items()} == {
@@ -68,7 +69,7 @@ def test_bytes_are_copied_if_both_store_them_alike() -> None:
     [words] = [plan for plan in plan_fields(SOURCE, mixed, targets, columns) if plan.source.name == "words"]
     assert not words.copied
     damaged = codecs | {"image": frozenset({"image", "bytes"})}
-    columns[0] = LayoutField(targets["image"], "image", 0)
+    columns = layout({**codecs_of_target, "image": "image"})
     [image] = [plan for plan in plan_fields(SOURCE, damaged, targets, columns) if plan.source.name == "image"]
     assert image.copied
 
@@ -99,9 +100,9 @@ def encoded(plan: FieldPlan, stored: list[Buffer]) -> object:
 
 def test_a_field_that_is_bytes_in_some_shards_is_copied_from_all() -> None:
     targets = target_fields(SOURCE, get_container("tar"), fields=["raw"], rename={}, spec={})
-    columns = [LayoutField(targets["raw"], "bytes", 0)]
+    columns = (LayoutField(targets["raw"], "bytes", 0),)
     for codecs, copied in (({"bytes", "jpg"}, True), ({"bytes"}, True), ({"jpg", "png"}, False)):
-        [plan] = plan_fields(SOURCE, {"raw": frozenset(codecs)}, targets, columns)
+        [plan] = plan_fields(SOURCE, {"raw": frozenset(codecs)}, targets, Layout(columns, WriteOptions(keyed=True)))
         assert plan.copied is copied
 
 
@@ -122,5 +123,6 @@ def test_bytes_of_a_source_are_stored_where_the_container_stores_such(
     given_codec: str, codec: str, copied: bool, quick: bool
 ) -> None:
     source, targets = parse_spec({"x": given_codec}), parse_spec({"x": codec})
-    plan = plan_values(source, targets, [LayoutField(targets["x"], codec, 0)])["x"]
+    layout = Layout((LayoutField(targets["x"], codec, 0),), WriteOptions(keyed=True))
+    plan = plan_values(source, targets, layout, targets)["x"]
     assert (plan.copied, plan.is_quick) == (copied, quick)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,7 +36,7 @@ LAYOUTS = {
     ),
     "junk alone": (
         ["a.jpg", "b.jpg", ".ipynb_checkpoints/b.jpg", "b.jpg~"],
-        "2 images; left out: 2 files (1 *~, 1 hidden folder)",
+        "2 images; left out: 2 files (1 *~, 1 .ipynb_checkpoints)",
     ),
 }
 
@@ -56,3 +57,21 @@ def test_one_line_says_what_was_understood(
     READERS[reader](tmp_path / "photos", "all" if "split" in layout else None)
     said = [record.getMessage() for record in caplog.records if " image" in record.getMessage()]
     assert said == [f"{tmp_path / 'photos'}: {line}"]
+
+
+def test_zip_files_count_what_is_left_out_as_folders_do(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    names = ["cat/0.jpg", "dog/0.jpg", ".x.jpg", "cat/.DS_Store", "cat/._0.jpg", "cat/0.jpg~", "dog/nothing"]
+    names += [".git/a.jpg", ".git/b.jpg", "cat/.cache/c.jpg", "__MACOSX/cat/._0.jpg", ".ipynb_checkpoints/0.jpg"]
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name in names:
+            path = tmp_path / "photos" / name
+            if not path.parent.exists():
+                path.parent.mkdir(parents=True)
+                archive.writestr(f"{path.parent.relative_to(tmp_path / 'photos')}/", b"")
+            path.write_bytes(stored(name))
+            archive.write(path, name)
+    kinds = "2 ._*, 2 hidden folder, 1 *~, 1 .DS_Store, 1 .ipynb_checkpoints, …"
+    for path in (tmp_path / "photos", tmp_path / "x.zip"):
+        caplog.clear()
+        assert list(bushel.open(path, index="memory").keys) == ["cat/0", "dog/0"]
+        assert f"left out: 9 files ({kinds})" in caplog.text

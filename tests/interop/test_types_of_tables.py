@@ -73,8 +73,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: inside(each) for name, each in value.items()}
     if isinstance(value, list):
-        is_text = any(isinstance(each, str) for each in value)  # a null among texts is an empty one
-        return ["" if each is None and is_text else inside(each) for each in value]
+        return [inside(each) for each in value]
     if isinstance(value, time):
         return np.timedelta64(((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond, "us")
     if isinstance(value, datetime):

@@ -141,7 +141,7 @@ class Encoder(Struct, frozen=True):
         return results
 
     def _fitting(self, files: StoredColumn, name: str) -> list[bool]:
-        """Return whether each file is stored as it is: an image of the kind of the field."""
+        """Return whether each file is stored without a look inside: an image of the kind of the field."""
         kind = base_codec(self.plans[name].codec)
         fits = np.zeros(len(files), np.bool_)
         for magic in BEGINNINGS.get(kind, ()):
@@ -222,7 +222,8 @@ class Encoder(Struct, frozen=True):
         codec, steps = plan.codec, self.steps.get(plan.target.name)
         # what a dataset decoded may be bytes, too
         is_stored = isinstance(value, _BYTES) and (plan.copied or self.feed.of_source)
-        looked_into = steps or ((self.upright or self.check) and holds_image(codec))
+        looks_into_images = self.upright or self.check or not plan.any_image
+        looked_into = steps or (looks_into_images and holds_image(codec))
         if is_stored and not self.feed.of_source and not looked_into:
             return value
         if (
@@ -232,7 +233,7 @@ class Encoder(Struct, frozen=True):
             and holds_image(codec)
             and not _is_upright(value)
         ):
-            if codec == "image":
+            if codec == "image" or plan.any_image:
                 codec = kind
             value, is_stored = decode_image(value, ImageReading(exif_rotate=True), codec), False
         elif not is_stored:
@@ -251,22 +252,23 @@ class Encoder(Struct, frozen=True):
         if not is_stored:
             return storing_codec(plan.target.codec, codec).encode(value)
         if holds_image(codec):
-            return self._image(codec, value)
+            return self._image(plan, value)
         if plan.given == codec:
             return value
         return storing_codec(plan.target.codec, codec).encode(get_codec(plan.given).decode(value))
 
-    def _image(self, codec: str, data: Buffer) -> Buffer:
-        """Return an image file unchanged if the container stores such files, else in the codec of the container."""
-        kind, kind_of_file = base_codec(codec), image_kind(data)
+    def _image(self, plan: FieldPlan, data: Buffer) -> Buffer:
+        """Return an image file unchanged if the field stores such files, else in the codec of the field."""
+        codec, kind_of_file = get_codec(plan.codec), image_kind(data)
         if kind_of_file is None:
-            raise codec_error(codec, f"an image ({', '.join(IMAGES)})", found_bytes(data))
-        decode = get_codec(codec).decode
-        if kind not in ("image", kind_of_file):
-            return get_codec(codec).encode(decode(data))
-        if self.check:
-            decode(data)
-        return data
+            raise codec_error(plan.codec, f"an image ({', '.join(IMAGES)})", found_bytes(data))
+        fits = base_codec(plan.codec) in ("image", kind_of_file)
+        if fits and not self.check:
+            return data
+        pixels = codec.decode(data)
+        if fits or plan.any_image:
+            return data
+        return codec.encode(pixels)
 
     def _rewritten(self, key: str | None, values: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -18,7 +18,7 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import keys_at, reader_of, windows_of
 from bushel._runtime.arrays import I64
-from bushel.codecs import get_codec, is_light
+from bushel.codecs import get_codec, holds_image, is_light
 from bushel.codecs.base import NumberLayout
 from bushel.codecs.extensions import storing_codec
 from bushel.containers.stored_column import StoredColumn
@@ -163,6 +163,7 @@ class DatasetFeed(Struct, frozen=True):
             not plan.source.sequence
             and not plan.target.sequence
             and (plan.copied or _is_number(plan))
+            and (plan.any_image or not holds_image(plan.codec))
             for plan in self.plans.values()
         )
 

@@ -17,7 +17,7 @@ from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer
 from bushel.codecs.registry import NUMBERS, asked_for, content_codec
-from bushel.containers.base import Container, LayoutField
+from bushel.containers.base import Container, Layout
 from bushel.errors import CodecError, SpecError
 from bushel.jpeg import baseline, tile
 from bushel.spec import Field, Spec, parse_spec
@@ -106,6 +106,8 @@ class FieldPlan(Struct, frozen=True):
     # codec of the source's bytes if the user names it and the source does not, else None
     known_as: str | None = None
     classes: Mapping[str, int] = {}  # numbers of the classes that values may name
+    # whether images of another kind than the field's stay as they are
+    any_image: bool = False
 
     @property
     def given(self) -> str:
@@ -170,20 +172,22 @@ def target_fields(
 
 
 def plan_values(
-    source: Spec, targets: Mapping[str, Field], columns: Iterable[LayoutField]
+    source: Spec, targets: Mapping[str, Field], layout: Layout, declared: Collection[str]
 ) -> dict[str, FieldPlan]:
     """Plan the fields of a source whose samples are made in Python, by their names.
 
-    Bytes are stored as they are if the container stores such bytes, or images of their kind.
+    Bytes are stored as they are if the container stores such bytes, or images of their kind; or of
+    any kind, if the type of the field is not `declared` but inferred, as from the names of files.
     """
-    stored = {column.field.name: column.codec for column in columns}
+    stored = {column.field.name: column.codec for column in layout.columns}
     plans = {}
     for name, field in source.items():
         codec = stored[name]
         kinds = {base_codec(field.codec), base_codec(codec)}
         is_image = holds_image(codec) and holds_image(field.codec)
         copied = field.codec == codec or (is_image and (len(kinds) == 1 or codec == "image"))
-        plans[name] = FieldPlan(field, targets[name], codec, copied)
+        any_image = name not in declared and not layout.only_named_kinds
+        plans[name] = FieldPlan(field, targets[name], codec, copied, any_image=any_image)
     return plans
 
 
@@ -191,7 +195,7 @@ def plan_fields(
     source: Spec,
     codecs: Mapping[str, frozenset[str]],
     targets: Mapping[str, Field],
-    columns: Iterable[LayoutField],
+    layout: Layout,
 ) -> list[FieldPlan]:
     """Plan the conversion of each field.
 
@@ -200,9 +204,10 @@ def plan_fields(
         codecs: Field to the codecs of its stored bytes; a field may have different codecs in
             different shards.
         targets: The result of `target_fields`.
-        columns: How the target stores its fields.
+        layout: How the target stores its fields.
     """
-    stored = {column.field.name: column.codec for column in columns}
+    stored = {column.field.name: column.codec for column in layout.columns}
+    any_image = not layout.only_named_kinds
     plans = []
     for name, target in targets.items():
         codecs_of_field = codecs[name]
@@ -219,7 +224,8 @@ def plan_fields(
             codec == "bytes" or (codec == "image" and codecs_of_field == {"image", "bytes"})
         )
         copied = codecs_of_field == {codec} or untyped
-        plans.append(FieldPlan(source[name], target, codec, copied, known_as))
+        plan = FieldPlan(source[name], target, codec, copied, known_as, any_image=any_image)
+        plans.append(plan)
     return plans
 
 

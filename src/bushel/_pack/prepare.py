@@ -170,7 +170,7 @@ def prepare_source(
         get_codec(field.codec)
     has_keys = (keyed and facts.stored) or container.needs_keys
     layout = container.layout(spec, WriteOptions(has_keys, writing.generation))
-    plans = _plans(opened, facts, targets, layout)
+    plans = _plans(opened, facts, targets, layout, options)
     if facts.stored and not layout.sparse and options.max_errors == 0:
         _refuse_missing(opened, list(targets), container, spec, keyed=keyed)
     declared = check_labels(writing.labels or {})
@@ -250,10 +250,13 @@ def _plans(
     facts: _Facts,
     targets: Mapping[str, Field],
     layout: Layout,
+    options: PackOptions,
 ) -> dict[str, FieldPlan]:
     if not facts.stored:
-        return plan_values(facts.fields, targets, layout.columns)
-    plans = plan_fields(facts.fields, facts.codecs, targets, layout.columns)
+        infers_types = getattr(source, "infers_types", False)
+        declared = options.spec.keys() if infers_types else targets.keys()
+        return plan_values(facts.fields, targets, layout, declared)
+    plans = plan_fields(facts.fields, facts.codecs, targets, layout)
     if isinstance(source, StoredStream):
         plans = [
             replace(plan, known_as=plan.known_as or min(facts.codecs[plan.source.name]))

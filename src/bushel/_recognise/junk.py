@@ -23,6 +23,10 @@ _JUNK = re.compile(
 )
 
 
+_HIDDEN = re.compile(r"(?:.*?/)??\.+[^./][^/]*(?P<folder>/?)", re.DOTALL)
+"""A path up to its first name that begins with a dot and has other characters, and its slash if it is a folder."""
+
+
 def junk_kind(name: str) -> str | None:
     """Return how a report calls a junk file, `._*` or `.DS_Store`; None for a file that may be data.
 
@@ -42,6 +46,30 @@ def junk_kind(name: str) -> str | None:
     return kind
 
 
+class LeftOut:
+    """Counts the files that are not data: junk, and hidden files and folders.
+
+    Attributes:
+        counts: How many there are of each kind, in words. A hidden folder is one.
+    """
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+        self._hidden_folders = set[str]()
+
+    def is_data(self, name: str) -> bool:
+        """Return whether a file may be data; count it if not."""
+        hidden, kind = _HIDDEN.match(name), junk_kind(name)
+        if hidden is None and kind is None:
+            return True
+        if hidden is None or not hidden["folder"]:
+            self.counts[kind or "hidden"] += 1
+        elif hidden[0] not in self._hidden_folders:
+            self._hidden_folders.add(hidden[0])
+            self.counts[kind or "hidden folder"] += 1
+        return False
+
+
 def may_hold_junk(text: bytes) -> bool:
     """Return whether names, one after another in UTF-8, may have junk among them. It is quick for millions."""
     return any(sign in text for sign in _BYTE_SIGNS)
@@ -49,18 +77,11 @@ def may_hold_junk(text: bytes) -> bool:
 
 def without_junk(names: Sequence[str]) -> tuple[Sequence[str], Counter[str]]:
     """Return the names that may be data, in order, and how many of each kind of junk are left out."""
-    counts = Counter[str]()
-    text = "\0".join(names)
-    if not any(sign in text for sign in _SIGNS):
-        return names, counts
-    data = []
-    for name in names:
-        kind = junk_kind(name)
-        if kind is None:
-            data.append(name)
-        else:
-            counts[kind] += 1
-    return data, counts
+    text = "/".join(["", *names])
+    left_out = LeftOut()
+    if not any(sign in text for sign in ("/.", *_SIGNS)):
+        return names, left_out.counts
+    return list(filter(left_out.is_data, names)), left_out.counts
 
 
 def counted(kinds: Iterable[tuple[str, int]], most: int = 5) -> str:

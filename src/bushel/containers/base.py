@@ -103,12 +103,14 @@ class Layout(Struct, frozen=True):
         options: The options it was made for.
         sparse: Whether a sample may lack fields.
         limits: Sentences for the user about what the container does not keep.
+        only_named_kinds: Whether its readers expect every image to be of the kind of its field.
     """
 
     columns: tuple[LayoutField, ...]
     options: WriteOptions
     sparse: bool = False
     limits: tuple[str, ...] = ()
+    only_named_kinds: bool = False
 
 
 class ColumnLimits(Struct, frozen=True):

@@ -90,9 +90,8 @@ def names_below(path: AnyPath) -> FolderNames:
         if isinstance(path, Path):
             names_found = list(_walk(str(path), "", folders, Counter(), hidden))
         else:
-            names_found = [
-                name for name in list_names(path) if not name.startswith(".") and "/." not in name
-            ]
+            sidecars = f"/{FOLDER}/"
+            names_found = [name for name in list_names(path) if sidecars not in f"/{name}"]
     names_found.sort()
     data, junk = without_junk(names_found)
     names = FolderNames(data)
@@ -119,10 +118,10 @@ def _walk(
         for entry in entries:
             name = entry.name
             if name.startswith("."):
-                if name != FOLDER:
-                    hidden[
-                        junk_kind(name) or ("hidden folder" if leads_to_folder(entry) else "hidden")
-                    ] += 1
+                if name == FOLDER:
+                    continue
+                slash = "/" * leads_to_folder(entry)
+                hidden[junk_kind(f"{name}{slash}") or f"hidden{' folder' * len(slash)}"] += 1
             elif leads_to_folder(entry):
                 _check_link(entry, linked, links)
                 yield from _walk(

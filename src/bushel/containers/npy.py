@@ -154,7 +154,7 @@ def _members(file: File) -> dict[str, tuple[int, int, int]]:
         FormatError: The file is not a zip archive or is damaged, or an array is compressed.
     """
     members: dict[str, tuple[int, int, int]] = {}
-    for _, entries in directory_of(file).entries(hidden=True):
+    for _, entries in directory_of(file).entries():
         starts = data_of(file, entries.header)
         columns = (starts, entries.size, entries.crc32, entries.method, entries.flags)
         for row, (start, size, checksum, method, flags) in enumerate(

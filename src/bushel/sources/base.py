@@ -63,7 +63,9 @@ class Source(Protocol):
     - `listing`, the names of files and folders from which it can be made again (`listing=`);
     - `folders`, paths of empty folders, if the samples are the files of a folder, with their paths
       as keys: `ffrecord` keeps empty folders, too;
-    - `skipped`, the number of files that are skipped, by kind.
+    - `skipped`, the number of files that are skipped, by kind;
+    - `infers_types`, whether its types are not declared but inferred, as from names of files. Then
+      an image of another kind than its field's keeps its bytes.
 
     Examples:
         >>> class Squares:
@@ -162,6 +164,7 @@ class Fetched:
 class FileSource(ABC):
     """Base of the sources that read one or more files for each sample: see `Fetching`."""
 
+    infers_types = True  # from names of files
     _ahead: Mapping[str, Fetched] = {}
 
     @abstractmethod

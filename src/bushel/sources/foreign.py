@@ -109,7 +109,9 @@ class _Rows(Sequence[Sample]):
 def _of_columns(rows: _Rows, types: Types) -> Samples:
     first = dict(rows.first_values())
     ordered = {name: first[name] for name in rows.names if name in first}
-    return Samples(rows, spec={**infer_spec(ordered, types), **dict(types or {})})
+    samples = Samples(rows, spec={**infer_spec(ordered, types), **dict(types or {})})
+    samples.infers_types = True
+    return samples
 
 
 class _FrameRows(_Rows):

@@ -49,6 +49,7 @@ class Samples:
         if spec is None and not len(samples):
             raise SpecError("fields cannot be inferred without samples: pass spec=")
         self._samples = samples
+        self.infers_types = spec is None
         self.spec: Mapping[str, str] = infer_spec(samples[0], types) if spec is None else dict(spec)
 
     def __len__(self) -> int:
@@ -120,6 +121,7 @@ class Stream:
     ) -> None:
         self._rest = iter(samples)
         self._first: list[Sample] = []
+        self.infers_types = spec is None
         if spec is None:
             first = next(self._rest, None)
             if first is None:

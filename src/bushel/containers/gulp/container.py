@@ -149,6 +149,7 @@ class _Gulp(Container):
             replace(options, keyed=True),
             sparse=True,
             limits=limits * bool(in_meta),
+            only_named_kinds=True,
         )
 
     def shard(

@@ -274,7 +274,7 @@ class SampleTable:
         used, groups = grouped[0], Groups(*grouped[1:])
         if len(groups.member) < used:
             nameless = np.setdiff1d(np.arange(used), groups.member).tolist()
-            self._left_out.update(map(_kind_of_nameless, map(members.name, nameless)))
+            self._left_out.update(map(kind_of_nameless, map(members.name, nameless)))
         if self._repeated is not None:
             groups = _joined(groups)
         self.put(members, groups, self._names.extensions)
@@ -418,7 +418,7 @@ def _joined(groups: Groups) -> Groups:
     return Groups(groups.member[order], sample[order], groups.extension[order], text, offsets[1:])
 
 
-def _kind_of_nameless(name: str) -> str:
+def kind_of_nameless(name: str) -> str:
     """Return how a report calls a file that belongs to no sample: `no extension`."""
     name = name.rpartition("/")[2]
     if name.startswith("."):

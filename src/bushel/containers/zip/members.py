@@ -10,7 +10,6 @@ in the directory, and `data_of` that members are in the file.
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -18,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._recognise.junk import counted, junk_kind, may_hold_junk
-from bushel._runtime.arrays import I32, I64, U8, U32, offsets_of, ranges
-from bushel._runtime.messages import log_warning
+from bushel._recognise.junk import LeftOut, may_hold_junk
+from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of, ranges
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.tar import samples as tar
+from bushel.containers.tar.scan import report_left_out
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, MemberGroups, ZipScanner, zip_data
 from bushel.storage import ExtentError, Extents, File, gather
@@ -90,17 +89,13 @@ class Directory(Struct, frozen=True):
     shift: int
     tail: bytes
 
-    def entries(self, *, hidden: bool = False) -> Iterator[tuple[float, Entries]]:
+    def entries(self) -> Iterator[tuple[float, Entries]]:
         """Yield the entries in parts, each with the share of the directory that is read then.
-
-        Args:
-            hidden: Whether to keep folders, files whose names begin with a dot, and the folder
-                `__MACOSX`.
 
         Raises:
             FormatError: The directory is damaged, or the file has shrunk.
         """
-        scanner = ZipScanner(self.size, self.shift, hidden)
+        scanner = ZipScanner(self.size, self.shift, True)
         step = _WINDOW if isinstance(self.file, MappedFile) else _FAR_WINDOW
         window = step
         while scanner.end < self.size:
@@ -230,7 +225,8 @@ def members_of(file: File) -> Members:
         FormatError: The archive is damaged, or a member is encrypted or compressed in another way.
         OSError: The temporary files cannot be written.
     """
-    entries = _entries(file)
+    left_out = LeftOut()
+    entries = _entries(file, left_out)
     header = entries["header"]
     if _ascends(header):
         order = None
@@ -244,7 +240,11 @@ def members_of(file: File) -> Members:
         names, offsets = names[ranges(offsets[order], lengths)], offsets_of(lengths)
     places = [arrays.pop(name) for name in ("data", "size", "header", "crc32")]
     files = tar.Members(names, offsets, *places)
-    return Members(files, **arrays, extensions=groups.extensions)
+    members = Members(files, **arrays, extensions=groups.extensions)
+    nameless = np.flatnonzero(members.sample < 0).tolist()
+    left_out.counts.update(map(tar.kind_of_nameless, map(files.name, nameless)))
+    report_left_out(file.path, left_out.counts)
+    return members
 
 
 def _ascends(numbers: I64) -> bool:
@@ -252,15 +252,15 @@ def _ascends(numbers: I64) -> bool:
     return all(bool((part[1:] >= part[:-1]).all()) for part in parts)
 
 
-def _entries(file: File) -> dict[str, np.ndarray]:
-    """Return the entries of the directory, in its order."""
+def _entries(file: File, left_out: LeftOut) -> dict[str, np.ndarray]:
+    """Return the entries of the directory that may be data, in its order; count the others."""
     rows = GrowingArrays()
-    text, junk = 0, Counter[str]()
+    text = 0
     rows.append("name_offsets", np.zeros(1, np.int64))
     for share, part in directory_of(file).entries():
         # while rows are added, the share of the rows before them
         rows.share = rows.share or share
-        part = _without_junk(part, junk)
+        part = _without_junk(part, left_out)
         kind = _filter_of(part, file)
         rows.append("names", part.names)
         rows.append("name_offsets", part.name_offsets[1:] + text)
@@ -269,18 +269,23 @@ def _entries(file: File) -> dict[str, np.ndarray]:
             rows.append(name, getattr(part, name))
         rows.append("filter", kind)
         rows.share = share
-    if junk:
-        log_warning("%s: left out: %s", file.path, counted(junk.items()))
     return _finished(rows, _OF_ENTRIES)
 
 
-def _without_junk(part: Entries, counts: Counter[str]) -> Entries:
-    """Return the entries that may be data; count the others by kind."""
-    if not may_hold_junk(part.names.tobytes()):
+def _without_junk(part: Entries, left_out: LeftOut) -> Entries:
+    """Return the entries that may be data. Folders have no entry."""
+    last = np.append(part.names, np.uint8(0))[part.name_offsets[1:] - 1]
+    part = _chosen(part, last != ord("/"))
+    first = np.append(part.names, np.uint8(0))[part.name_offsets[:-1]]
+    text = part.names.tobytes()
+    if not (may_hold_junk(text) or b"/." in text or (first == ord(".")).any()):
         return part
-    kinds = [junk_kind(part.name(row)) for row in range(len(part.method))]
-    counts.update(kind for kind in kinds if kind is not None)
-    chosen = np.array([kind is None for kind in kinds], np.bool_)
+    is_data = [left_out.is_data(part.name(row)) for row in range(len(part.method))]
+    return _chosen(part, np.array(is_data, np.bool_))
+
+
+def _chosen(part: Entries, chosen: Bools) -> Entries:
+    """Return some entries."""
     length = np.diff(part.name_offsets)
     names, offsets = part.names[np.repeat(chosen, length)], offsets_of(length[chosen])
     rest = {name: getattr(part, name)[chosen] for name in Entries._fields[2:]}
