@@ -347,3 +347,14 @@ def try_all(folder: Path, rec: bytes, idx: bytes) -> None:
             read(folder, rec, table)
         except BushelError:
             continue
+
+
+def test_keys_that_are_positions_stay_keys_when_they_are_indexed_again(tmp_path: Path) -> None:
+    samples = [{"__key__": str(number), "text": "straw"} for number in range(12)]
+    bushel.pack(samples, tmp_path / "x", container="recordio", sync=False)
+    before = bushel.open(tmp_path / "x")
+    again = bushel.index(tmp_path / "x", force=True)
+    assert (before.info.keyed, again.info.keyed) == (True, True)
+    assert (list(again.keys), again.fingerprint) == (list(before.keys), before.fingerprint)
+    bushel.pack([{"text": "straw"}] * 3, tmp_path / "no-keys", container="recordio", sync=False)
+    assert not bushel.index(tmp_path / "no-keys", force=True).info.keyed

@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from bushel._index.class_names import labels_of_fields
 from bushel._index.manifest import find_manifest, spec_from_file
 from bushel._index.shard import Shard
 from bushel._index.sidecar import Manifest, without_code
@@ -395,3 +396,15 @@ def check_declared(spec: Spec, tables: Sequence[ShardIndex], path: str) -> None:
             )
             + (f": {meant}" if meant else "")
         )
+
+
+def with_recorded_names(index: ShardIndex, stored: ShardIndex) -> ShardIndex:
+    """Return a new table with the keys and the names of classes of an earlier one that the files do not tell."""
+    if index.keys is None and stored.keys is not None:
+        recorded = stored.keys.take(np.arange(stored.samples))
+        # a file whose keys are 0, 1, 2, … does not tell whether these are keys or positions
+        if recorded == list(map(str, range(index.samples))):
+            index = replace(index, keys=stored.keys)
+    if index.labels or not stored.labels:
+        return index
+    return replace(index, labels=labels_of_fields(stored.labels, index.fields))

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._index.class_names import labels_of_fields
 from bushel._index.shard import FOLDER, FileStamp, Shard
 from bushel._index.sidecar import load_index
 from bushel._index.table import ShardIndex
@@ -356,7 +355,7 @@ def build_table(
         FormatError: The shard is damaged.
         SpecError: `options.spec` does not fit the data.
     """
-    from .caller_fields import listed_table, read_structure
+    from .caller_fields import listed_table, read_structure, with_recorded_names
 
     stored = listed_table(container, shard) if table is None else table.index
     changed = table is not None and not table.fits
@@ -368,9 +367,7 @@ def build_table(
         shard = index.shard_with_files(shard)
         files = list(map(open_file, shard.paths))
         index = with_checksums(index, files, report=options.report)
-    if stored is None or not stored.labels or index.labels:
-        return index
-    return replace(index, labels=labels_of_fields(stored.labels, index.fields))
+    return index if stored is None else with_recorded_names(index, stored)
 
 
 def _serves(index: ShardIndex, options: ReadOptions) -> bool:
