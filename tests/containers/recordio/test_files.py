@@ -37,6 +37,7 @@ from tests.containers.recordio.by_hand import (
 from tests.containers.summed import summed_table
 from tests.containers.writing import Sample, stored_samples, write_shard
 
+import bushel
 from bushel._index.shard import Shard
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, WriteOptions

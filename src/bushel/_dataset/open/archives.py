@@ -22,8 +22,9 @@ from bushel._index.shard import Keys
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._recognise.archive import has_media, labelled_media, media_of_members
 from bushel._recognise.layout import LABEL, OUTSIDE
-from bushel._recognise.splits import class_folders, folders_of_splits, split_in
+from bushel._recognise.splits import class_folders, folders_of_splits, role_of, split_in
 from bushel._runtime.arrays import I64, U32, ranges
+from bushel._runtime.messages import log_warning
 from bushel.containers.base import ReadOptions
 from bushel.containers.folder import NAME_OF_MEDIA, report_of
 from bushel.containers.folder_metadata import (
@@ -65,6 +66,7 @@ def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenS
         return [_with_metadata(shard, tables) for shard, tables in pairs]
     labels = _labels_of(shards, indexes, declared)
     if labels is None:
+        _say_fields(shards[0], indexes)
         return shards
     samples = sum(map(len, labels.rows))
     outside = sum(int(np.count_nonzero(numbers < 0)) for numbers in labels.numbers)
@@ -85,6 +87,23 @@ def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenS
         index = index.with_field(extents, data, numbers("int", label))
         labelled.append(_changed(shard, replace(index, labels={LABEL: tuple(labels.classes)})))
     return labelled
+
+
+def _say_fields(first: OpenShard, indexes: Sequence[ShardIndex]) -> None:
+    """Log that folders of fields, as `images/` and `labels/` of YOLO, are not joined in archives."""
+    names = set[str]()
+    for index in indexes:
+        if index.samples and any(map(role_of, _keys(index, np.zeros(1, np.int64))[0].split("/"))):
+            folders = _folders_in(index, np.arange(index.samples)).names
+            names.update(chain.from_iterable(folder.split("/") for folder in folders))
+    fields = set(map(role_of, names)) - {""}
+    if "image" in fields and len(fields) > 1:
+        log_warning(
+            "%s: files in folders that are called as the fields %s are samples of their own:"
+            " extract the archive and open its folder to join those that have the same names",
+            first.shard.path(0),
+            ", ".join(sorted(fields)),
+        )
 
 
 class _Labels(NamedTuple):
