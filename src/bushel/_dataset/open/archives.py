@@ -91,11 +91,8 @@ def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenS
 
 def _say_fields(first: OpenShard, indexes: Sequence[ShardIndex]) -> None:
     """Log that folders of fields, as `images/` and `labels/` of YOLO, are not joined in archives."""
-    names = set[str]()
-    for index in indexes:
-        if index.samples and any(map(role_of, _keys(index, np.zeros(1, np.int64))[0].split("/"))):
-            folders = _folders_in(index, np.arange(index.samples)).names
-            names.update(chain.from_iterable(folder.split("/") for folder in folders))
+    folders = [_folders_in(index, np.arange(index.samples)).names for index in indexes]
+    names = "".join(chain.from_iterable(folders)).split("/")
     fields = set(map(role_of, names)) - {""}
     if "image" in fields and len(fields) > 1:
         log_warning(

@@ -19,8 +19,8 @@ import numpy as np
 from msgspec import Struct
 
 from bushel import kernels
-from bushel._kinds import BEGINNINGS, JPEG, PNG
-from bushel._runtime.arrays import I64, U8, Bools, batches_of
+from bushel._kinds import kind_of
+from bushel._runtime.arrays import I64, U8, Array, Bools, batches_of
 from bushel._runtime.public import command
 from bushel.containers.base import Report, unreported
 from bushel.errors import FormatError, name_file
@@ -40,6 +40,7 @@ _ROWS = 1 << 16
 _WINDOW = 1 << 24
 _LENGTH = (1 << 29) - 1
 _SIGNATURE = 12
+_IMAGES = ("jpg", "png", "webp", "gif", "bmp", "tif")
 
 
 class Records(Struct, frozen=True):
@@ -199,7 +200,7 @@ def find_images(payloads: Payloads, *, any_image: bool) -> Images | None:
     if not count:
         return None
     file, position = payloads.file, payloads.position
-    flag, kind = np.zeros(count, np.int64), np.zeros(count, np.uint8)
+    flag, kind = np.zeros(count, np.int64), np.zeros(count, "U4")
     for rows, heads in _heads(file, position, 0, IMAGE_HEADER + _SIGNATURE):
         flag[rows] = np.ascontiguousarray(heads[:, :4]).view("<u4")[:, 0]
         room = payloads.length[rows] - IMAGE_HEADER - 4 * flag[rows]
@@ -210,25 +211,21 @@ def find_images(payloads: Payloads, *, any_image: bool) -> Images | None:
             kind[vector[inner]] = _kinds(signatures)
         fits = room >= 0
         if not any_image:
-            fits &= (kind[rows] > 0) & (room > 0)
+            fits &= (kind[rows] != "") & (room > 0)
         if not fits.all():
             return None
-    names = {1: "jpg", 2: "png", 3: "webp"}
-    return Images(flag, names.get(int(kind[0]), "image") if (kind == kind[0]).all() else "image")
+    [codec, *others] = set(kind.tolist())
+    if others or not codec:
+        codec = "image"
+    return Images(flag, codec)
 
 
-def _kinds(head: U8) -> U8:
-    """Return 1 for JPEG, 2 for PNG, 3 for WebP, 4 for GIF, BMP and TIFF, 0 for others; from the first 12 bytes."""
-
-    def begins(signature: bytes, at: int = 0) -> Bools:
-        same: Bools = (head[:, at : at + len(signature)] == np.frombuffer(signature, np.uint8)).all(
-            1
-        )
-        return same
-
-    other_images = [begins(magic) for kind in ("gif", "bmp", "tif") for magic in BEGINNINGS[kind]]
-    cases = [begins(JPEG), begins(PNG), begins(b"RIFF") & begins(b"WEBP", 8), *other_images]
-    return np.select(cases, [1, 2, 3, *[4] * len(other_images)], 0).astype(np.uint8)
+def _kinds(heads: U8) -> Array:
+    """Return the kind of each image by its first 12 bytes, as text; empty for other bytes."""
+    whole = np.ascontiguousarray(heads).view(f"V{_SIGNATURE}")
+    distinct, places = np.unique(whole, return_inverse=True)
+    kinds = [kind_of(head.tobytes()) for head in distinct]
+    return np.array([kind if kind in _IMAGES else "" for kind in kinds], "U4")[places.ravel()]
 
 
 def _heads(
