@@ -103,14 +103,13 @@ class Layout(Struct, frozen=True):
         options: The options it was made for.
         sparse: Whether a sample may lack fields.
         limits: Sentences for the user about what the container does not keep.
-        only_named_kinds: Whether its readers expect every image to be of the kind of its field.
     """
 
     columns: tuple[LayoutField, ...]
     options: WriteOptions
     sparse: bool = False
     limits: tuple[str, ...] = ()
-    only_named_kinds: bool = False
+    only_named_kinds: bool = False  # whether readers expect images of the kind of their field
 
 
 class ColumnLimits(Struct, frozen=True):
@@ -133,8 +132,7 @@ class Section(Struct, frozen=True):
     start: int  # first byte of the file that belongs to it
     stop: int  # end of its bytes
     details: Any  # data that the container needs to index it; they can be pickled
-    # first byte and end of each part that is needed, ascending; empty if that is all from `start`
-    # to `stop`
+    # first byte and end of each part that is needed, ascending; empty if all from `start` on is
     spans: tuple[tuple[int, int], ...] = ()
     fields: tuple[str, ...] = ()  # the fields of its table; empty for all
 

@@ -155,10 +155,12 @@ def splits_of(configuration: Configuration, names: Sequence[str]) -> dict[str, l
 
 
 def _is_data(name: str) -> bool:
-    hidden = any(part.startswith((".", "__")) for part in name.split("/"))
-    return (
-        not hidden and name.rpartition("/")[2] not in _NO_DATA and not name.endswith((".py", ".md"))
-    )
+    no_data = name.rpartition("/")[2] in _NO_DATA or name.endswith((".py", ".md"))
+    return not (no_data or _is_hidden(name))
+
+
+def _is_hidden(path: str) -> bool:
+    return any(part.startswith((".", "__")) for part in path.split("/"))
 
 
 def _by_name(names: Sequence[str]) -> dict[str, list[str]]:
@@ -196,7 +198,7 @@ def _matches(pattern: str, names: Sequence[str], configuration: Configuration) -
     path = pattern.removeprefix("./").strip("/")
     plain = not _MAGIC.search(path)
     expression = re.compile(_expression(path))
-    hidden = any(part.startswith((".", "__")) for part in path.split("/"))
+    hidden = _is_hidden(path)
     matched = False
     for name in names:
         matches = expression.fullmatch(name) or (plain and name.startswith(f"{path}/"))

@@ -21,6 +21,7 @@ from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.remotefile import ObjectStat, stat_of
 
 from .completeness import LoadManifest, marker_path
+from .folders import shard_of_entry
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -57,20 +58,7 @@ def listed_in_manifest(path: ObjectPath) -> tuple[str, list[Shard]]:
     for sidecars in (FOLDER, f"000000/{FOLDER}"):
         manifest = load_manifest(path / sidecars / "manifest.json")
         if manifest is not None:
-            shards = []
-            for entry in manifest.shards:
-                if sidecars == FOLDER:
-                    sidecars_of_shard = FOLDER
-                else:
-                    sidecars_of_shard = f"{entry.name}/{FOLDER}"
-                shards.append(
-                    Shard(
-                        path,
-                        entry.name,
-                        tuple(stamp.name for stamp in entry.recorded),
-                        sidecars_of_shard,
-                    )
-                )
+            shards = [shard_of_entry(path, entry.name, entry) for entry in manifest.shards]
             return manifest.container, shards
     raise FileNotFoundError(
         f"{path} is neither named like a file of a container nor a folder with a"
