@@ -248,10 +248,10 @@ decoders: dict[str, Callable[[bytes], Any]] = {
 """Types to functions from bytes to a value."""
 
 
-def bind_codecs(codecs: Codecs, spec: dict[str, str]) -> dict[str, Callable[..., Any] | None]:
+def bind_codecs(codecs: Codecs, spec: dict[str, str]) -> dict[str, Callable[..., Any]]:
     """Return the function for each key of a spec, or raise a KeyError if a type has none."""
     if codecs is None:
-        return dict.fromkeys(spec)
+        return dict.fromkeys(spec, _unchanged)
     missing = sorted({kind.removesuffix("[]") for kind in spec.values()} - codecs.keys())
     if missing:
         raise KeyError(
@@ -260,21 +260,20 @@ def bind_codecs(codecs: Codecs, spec: dict[str, str]) -> dict[str, Callable[...,
     return {key: codecs[kind.removesuffix("[]")] for key, kind in spec.items()}
 
 
-def of_generation(decode: Callable[..., Any] | None, stored: str) -> Callable[..., Any] | None:
+def of_generation(decode: Callable[..., Any], stored: str) -> Callable[..., Any]:
     """Return the decoder for records of the codec `stored`: the oldest generation wrote `int` without a sign."""
     if stored == "uint" and decode is decoders["int"]:
         return Coder("uint", False, GRANULAR["int"])
     return decode
 
 
-def stored_bytes(key: str, kind: str, encode: Callable[..., Any] | None, value: Any) -> bytes:
+def stored_bytes(key: str, kind: str, encode: Callable[..., Any], value: Any) -> bytes:
     """Return an encoded value. An error of the encoder gets a note that names the key."""
-    if encode is not None:
-        try:
-            value = encode(value)
-        except Exception as error:
-            error.add_note(f"while encoding key {key!r} of type {kind!r}")
-            raise
+    try:
+        value = encode(value)
+    except Exception as error:
+        error.add_note(f"while encoding key {key!r} of type {kind!r}")
+        raise
     if isinstance(value, bytes):
         return value
     if isinstance(value, bytearray | memoryview):

@@ -25,7 +25,7 @@ Step = tuple[int, int]
 """An index of the source, and the global step."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Task:
     """The work of a loader's workers: datapoints of `source`, each changed by `fns`.
 
@@ -68,7 +68,7 @@ def _as_arrays(point: Any, source: Any) -> Arrays:
     return {key: np.asarray(value) for key, value in _as_dict(point, source).items()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Batch:
     """A batch whose `arrays` workers fill.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -39,26 +39,30 @@ Datapoint = dict[str, Any]
 _HELD = 4 << 20
 
 
-@dataclass(slots=True)
+@dataclass
 class Key:
     """One key of one shard, and its records; a sequence has `starts`: the number of each datapoint's first record."""
 
     name: str
     records: Records
     starts: memoryview | None
-    decode: Callable[[bytes], Any] | None
+    decode: Callable[[bytes], Any]
 
-    def read(self, row: int, mask: Any = True) -> Any:
-        """Return the value of a datapoint, or the elements of a sequence that the mask selects."""
+    def read(self, row: int, part: Any = True) -> Any:
+        """Return the value of a datapoint, or the elements of a sequence that a range selects."""
         if self.starts is None:
-            value = self.records.one(row)
-            return value if self.decode is None else self.decode(value)
+            return self.decode(self.records.one(row))
         first, last = self.starts[row], self.starts[row + 1]
-        if mask is not True:
-            selected = checked_range(mask)
+        if part is not True:
+            selected = checked_range(part)
             first, last = first + selected.start, min(first + selected.stop, last)
-        values = self.records.many(first, last)
-        return values if self.decode is None else [self.decode(value) for value in values]
+        return self.decoded(self.records.many(first, last))
+
+    def decoded(self, stored: Any) -> Any:
+        """Return the value of a record, or the elements of a sequence's records."""
+        if self.starts is None:
+            return self.decode(stored)
+        return [self.decode(record) for record in stored]
 
     def checked(self, part: Any) -> Any:
         """Return a mask's value for this key, if it is valid."""
@@ -142,6 +146,7 @@ class PointReader(Closing):
         if info.keyed:
             spec[KEY] = "utf8"
         self._spec = dict(sorted(spec.items()))
+        self._whole = self._held_last(dict.fromkeys(self._spec, True))
 
     def _connect(self) -> None:
         self._pool, self._threads, self._process = FilePool(), None, os.getpid()
@@ -228,30 +233,18 @@ class PointReader(Closing):
         `reader[3]`, `reader[3, {"title": True, "frames": range(32, 42)}]`,
         `reader[3, ("title", "frames")]`, `reader[10:20, {"title": True}]`.
         """
-        index, chosen = item if type(item) is tuple else (item, None)
-        mask = None if chosen is None else self._known(chosen)
-        several = type(index) is slice or type(index) is range
-        shard, row = (0, 0) if several else self._place(index)
-        keys = self._keys(shard)
-        if mask is not None and mask is not chosen:  # a tuple of keys also defines their order
-            keys = {name: keys[name] for name in mask}
-        # the originals put keys in memory after the keys that they request
-        if self._parallel and self.cache_keys:
-            keys = dict(sorted(keys.items(), key=lambda item: item[0] in self.cache_keys))
-        if several:
-            return self._several(checked_range(index), keys, mask)
+        index, mask = item if type(item) is tuple else (item, None)
+        if type(index) is slice or type(index) is range:
+            return self._several(checked_range(index), self._parts(mask))
+        shard, row = self._place(index)
+        keys, parts = self._keys(shard), self._parts(mask)
         if self._parallel:
-            return self._at_once(keys, mask, row)
+            return self._at_once(keys, parts, row)
         point = {}
         name = ""
         try:
-            for name, key in keys.items():
-                part = True if mask is None else mask.get(name, False)
-                if part is True and key.starts is None:
-                    value = key.records.one(row)
-                    point[name] = value if key.decode is None else key.decode(value)
-                elif part is not False:
-                    point[name] = key.read(row, key.checked(part))
+            for name, part in parts.items():
+                point[name] = keys[name].read(row, keys[name].checked(part))
         except Exception as error:
             error.add_note(
                 f"while reading key {name!r} of type {self._spec[name]!r}, datapoint {index}"
@@ -265,69 +258,48 @@ class PointReader(Closing):
     def points(self, indices: Iterable[int]) -> list[Datapoint]:
         """Return many datapoints with one batched read, which is faster if the data is not in memory yet."""
         positions = [checked_index(index) for index in indices]
-        for index in (min(positions, default=0), max(positions, default=-1)):
-            if positions and not 0 <= index < self._length:
-                raise OutOfRangeError(f"datapoint {index} of a dataset of {self._length}")
+        shards = [self._place(position)[0] for position in positions]
         stored = self._dataset.read(positions, decode=False)
-        places = [self._place(position) for position in positions]
         return [
-            self._decoded(sample, shard) for sample, (shard, _) in zip(stored, places, strict=True)
+            self._decoded(sample, shard, self._spec)
+            for sample, shard in zip(stored, shards, strict=True)
         ]
 
-    def _decoded(self, stored: Datapoint, shard: int) -> Datapoint:
-        point: Datapoint = {}
-        for name, key in self._keys(shard).items():
-            value = _stored(stored, name)
-            if key.decode is not None:
-                value = (
-                    key.decode(value)
-                    if key.starts is None
-                    else [key.decode(element) for element in value]
-                )
-            point[name] = value
-        return point
+    def _decoded(self, stored: Datapoint, shard: int, names: Iterable[str]) -> Datapoint:
+        keys = self._keys(shard)
+        return {name: keys[name].decoded(_stored(stored, name)) for name in names}
 
-    def _several(
-        self, numbers: range, keys: dict[str, Key], mask: dict[str, Any] | None
-    ) -> Datapoint:
+    def _several(self, numbers: range, parts: Mapping[str, Any]) -> Datapoint:
         if self._clips and numbers.start <= self._length:
             numbers = numbers[: self._length - numbers.start]
         if numbers.stop > self._length:
             raise OutOfRangeError(f"datapoints up to {numbers.stop} of a dataset of {self._length}")
-        names = []
-        for name, key in keys.items():
-            if (part := True if mask is None else mask.get(name, False)) is False:
-                continue
-            if key.starts is not None or part is not True:
+        for name, part in parts.items():
+            if self._spec[name].endswith("[]") or part is not True:
                 raise WrongTypeError(
                     f"key {name!r}: sequences and ranges are read of one datapoint at a time"
                 )
-            names.append(name)
-        values: dict[str, list[Any]] = {name: [] for name in names}
-        stored = self._dataset.read(numbers, [name for name in names if name != KEY], decode=False)
-        for position, sample in zip(numbers, stored, strict=True):
-            keys_of_shard = self._keys(self._place(position)[0])
-            for name, column in values.items():
-                value, decode = _stored(sample, name), keys_of_shard[name].decode
-                column.append(value if decode is None else decode(value))
-        return values
+        stored = self._dataset.read(numbers, [name for name in parts if name != KEY], decode=False)
+        points = [
+            self._decoded(sample, self._place(number)[0], parts)
+            for number, sample in zip(numbers, stored, strict=True)
+        ]
+        return {name: [point[name] for point in points] for name in parts}
 
-    def _at_once(self, keys: dict[str, Key], mask: dict[str, Any] | None, row: int) -> Datapoint:
+    def _at_once(self, keys: dict[str, Key], parts: Mapping[str, Any], row: int) -> Datapoint:
         """Read the keys that are not in memory with one request each, at the same time."""
         threads = self._threads
         if threads is None or self._process != os.getpid():  # threads do not survive a fork
             threads = self._threads = ThreadPoolExecutor(max(1, len(self._spec)), "granular-read")
             self._process = os.getpid()
         started: dict[str, Future[Any]] = {}
-        parts: dict[str, Any] = {}
-        for name, key in keys.items():
-            part = True if mask is None else mask.get(name, False)
-            if part is not False:
-                parts[name] = key.checked(part)
-                if not key.records.held:
-                    started[name] = threads.submit(key.read, row, parts[name])
+        for name, part in parts.items():
+            if not keys[name].records.held:
+                started[name] = threads.submit(keys[name].read, row, keys[name].checked(part))
         return {
-            name: started[name].result() if name in started else keys[name].read(row, part)
+            name: started[name].result()
+            if name in started
+            else keys[name].read(row, keys[name].checked(part))
             for name, part in parts.items()
         }
 
@@ -342,6 +314,21 @@ class PointReader(Closing):
             return 0, number
         shard = bisect_right(self._starts, number) - 1
         return shard, number - self._starts[shard]
+
+    def _parts(self, mask: Any) -> Mapping[str, Any]:
+        """Return the keys that a mask selects, in the order of reading: True, or a range of a sequence."""
+        if mask is None:
+            return self._whole
+        known = self._known(mask)
+        names = self._spec if known is mask else known  # a tuple of keys also defines their order
+        selected = {name: known[name] for name in names if known.get(name, False) is not False}
+        return self._held_last(selected)
+
+    def _held_last(self, parts: dict[str, Any]) -> dict[str, Any]:
+        """Return the keys in the order of the originals, which read keys in memory after requesting the others."""
+        if not self._parallel:
+            return parts
+        return dict(sorted(parts.items(), key=lambda part: part[0] in self.cache_keys))
 
     def _known(self, mask: Any) -> dict[str, Any]:
         """Return a mask as a dict, all of whose keys exist."""

@@ -20,7 +20,7 @@ IM2REC_SUFFIXES = (".jpeg", ".jpg", ".png")
 _IM2REC_SEED = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ListPlan:
     """The division of images into lists."""
 

@@ -96,7 +96,7 @@ def _resized(image: Pixels, size: tuple[int, int], method: int) -> Pixels:
     return np.asarray(Image.fromarray(image).resize(size, _FILTERS[method]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _CenterSquare:
     resizes: ClassVar[bool] = False
     output: ClassVar[tuple[int, int] | None] = None
@@ -109,7 +109,7 @@ class _CenterSquare:
         return apply_steps(self.steps(image.shape[1], image.shape[0]), image)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Scale:
     """Resize with the filter of the decoding kernel: bilinear, equal to Pillow's to within one level."""
 
@@ -126,7 +126,7 @@ class _Scale:
         return _resized(image, _scaled(self.resize, image.shape[1], image.shape[0]), BILINEAR)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Interpolate:
     """Resize with an interpolation by its number."""
 
@@ -147,7 +147,7 @@ class _Interpolate:
         return self.resample(image, after, method)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _ConvertColor:
     """Convert to RGB or grey, or keep the channels if the encoding can hold them."""
 
@@ -169,7 +169,7 @@ def _converted(image: Pixels, mode: str) -> Pixels:
     return np.asarray(Image.fromarray(image).convert(mode))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Encode:  # plans of runs name this class and its fields
     suffix: str
     quality: int | None

@@ -40,26 +40,25 @@ Match: TypeAlias = str | re.Pattern[str] | type
 """The end of a field's name (`""` matches every field), a regular expression, or the type of a value."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rename:
     """A rule whose result is renamed: `new` replaces the matching portion of the field's name in lower case.
 
-    `Rename(".jpg", ".img")` makes `.left.img` of `.left.jpg`.
+    `Rename(".jpg", ".img")` makes `.left.img` of `.left.jpg`; `new=None` keeps the field's name.
     """
 
     rule: Match
-    new: str
+    new: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Continue:
+@dataclass(frozen=True)
+class Continue(Rename):
     """A rule after which the next rules are tried too, with the same value; `new=None` keeps the field's name."""
 
-    rule: Match
     new: str | None = None
 
 
-Rule: TypeAlias = Match | Rename | Continue
+Rule: TypeAlias = Match | Rename
 Rules: TypeAlias = Iterable[tuple[Rule, Callable[[Any], Any]]] | Mapping[Any, Callable[[Any], Any]]
 """Pairs of a rule and a function; the first rule that matches counts."""
 
@@ -75,24 +74,29 @@ def _span(rule: Match, field: str, value: Any) -> tuple[int, int] | None:
     return None if match is None else match.span()
 
 
+def _pairs(rules: Rules) -> list[tuple[Rule, Callable[[Any], Any]]]:
+    return [*(rules.items() if isinstance(rules, Mapping) else rules)]
+
+
 def map_by_rules(sample: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
     """Apply the first rule that matches to each field; fields without one are left out, and names with `_` copied.
 
     Two fields that get the same name are a ValueError.
     """
-    pairs = list(rules.items()) if isinstance(rules, Mapping) else list(rules)
+    pairs = _pairs(rules)
     result: dict[str, Any] = {}
     for name, value in sample.items():
         if name.startswith("_"):
             result[name] = value
             continue
-        for rule, function in pairs:
-            match = rule.rule if isinstance(rule, Rename | Continue) else rule
-            span = _span(match, name, value)
+        for pattern, function in pairs:
+            rule = pattern if isinstance(pattern, Rename) else Rename(pattern, None)
+            span = _span(rule.rule, name, value)
             if span is None:
                 continue
-            new = rule.new if isinstance(rule, Rename | Continue) else None
-            renamed = name if new is None else name[: span[0]] + new + name[span[1] :]
+            renamed = name
+            if rule.new is not None:
+                renamed = name[: span[0]] + rule.new + name[span[1] :]
             if renamed in result:
                 raise ValueError(
                     f"two fields of sample {sample.get('__key__')!r} become {renamed!r}:"
@@ -108,37 +112,23 @@ def map_by_rules(sample: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
 max_exceptions = 999999999
 """Number of failed transforms that are tolerated. Programs set it."""
 
-num_exceptions: int
+num_exceptions = 0
 """Number of failed transforms in this process so far."""
 
-last_exception: Exception | None
+last_exception: Exception | None = None
 """The exception of the last failed transform."""
 
 _CLASSES = 999999
+_counting = threading.Lock()
 
 
-class _Exceptions:
-    """Failed transforms of all threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.count = 0
-        self.last: Exception | None = None
-
-    def add(self, error: Exception) -> int:
-        """Count an exception and return the number so far."""
-        with self._lock:
-            self.count, self.last = self.count + 1, error
-            return self.count
-
-
-_exceptions = _Exceptions()
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("num_exceptions", "last_exception"):
-        return _exceptions.count if name == "num_exceptions" else _exceptions.last
-    raise AttributeError(f"module 'bushel.compat.webdataset.jl' has no attribute {name!r}")
+def _counted(error: Exception) -> int:
+    """Count a failed transform of any thread, and return how many there were so far."""
+    global num_exceptions, last_exception
+    with _counting:
+        num_exceptions += 1
+        last_exception = error
+        return num_exceptions
 
 
 # the descriptor
@@ -286,7 +276,7 @@ def _mapped(source: Iterable[Any], function: Callable[[Any], Any], handle: Handl
         except Exception as error:
             if handle == "raise":
                 raise
-            count = _exceptions.add(error)
+            count = _counted(error)
             key = sample.get("__key__") if isinstance(sample, Mapping) else None
             reason = "".join(traceback.format_exception_only(error)).strip()
             print(f"sample {key!r} is left out: {reason}", file=sys.stderr)
@@ -306,7 +296,7 @@ def sampletransforms(
     A sample whose transform fails is counted, reported on standard error, and left out, up to
     `max_exceptions` in this process; with `handle="raise"` the exception is raised.
     """
-    pairs = list(rules.items()) if isinstance(rules, Mapping) else list(rules)
+    pairs = _pairs(rules)
     return _mapped(source, lambda sample: map_by_rules(sample, pairs), handle)
 
 

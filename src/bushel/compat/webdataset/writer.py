@@ -197,7 +197,7 @@ def _compressor(fileobj: object, compress: bool | str | None) -> Callable[[Any],
     return _COMPRESSORS.get("gz" if compress is True else compress)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Part:
     """An unfinished local file, which process `pid` writes beside its final path."""
 

@@ -75,7 +75,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 """Options by name. An option without a default has the default of the adapter's parameter."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gulp:
     """A command that gulps a dataset; it takes the command line's words and returns the exit code.
 

@@ -25,7 +25,7 @@ from bushel.storage import AnyPath, as_path, read_text, remove, remove_tree
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Im2recParams:
     """The parameters in `dataset_params`: docs/compat-mxnet.md has the meaning of each."""
 
@@ -72,7 +72,7 @@ class Im2recParams:
         return [_Transformed(tuple(transforms)), *ours]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Transformed:
     """Apply the user's transforms, and round to uint8."""
 

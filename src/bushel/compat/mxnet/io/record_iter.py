@@ -51,7 +51,7 @@ _NO_EFFECT = (
 """Options that change how the original works, but not its results."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Middle(CenterCrop):
     """Keep the middle of an image; an odd pixel is cut off at the end."""
 
@@ -66,7 +66,7 @@ class _Middle(CenterCrop):
         return (Crop((width - columns) // 2, (height - rows) // 2, columns, rows),)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Mirror:
     """Mirror every image from left to right."""
 

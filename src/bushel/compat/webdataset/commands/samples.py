@@ -93,7 +93,7 @@ def add_reading(parser: argparse.ArgumentParser, *, output: str | None = None) -
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
     """Options for reading archives: `mix` archives in turns, and at most `maxerr` damaged ones.
 

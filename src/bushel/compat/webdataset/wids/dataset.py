@@ -88,7 +88,7 @@ def _decoded(extension: str, data: bytes, images: str) -> Any:
     return image if images == "pil" else np.asarray(image)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _CopyPath:
     """The path of the copy of a remote shard: in `folder`, by the shard's name or by its whole URL."""
 

@@ -87,7 +87,7 @@ class Compose:
         return self.transforms[position]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RandomApply:
     """A transform, or several, with probability `p`."""
 
@@ -101,7 +101,7 @@ class RandomApply:
         return Compose(steps)(x, rng)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cast:
     """Convert to another type."""
 
@@ -111,7 +111,7 @@ class Cast:
         return np.asarray(x).astype(self.dtype).view(NDArray)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToTensor:
     """Convert HxWxC of 0 to 255 to CxHxW of 0 to 1, float32; or NxHxWxC to NxCxHxW."""
 
@@ -121,7 +121,7 @@ class ToTensor:
         ).view(NDArray)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Normalize:
     """(value - mean) / std of each channel: of a tensor CxHxW or NxCxHxW of floats, or of an image HxWxC of uint8."""
 
@@ -137,7 +137,7 @@ class Normalize:
         return ((values.astype(np.float32) - mean) / std).view(NDArray)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Resize:
     """Resize to (width, height) or a square; with `keep_ratio` and an int, the shorter edge. Takes NxHxWxC too."""
 
@@ -155,7 +155,7 @@ class Resize:
         return imresize(x, width, height, self.interpolation)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CropResize:
     """Keep a box, then resize it to (width, height) if a size is given. Takes NxHxWxC too."""
 
@@ -182,7 +182,7 @@ class CropResize:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CenterCrop:
     """Keep the middle, of (width, height); a smaller image is enlarged."""
 
@@ -193,7 +193,7 @@ class CenterCrop:
         return center_crop(x, _pair(self.size), self.interpolation)[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RandomResizedCrop:
     """Keep a box of random area and aspect ratio, resized to (width, height)."""
 
@@ -208,7 +208,7 @@ class RandomResizedCrop:
         )[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RandomFlipLeftRight:
     """Mirror half of the images from left to right."""
 
@@ -216,7 +216,7 @@ class RandomFlipLeftRight:
         return (x[:, ::-1] if _draws(rng).random() < 0.5 else x).view(NDArray)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RandomFlipTopBottom:
     """Mirror half of the images from top to bottom."""
 
@@ -240,7 +240,7 @@ class _Jitter:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RandomBrightness(_Jitter):
     """Multiply all levels by a factor between max(0, 1 - brightness) and 1 + brightness."""
 
@@ -250,7 +250,7 @@ class RandomBrightness(_Jitter):
         return _like(blended(image, np.float32(0), factor), image)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RandomContrast(_Jitter):
     """Multiply distances from the mean grey by a factor between max(0, 1 - contrast) and 1 + contrast."""
 
@@ -261,7 +261,7 @@ class RandomContrast(_Jitter):
         return _like(blended(image, grey, factor), image)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RandomSaturation(_Jitter):
     """Multiply distances from the pixel's grey by a factor between max(0, 1 - saturation) and 1 + saturation."""
 
@@ -273,7 +273,7 @@ class RandomSaturation(_Jitter):
         return _like(blended(image, (image @ LUMA)[:, :, None], factor), image)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RandomHue(_Jitter):
     """Turn the hue by between max(0, 1 - hue) and 1 + hue whole circles."""
 
@@ -285,7 +285,7 @@ class RandomHue(_Jitter):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RandomColorJitter:
     """Brightness, contrast, saturation and hue in a random order."""
 
@@ -307,7 +307,7 @@ class RandomColorJitter:
         return x.view(NDArray)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RandomLighting:
     """Add noise along the principal colours, with standard deviation `alpha`."""
 
@@ -321,7 +321,7 @@ class RandomLighting:
         return _like(image + (EIGENVECTORS * alphas @ EIGENVALUES).astype(np.float32), image)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rotate:
     """Rotate a tensor CxHxW, or a batch: see `imrotate`."""
 
@@ -333,7 +333,7 @@ class Rotate:
         return imrotate(x, self.rotation_degrees, self.zoom_in, self.zoom_out)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RandomRotation:
     """Rotate a tensor by an angle between two limits, with a probability."""
 
