@@ -79,7 +79,7 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
             having = [shard for shard in reader.shards if name in shard.index.fields]
             raise KeyError(
                 f"the index does not say how many elements field {name!r} has in each sample;"
-                f" {index_command(having, *options)} records that"
+                f" {index_command(having, *options, field=name)} records that"
             )
         counts[group.places_in(len(positions))] = counts_there
     return counts
@@ -311,20 +311,15 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
         raise FormatError(
             f"column {wanted.name!r}: {error}", shard.shard.sidecar, hint=_HINT
         ) from error
-    declared = shard.asked.spec.get(wanted.field.name)
-    if declared is None:
-        typed = []
-    else:
-        typed = ["--spec", f"{declared.name}={declared.type}"]
     having = [shard for shard in shards if wanted.field.name in shard.index.fields]
-    advice = index_command(having, "--columns", wanted.name, *typed)
+    advice = index_command(having, "--columns", wanted.name, field=wanted.field.name)
     raise KeyError(
         f"column {wanted.name!r} is not in the index of {shard.path(0)}; {advice} makes it"
     )
 
 
-def index_command(shards: Sequence[OpenShard], *options: str) -> str:
-    """Return the command that indexes the data of shards again, in backquotes."""
+def index_command(shards: Sequence[OpenShard], *options: str, field: str) -> str:
+    """Return the command that indexes the data of shards again, with a field's declared type, in backquotes."""
     roots: dict[AnyPath, list[OpenShard]] = {}
     for shard in shards:
         roots.setdefault(shard.shard.root, []).append(shard)
@@ -334,6 +329,8 @@ def index_command(shards: Sequence[OpenShard], *options: str) -> str:
             paths.append(root)
         else:
             paths += [shard.path(0) for shard in in_root]
+    if (declared := shards[0].asked.spec.get(field)) is not None:
+        options += ("--spec", f"{field}={declared.type}")
     return command("index", *paths, *options)
 
 

@@ -143,7 +143,9 @@ class FieldClocks:
                 else:
                     times = column.frames.seconds(row)
                 if times is None:
-                    advice = index_command([self._reader.shards[group.number]], "--frames")
+                    advice = index_command(
+                        [self._reader.shards[group.number]], "--frames", field=name
+                    )
                     raise KeyError(
                         f"the index does not say when the frames of {name!r} are; {advice} records"
                         " that"
