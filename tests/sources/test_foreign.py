@@ -83,6 +83,17 @@ def test_tensors_are_arrays(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     opened = packed(OfTorch([{"x": torch.arange(4) + number} for number in range(2)]), tmp_path)
     assert opened[1]["x"].tolist() == [1, 2, 3, 4]
+    opened = packed(OfTorch([{"x": torch.ones(2, requires_grad=True)}]), tmp_path / "with gradients")
+    assert opened[0]["x"].tolist() == [1, 1]
+    with pytest.raises(bushel.errors.SpecError, match="the type of field 'x' cannot be inferred from tensor"):
+        packed(OfTorch([{"x": torch.ones(2, dtype=torch.bfloat16)}]), tmp_path / "halves")
+
+
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    for names in (["a", "a"], [1, "1"]):
+        with pytest.raises(bushel.errors.SpecError, match="two columns are named"):
+            packed(pandas.DataFrame([[1, 2]], columns=names), tmp_path)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])

@@ -8,9 +8,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-import numpy as np
-
 from bushel._dataset.views.stream import StreamDataset
+from bushel._runtime.tensors import as_array
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY
 
@@ -71,7 +70,7 @@ class _Named(Sequence[Sample]):
             sample = self._with_names(sample, position)
         if not isinstance(sample, Mapping):
             return sample  # `Samples` says what it must be
-        return {name: _in_numpy(value) for name, value in sample.items()}
+        return {name: as_array(value) for name, value in sample.items()}
 
     def _with_names(self, values: Sequence[Any], position: int) -> Sample:
         if len(values) != len(self._names):
@@ -81,13 +80,6 @@ class _Named(Sequence[Sample]):
                 "in this order, with its type, as in spec={'image': 'png', 'label': 'int'}"
             )
         return dict(zip(self._names, values, strict=True))
-
-
-def _in_numpy(value: Any) -> Any:
-    """Return a tensor of another library as an array, and other values as they are."""
-    if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
-        return np.asarray(value)
-    return value
 
 
 class _Rows(Sequence[Sample]):
@@ -107,6 +99,9 @@ class _Rows(Sequence[Sample]):
 
 
 def _of_columns(rows: _Rows, types: Types) -> Samples:
+    twice = [name for name in rows.names if rows.names.count(name) > 1]
+    if twice:
+        raise SpecError(f"two columns are named {twice[0]!r}: rename one of them")
     first = dict(rows.first_values())
     ordered = {name: first[name] for name in rows.names if name in first}
     samples = Samples(rows, spec={**infer_spec(ordered, types), **dict(types or {})})

@@ -16,12 +16,13 @@ from msgspec import Struct
 from bushel._dataset.read.reader import KNOWN_TYPES
 from bushel._index.part_plan import warn_of_refused
 from bushel._runtime.arrays import I32, Array
+from bushel._runtime.tensors import as_array
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.codecs.parts import Part
 from bushel.loader.read.batch_arrays import BatchArrays, is_large
 from bushel.loader.read.loadable import Loadable, failure_of
 from bushel.loader.values.bad_samples import Failure, apply_calls, checked, named, note_once
-from bushel.loader.values.collate import Sample, as_array
+from bushel.loader.values.collate import Sample
 from bushel.loader.values.generator import SampleDraws
 from bushel.spec import KEY
 from bushel.transforms import EachFrame

@@ -10,22 +10,12 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import Array, check_count, offsets_of
+from bushel._runtime.tensors import NO_TENSORS, as_array, is_torch
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
 Sample = dict[str, Any]
 Batch = dict[str, Any]
-
-NO_TENSORS = frozenset(
-    {np.ndarray, str, bytes, memoryview, bool, int, float, complex, list, tuple, dict, type(None)}
-)
-"""Types of values that `as_array` returns as they are."""
-
-_CPU = 1  # DLPack's number for memory of the host
-_NAMED_ALIKE = frozenset(
-    ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
-    + ["float16", "float32", "float64", "complex64", "complex128"]
-)
 
 
 class Padded(Struct, frozen=True):
@@ -348,7 +338,7 @@ def _exact(values: Sequence[Any]) -> Array | None:
 def _arrays(values: Sequence[Any]) -> list[Array]:
     _refuse_masks(values)
     arrays = [as_array(value) for value in values]
-    if any(map(_is_torch, arrays)):
+    if any(map(is_torch, arrays)):
         raise ValueError("tensors of bfloat16 or on a device do not become arrays: convert them")
     return [np.asarray(array) for array in arrays]
 
@@ -408,41 +398,9 @@ def _form(value: Any) -> str:
     return type(value).__name__
 
 
-def as_array(value: Any) -> Any:
-    """Return a tensor as an array that shares its memory, and every other value as it is.
-
-    A tensor has a shape, a type and `__array__` or DLPack, as in torch (which are detached from
-    their graph), JAX and TensorFlow have. Tensors in the memory of a device, and of types that
-    NumPy lacks, such as torch's bfloat16, stay tensors.
-    """
-    if type(value) in NO_TENSORS or isinstance(value, np.ndarray | np.generic):
-        return value
-    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
-        return value
-    if _is_torch(value):
-        name = str(value.dtype).removeprefix("torch.")
-        is_dense = value.device.type == "cpu" and str(value.layout) == "torch.strided"
-        if not is_dense or name not in _NAMED_ALIKE:
-            return value
-        return value.detach().resolve_conj().resolve_neg().numpy()
-    if hasattr(value, "__array__") and not hasattr(value, "__cuda_array_interface__"):
-        array = np.asarray(value)
-    elif hasattr(value, "__dlpack__") and value.__dlpack_device__()[0] == _CPU:
-        array = np.from_dlpack(value)
-    else:
-        return value
-    return value if array.dtype.kind in "OUS" else array
-
-
-def _is_torch(value: Any) -> bool:
-    """Return whether a value is a tensor of torch, without importing torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
 def _stacked_by_torch(values: Sequence[Any]) -> Any:
     """Return tensors of torch that have no arrays, stacked; None if they are others, or differ in form."""
-    if not all(map(_is_torch, values)):
+    if not all(map(is_torch, values)):
         return None
     if len({(value.shape, value.dtype, value.device) for value in values}) > 1:
         return None

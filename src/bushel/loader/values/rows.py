@@ -10,16 +10,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I32, I64, Array, offsets_of
+from bushel._runtime.tensors import NO_TENSORS, as_array
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
 from .collate import (
-    NO_TENSORS,
     Batch,
     FieldCollate,
     Padded,
     Sample,
-    as_array,
     common_type,
     is_masked,
 )
