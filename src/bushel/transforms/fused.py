@@ -25,7 +25,7 @@ from bushel.codecs.image import ImageReading, Seekable, decode_top, open_image
 from bushel.errors import CodecError, MissingPackageError
 
 from .geometry import Flip, Geometry, Image, Steps
-from .spatial import CenterCrop, Drawn, RandomCrop, RandomResizedCrop, Resize, Spatial
+from .spatial import CenterCrop, Drawn, RandomCrop, RandomResizedCrop, Resize, Spatial, size_pair
 from .transform import frozen_transform
 from .values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
 
@@ -95,12 +95,8 @@ def _step(transform: Spatial) -> tuple[str | float, ...] | None:
         return (_FLIPS[kind], float(plain.p)) if _are_plain(plain.p) else None
     if kind not in _SIZES:
         return None
-    sides: tuple[Any, ...] = ()
-    if type(plain.size) is int:
-        sides = (plain.size, plain.size)
-    elif isinstance(plain.size, tuple | list):
-        sides = tuple(plain.size)
-    if len(sides) != 2 or not all(type(side) is int and side <= _MOST_PIXELS for side in sides):
+    sides = size_pair(plain.size)
+    if max(sides) > _MOST_PIXELS:
         return None
     if kind is Resize and type(plain.size) is int:
         return ("resize_shorter", plain.size)

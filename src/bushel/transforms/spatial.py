@@ -78,7 +78,8 @@ class Drawn:
         return apply_to(self, image, rng)
 
 
-def _pair(size: Size) -> tuple[int, int]:
+def size_pair(size: Size) -> tuple[int, int]:
+    """Return height and width of a size. Raise TypeError or ValueError if it is neither an int nor two."""
     if type(size) is int and size > 0:  # it is asked for each image
         return size, size
     pair: Any = (size, size) if isinstance(size, int) else size
@@ -156,7 +157,7 @@ class Resize(Still):
     resizes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _pair(self.size)
+        size_pair(self.size)
 
     @property
     def output(self) -> tuple[int, int] | None:
@@ -179,12 +180,12 @@ class _ToSize:
     size: Size
 
     def __post_init__(self) -> None:
-        _pair(self.size)
+        size_pair(self.size)
 
     @property
     def output(self) -> tuple[int, int] | None:
         """Height and width of the result."""
-        return _pair(self.size)
+        return size_pair(self.size)
 
 
 @frozen_transform
@@ -201,7 +202,7 @@ class CenterCrop(_ToSize, Still):
 
     def steps(self, width: int, height: int, rng: np.random.Generator | None = None) -> Steps:
         """Return the steps for an image of this size."""
-        size = _pair(self.size)
+        size = size_pair(self.size)
         _box(size, width, height, 0, 0)
         return (
             Crop(round((width - size[1]) / 2), round((height - size[0]) / 2), size[1], size[0]),
@@ -224,7 +225,7 @@ class RandomCrop(_ToSize, Drawn):
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
         """Return the steps for an image of this size."""
         x, y = rng.random(2).tolist()
-        return (_box(_pair(self.size), width, height, x, y),)
+        return (_box(size_pair(self.size), width, height, x, y),)
 
 
 @frozen_transform
@@ -251,14 +252,14 @@ class RandomResizedCrop(_ToSize, Drawn):
     resizes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _pair(self.size)
+        size_pair(self.size)
         _check_bounds("scale", self.scale)
         _check_bounds("ratio", self.ratio)
         check_area(self)
 
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
         """Return the steps for an image of this size."""
-        to = _pair(self.size)
+        to = size_pair(self.size)
         return (self._crop(width, height, rng), ScaleTo(to[1], to[0]))
 
     def _crop(self, width: int, height: int, rng: np.random.Generator) -> Crop:
