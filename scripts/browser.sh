@@ -11,6 +11,11 @@ fi
 .venv/bin/python -c 'import playwright, av' 2>/dev/null ||
     .venv/bin/python -m pip install --quiet --disable-pip-version-check playwright av
 if [ ! -f .browser/package/axe.min.js ]; then
-    mkdir -p .browser
-    (cd .browser && npm pack axe-core@4 --silent >/dev/null && tar xzf axe-core-*.tgz package/axe.min.js package/LICENSE)
+    mkdir -p .browser/package
+    if command -v npm >/dev/null; then
+        (cd .browser && npm pack axe-core@4 --silent >/dev/null && tar xzf axe-core-*.tgz package/axe.min.js package/LICENSE)
+    else  # a package of PyPI has it, too
+        .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target .browser/pypi axe-playwright-python
+        cp .browser/pypi/axe_playwright_python/axe.min.js .browser/package/
+    fi
 fi

@@ -201,6 +201,7 @@ def test_numbers_without_a_name_cannot_be_mapped(tmp_path: Path) -> None:
         ({"kind": ["a"]}, "'kind', which is not in the spec"),
         ({"image": ["a"]}, "'image', which is jpg"),
         ({"label": "abc"}, "must be a list of text, not str"),
+        (["cat", "dog"], r"such as \{'label': \['cat', 'dog'\]\}, not a list"),
         ({"label": ["a", 3]}, "must be text, not int"),
         ({"label": ["a", "b", "a"]}, "classes 0 and 2 of field 'label' have the same name 'a'"),
         ({"label": ["a" * 1025]}, "1,025 characters"),

@@ -66,6 +66,11 @@ def check_labels(labels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ..
             too many.
     """
     checked: dict[str, tuple[str, ...]] = {}
+    if not isinstance(labels, Mapping):
+        raise SpecError(
+            "labels= gives names of classes by field, such as {'label': ['cat', 'dog']}, not a"
+            f" {type(labels).__name__}"
+        )
     for field, classes in labels.items():
         if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
             raise SpecError(

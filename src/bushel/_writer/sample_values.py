@@ -12,6 +12,7 @@ from msgspec import Struct
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, joined
+from bushel._runtime.messages import few
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
 from bushel.codecs.extensions import storing_codec
 from bushel.codecs.registry import NUMBERS
@@ -40,12 +41,12 @@ class SampleEncoder:
         self._allowed = frozenset([KEY, *(column.field.name for column in layout.columns)])
 
     def __call__(
-        self, sample: Mapping[str, Any], labelled: Collection[str] = ()
+        self, sample: Mapping[str, Any], classes: Mapping[str, Collection[str]] = {}
     ) -> dict[str, Stored]:
         """Return the stored bytes, or an iterator of them, of every field of a sample.
 
-        Bytes-like values are stored as they are. `labelled` fields have names of classes, so that
-        no error proposes to give some.
+        Bytes-like values are stored as they are. `classes` are the names of classes by field,
+        for errors.
 
         Raises:
             SpecError: The sample does not have the fields of the spec.
@@ -76,7 +77,10 @@ class SampleEncoder:
                 values[name] = _stored(value, encode)
             except CodecError as error:
                 error.add_note(f"in the field {name!r}")
-                if isinstance(value, str) and field.codec in NUMBERS and name not in labelled:
+                is_class = isinstance(value, str) and field.codec in NUMBERS
+                if is_class and name in classes:
+                    error.add_note(f"its classes are {few([*map(repr, classes[name])])}")
+                elif is_class:
                     error.add_note(
                         f"labels={{{name!r}: [names of classes]}} stores names as numbers"
                     )

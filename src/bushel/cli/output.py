@@ -144,7 +144,7 @@ def resumable(target: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say(f"bushel: stopped; --resume continues {target}")
+        say(f"bushel: stopped; the same command with --resume continues {target}")
         raise click.exceptions.Exit(130) from None
 
 

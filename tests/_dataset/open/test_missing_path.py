@@ -4,8 +4,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bushel._dataset.open.source_paths import missing
+import pytest
+
+from bushel._dataset.open.source_paths import expand_paths, missing
 from bushel.storage import as_path
+
+
+class Unreachable:
+    """A path on a server that does not answer, as UPath has them."""
+
+    name = "y"
+
+    def open(self) -> None:
+        """Be a path."""
+
+    def exists(self) -> bool:
+        raise OSError(-2, "Name or service not known")
+
+    def __str__(self) -> str:
+        return "ftp://nowhere/y"
+
+
+def test_a_server_that_is_not_reached_is_named() -> None:
+    with pytest.raises(OSError, match="ftp://nowhere/y"):
+        expand_paths(Unreachable())
 
 
 def test_advice(tmp_path: Path) -> None:

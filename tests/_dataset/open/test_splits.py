@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.cli.running import fails, run
+from tests.paths import GOLDEN
 
 import bushel
 from bushel.codecs import get_codec
@@ -212,3 +214,20 @@ def test_removed_photos_stay_out_of_all_splits_and_of_what_is_packed(photos: Pat
         assert (len(packed), packed.labels["label"]) == (samples, ("cat", "dog", "elk"))
     bushel.pack(photos / "val", tmp_path / "bag", container="bag")
     assert len(bushel.open(tmp_path / "bag")) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["bag", "arrayrecord-plain", "lerobot", "litdata-plain", "mds-plain", "tfrecord-plain"]
+)
+def test_a_dataset_without_splits_is_its_train_split_whole(name: str, tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    if name == "bag":
+        bushel.pack([{"n": number} for number in range(3)], root, container="bag")
+        shutil.rmtree(root / ".bushel")  # as the original writes it
+    else:
+        shutil.copytree(GOLDEN / "foreign" / name, root)
+    whole = bushel.open(root)
+    train = bushel.open(root, split="train")
+    assert (len(train), train.spec, train.info.container) == (len(whole), whole.spec, whole.info.container)
+    with pytest.raises(SpecError, match="has no split 'test'"):
+        bushel.open(root, split="test")

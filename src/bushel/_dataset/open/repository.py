@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -41,6 +42,7 @@ from .data_files import (
 )
 
 _INFO = "dataset_info.json"
+_DIGITS = re.compile(r"[0-9]+")
 _MOST_NAMES = 100_000  # files of a folder that is looked through for a hint
 
 
@@ -78,7 +80,8 @@ def split_of(
     names = list_names(root)
     if not names and not root.is_dir():
         raise FileNotFoundError(f"no such folder: {root}")
-    if config is None and split is None and _is_whole(root, names):
+    is_whole = config is None and _is_whole(root, names)
+    if is_whole and split is None:
         return [root], {}
     try:
         card = _card(root, names)
@@ -89,6 +92,8 @@ def split_of(
     except ValueError as error:
         raise FormatError(str(error), root / "README.md") from error
     files = _split(splits, split, chosen, str(root))
+    if is_whole and len(splits) == 1 and chosen.patterns is None:
+        return [root], features
     if "field" in chosen.options:
         raise UnsupportedError(
             f"{root}: README.md says that the samples of configuration {chosen.name!r} are a list"
@@ -135,7 +140,12 @@ def _is_whole(root: AnyPath, names: Sequence[str]) -> bool:
     if f"{FOLDER}/manifest.json" in names:
         return True
     kinds = candidates(name.partition("/")[0] for name in names)
-    return any(kind.shards(root) for kind in kinds if not kind.suffixes)
+    # a bag is always a folder, and its files are not datasets
+    return any(
+        kind.shards(root)
+        for kind in kinds
+        if not kind.suffixes or (kind.is_written and not kind.suffix)
+    )
 
 
 def _card(root: AnyPath, names: Sequence[str]) -> Any:
@@ -244,7 +254,8 @@ def _kind(name: str) -> str:
     if file in METADATA:
         return ""
     if is_data_file(file):
-        return file[file.find(".") if file.endswith((".gz", ".zst")) else file.rfind(".") :]
+        suffix = file[file.find(".") if file.endswith((".gz", ".zst")) else file.rfind(".") :]
+        return _DIGITS.sub("#", suffix)  # .tfrecord-00000-of-00003 and -00001-of-00003 are one kind
     codec = codec_of_extension(file.partition(".")[2].lower())
     if holds_image(codec) or holds_clip(codec) or holds_sound(codec):
         return "media"

@@ -9,7 +9,7 @@ from pathlib import Path
 from bushel._index.shard import Shard
 from bushel._runtime.public import did_you_mean
 from bushel.containers import is_forward_only, needs_index
-from bushel.errors import UnsupportedError
+from bushel.errors import UnsupportedError, naming
 from bushel.storage import AnyPath, as_path, is_object
 
 from .completeness import interrupted_write
@@ -62,7 +62,11 @@ def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
         if not paths:
             raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
         return paths
-    path = as_path(source)
+    with naming(source):  # a server of another scheme, by fsspec
+        return _paths_at(source, as_path(source), look=look)
+
+
+def _paths_at(source: object, path: AnyPath, *, look: bool) -> list[AnyPath]:
     is_pattern = not _PATTERN.isdisjoint(str(path))
     if is_object(path):
         from .remote_discovery import expand_url

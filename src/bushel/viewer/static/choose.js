@@ -1,6 +1,6 @@
 // Selection: x or a check box selects a sample, with Shift all from the last one on. The menus take the selected samples, or all
 // results. The selected samples have the tag `selected`, so a filter lists them, and a file of tags keeps them.
-import { element } from "./tile.js";
+import { counted, element } from "./tile.js";
 
 const page = document.body, box = document.getElementById("choosing");
 const name = document.getElementById("tag"), report = document.getElementById("report"), scope = document.getElementById("scope");
@@ -126,7 +126,7 @@ const DO = {
   save: async (parameters) => {
     parameters.set("name", document.getElementById("view-name").value);
     const found = await ask("view", parameters, "POST");
-    if (found) say(`Saved, ${found.samples.toLocaleString("en")} samples. To make a dataset of them:\n${found.command}`);
+    if (found) say(`Saved, ${counted(found.samples, "sample")}. To make a dataset of them:\n${found.command}`);
   },
   download: (parameters, target) => {
     parameters.set("as", target.dataset.as);
@@ -140,6 +140,6 @@ box.addEventListener("click", (event) => {
   if (what !== "download") for (const menu of box.querySelectorAll(".menu")) menu.open = false;
 });
 document.addEventListener("click", (event) => { for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false; });
-document.addEventListener("count", (event) => { scope.options[1].textContent = `all ${event.detail.toLocaleString("en")} results`; });
+document.addEventListener("count", (event) => { scope.options[1].textContent = `all ${counted(event.detail, "result")}`; });
 document.addEventListener("selected", () => { anchor = -1; rows.clear(); document.getElementById("python").hidden = true; });
 ask("tags", "").then(counts);

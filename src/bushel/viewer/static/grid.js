@@ -1,5 +1,5 @@
 // The grid: only the tiles in sight exist. Rows are fetched in blocks, pictures one by one.
-import { element, tileContent } from "./tile.js";
+import { counted, element, tileContent } from "./tile.js";
 import { HEAD, LINE, copyLine, header, lineContent, newHeader, tableWidth } from "./table.js";
 import { fieldsOf, fillForm, isTable, keepRow, parametersOf, pushPlace, rowOf } from "./place.js";
 
@@ -167,7 +167,7 @@ function say(kind, text) {
   message.querySelector("p").textContent = text ?? "";
   message.querySelector("[data-do=all]").hidden = !query.size;
   message.querySelector("[data-do=again]").hidden = kind !== "gone";
-  if (kind) count.textContent = kind === "none" ? `0 of ${start.samples.toLocaleString("en")} samples` : "";
+  if (kind) count.textContent = kind === "none" ? `0 of ${counted(start.samples, "sample")}` : "";
   if (kind) document.dispatchEvent(new CustomEvent("count", { detail: 0 }));
   document.dispatchEvent(new CustomEvent("said", { detail: kind }));
 }
@@ -188,8 +188,8 @@ function settleTotal(now) {
   }
   const all = start.samples;
   document.dispatchEvent(new CustomEvent("count", { detail: now }));
-  if (query.has("by")) count.textContent = `${now.toLocaleString("en")} episodes`;
-  else count.textContent = now === all ? `${all.toLocaleString("en")} samples` : `${now.toLocaleString("en")} of ${all.toLocaleString("en")} samples`;
+  if (query.has("by")) count.textContent = counted(now, "episode");
+  else count.textContent = (now === all ? "" : `${now.toLocaleString("en")} of `) + counted(all, "sample");
   if (resuming !== null) { const row = resuming; resuming = null; resume(row); }
 }
 

@@ -82,7 +82,8 @@ async function sketch(box, name) { // a small histogram
     if (!answer.ok) return;
     found = await answer.json();
   } catch { return; }
-  if (made !== asked || !found.bins.length) return;
+  if (made !== asked) return;
+  if (!found.bins.length) { box.remove(); return; }
   const bins = found.bins.slice(0, 28), most = Math.max(1, ...bins.map((bin) => bin.all));
   const space = "http://www.w3.org/2000/svg", picture = document.createElementNS(space, "svg");
   picture.setAttribute("viewBox", `0 0 ${bins.length} 20`);

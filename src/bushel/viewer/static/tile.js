@@ -9,6 +9,9 @@ export function element(kind, content, style) {
   return made;
 }
 
+// A number with its noun: "1 sample", "20,000 samples".
+export function counted(number, noun) { return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`; }
+
 export function tileContent(found, href, pixels) {
   const link = document.createElement("a");
   link.href = href;
