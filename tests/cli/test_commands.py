@@ -454,7 +454,7 @@ def test_the_list_of_commands_says_what_each_command_says(name: str) -> None:
 
 
 def test_an_unknown_command_is_answered_with_those_like_it() -> None:
-    assert "Did you mean verify?" in fails("verfy", "x")
+    assert "Did you mean 'verify'?" in fails("verfy", "x")
 
 
 def test_bushel_alone_prints_the_commands_to_start_with() -> None:

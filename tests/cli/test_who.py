@@ -100,7 +100,7 @@ def test_mistakes(root: Path, tmp_path: Path) -> None:
     assert "give the batch size" in fails(*shared[:-2], "--step", 1)
     assert "expected a number from 1" in fails(*shared[:-1], "4:x", "--step", 1, "--bucket-by", "tokens.length")
     assert "need --bucket-by" in fails(*shared, "--batch-tokens", 9, "--step", 1)
-    assert "expected wrap" in fails(*shared, "--step", 1, "--pad", "dog")
+    assert "'dog' is not 'wrap'" in fails(*shared, "--step", 1, "--pad", "dog")
     state.write_text(json.dumps(bushel.Loader(bushel.open(root / "data")[:9], 4).state_dict()))
     assert "another dataset" in fails(*shared, "--step", 1)
     state.write_text("{")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import click
 
 from bushel import __version__
+from bushel._runtime.public import did_you_mean
 
 from .command import Argument, command_from, complete_files
 from .output import WRONG_USE, guarded, print_text, say_json, stopped
@@ -168,14 +169,8 @@ class _Group(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            import difflib
-
-            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=3)
-            if near:
-                raise click.UsageError(
-                    f"{error.message} Did you mean {' or '.join(near)}?", ctx
-                ) from None
-            raise
+            hint = did_you_mean(args[0], self.list_commands(ctx)).capitalize()
+            raise click.UsageError(f"{error.message} {hint}".rstrip(), ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the groups of commands into the help."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
@@ -290,9 +289,9 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
     many, kind = _element(kind)
     needed = parameter.default is parameter.empty
     default = None if needed else parameter.default
+    if typing.get_origin(kind) is Literal:
+        kind = click.Choice(typing.get_args(kind))
     if isinstance(described, Argument):
-        if typing.get_origin(kind) is Literal:
-            kind = click.Choice(typing.get_args(kind))
         return _Argument(
             [parameter.name],
             described,
@@ -309,9 +308,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
     taken = _TAKES.get(parameter.name, "N" if kind in (int, float) else None)
     if form:
         taken = form[0]
-    if typing.get_origin(kind) is Literal:
-        kind = click.Choice(typing.get_args(kind))
-    elif described.min is not None or described.max is not None:
+    if described.min is not None or described.max is not None:
         kind = (click.IntRange if kind is int else click.FloatRange)(described.min, described.max)
         kind.name = "number"  # for errors
     default_of_option: dict[str, Any] = (
@@ -356,7 +353,7 @@ def _completion(
 
 def _element(kind: Any) -> tuple[bool, Any]:
     """Return whether a type is a list, and the type of a single value, without `| None`."""
-    if isinstance(kind, types.UnionType):
+    if type(None) in typing.get_args(kind):
         [kind] = [member for member in typing.get_args(kind) if member is not type(None)]
     if typing.get_origin(kind) in (list, tuple):
         return True, typing.get_args(kind)[0]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path as FilePath
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import click
 from msgspec import Struct
@@ -31,12 +31,10 @@ class OrderOptions(Struct, frozen=True):
     bucket_by: Annotated[str | None, Option("The column of the loader's bucket_by=.")] = None
     batch_tokens: Annotated[float | None, Option("The loader's batch_tokens=.")] = None
     drop_last: Annotated[bool, Option("The loader has drop_last=True.")] = False
-    pad: Annotated[str | None, Option("The loader has pad='wrap': wrap.")] = None
+    pad: Annotated[Literal["wrap"] | None, Option("The loader's pad=.")] = None
 
     def check(self, batch_size: str | None) -> None:
         """Check that the options go together. Raise BadParameter if they do not."""
-        if self.pad not in (None, "wrap"):
-            raise click.BadParameter(f"{self.pad!r}: expected wrap", param_hint="--pad")
         if batch_size is None and self.batch_tokens is None:
             raise click.BadParameter("give the batch size on a rank", param_hint="--batch-size")
         if self.bucket_by is None and (self.batch_tokens is not None or ":" in str(batch_size)):
