@@ -47,13 +47,13 @@ def difference_of(left: Any, right: Any) -> Difference:
     """Describe the difference of two decoded values."""
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return _of_arrays(left, right)
-    texts = _as_text(left), _as_text(right)
-    if texts[0] is None or texts[1] is None or not isinstance(left, str | dict | list | tuple):
+    before, after = _as_text(left), _as_text(right)
+    if before is None or after is None:
         return Difference()
     cut = ""
-    if max(map(len, (texts[0], texts[1]))) > _TEXT:
+    if max(len(before), len(after)) > _TEXT:
         cut = " (of the first 4,000 characters)"
-    runs = _runs(texts[0][:_TEXT], texts[1][:_TEXT])
+    runs = _runs(before[:_TEXT], after[:_TEXT])
     changed = sum(len(text) for side in runs for only, text in side if only)
     return Difference(f"{changed:,} characters differ{cut}", runs)
 
@@ -73,7 +73,7 @@ def _of_arrays(left: np.ndarray, right: np.ndarray) -> Difference:
     shapes = [" × ".join(map(str, array.shape)) or "scalar" for array in (left, right)]
     if left.shape != right.shape:
         return Difference(f"{shapes[0]} and {shapes[1]}")
-    if left.dtype != right.dtype and left.dtype.kind != right.dtype.kind:
+    if left.dtype.kind != right.dtype.kind:
         return Difference(f"{left.dtype} and {right.dtype}")
     if left.dtype.kind not in "biuf" or not left.size:
         return Difference()
@@ -123,13 +123,14 @@ def difference_pixels(left: Any, right: Any, side: int) -> U8:
 
 
 def _runs(left: str, right: str) -> tuple[list[Run], list[Run]]:
-    words = re.findall(r"\w+|\s+|[^\w\s]", left), re.findall(r"\w+|\s+|[^\w\s]", right)
-    runs: tuple[list[Run], list[Run]] = ([], [])
-    for kind, a, b, c, d in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
-        for side, changed in ((0, words[0][a:b]), (1, words[1][c:d])):
-            if changed:
-                runs[side].append((kind != "equal", "".join(changed)))
-    return _shortened(runs[0]), _shortened(runs[1])
+    before, after = (re.findall(r"\w+|\s+|[^\w\s]", text) for text in (left, right))
+    runs_before: list[Run] = []
+    runs_after: list[Run] = []
+    for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        for runs, words in ((runs_before, before[a:b]), (runs_after, after[c:d])):
+            if words:
+                runs.append((kind != "equal", "".join(words)))
+    return _shortened(runs_before), _shortened(runs_after)
 
 
 def _shortened(runs: list[Run]) -> list[Run]:
@@ -292,9 +293,9 @@ class Comparison:
         """Return whether a pair belongs to a choice of `SHOWN`."""
         if show == "differs":
             return pair.state in ("differs", "large", "missing", "unreadable")
-        return (
-            show == "all" or pair.state == show or (show == "differences" and pair.state != "same")
-        )
+        if show == "differences":
+            return pair.state != "same"
+        return show in ("all", pair.state)
 
     def found(self, numbers: Iterator[int]) -> Iterator[Pair]:
         """Yield the pairs with these numbers, compared."""
@@ -314,8 +315,10 @@ class Comparison:
         try:
             values = (_stored(self.left, left), _stored(self.right, right))
             sizes = (_size(values[0]), _size(values[1]))
-            if left is None or right is None:
-                state = "right" if left is None else "left"
+            if left is None:
+                state = "right"
+            elif right is None:
+                state = "left"
             else:
                 state = compare_values(*values)
                 if state == "differs":

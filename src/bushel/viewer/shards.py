@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bushel.integrity import Problem, VerifyResult
 
 _LISTED = 200  # number of problems that are shown
+_NOT_STARTED = Progress(0, None, "bytes")
 
 
 class _Stopped(Exception):
@@ -32,7 +33,7 @@ class Verification:
     state: str = "idle"  # `idle`, `running`, `done`, `failed` or `stopped`
     result: VerifyResult | None = None  # the result, once it is done
     error: str = ""  # why it failed
-    _progress: Progress | None = None
+    _progress: Progress = _NOT_STARTED
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -41,7 +42,7 @@ class Verification:
         with self._lock:
             if self.state == "running":
                 return
-            self.state, self.result, self.error, self._progress = "running", None, "", None
+            self.state, self.result, self.error, self._progress = "running", None, "", _NOT_STARTED
             self._stop.clear()
         threading.Thread(target=self._run, args=(shown,), name="bushel-verify", daemon=True).start()
 
@@ -71,16 +72,18 @@ class Verification:
         summary: dict[str, Any] = {
             "state": self.state,
             "error": self.error,
-            "done": now.done if now else 0,
-            "total": (now.total or 0) if now else 0,
-            "errors": now.errors if now else 0,
+            "done": now.done,
+            "total": now.total or 0,
+            "errors": now.errors,
         }
         if result is not None:
-            summary["verdict"] = result.verdict
-            summary["ok"] = result.ok
-            summary["checked"] = result.bytes_checked
-            summary["more"] = result.more
-            summary["problems"] = [_problem(shown, problem) for problem in result.problems]
+            summary |= {
+                "verdict": result.verdict,
+                "ok": result.ok,
+                "checked": result.bytes_checked,
+                "more": result.more,
+                "problems": [_problem(shown, problem) for problem in result.problems],
+            }
         return summary
 
 

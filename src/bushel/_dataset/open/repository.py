@@ -220,15 +220,14 @@ def _split(
 
 def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[AnyPath]:
     """Return the files of the most frequent kind; of media, the folder that contains them all."""
-    kinds = Counter(_kind(name) for name in files)
-    data = {kind: count for kind, count in kinds.items() if kind}
+    kinds = Counter(filter(None, map(_kind, files)))
     named = [name for name in files if is_data_if_named(name)]
-    if not data and named:
+    if not kinds and named:
         return [below(root, name) for name in named]
-    if not data:
+    if not kinds:
         shown = ", ".join(sorted({name.rpartition(".")[2] for name in files})[:5])
         raise FormatError(f"no container reads the {len(files)} files of the split ({shown})", root)
-    kind = max(data, key=lambda each: data[each])
+    [(kind, _)] = kinds.most_common(1)
     chosen = [name for name in files if _kind(name) == kind]
     if kind != "media":
         return [below(root, name) for name in chosen]
