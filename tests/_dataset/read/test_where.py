@@ -145,6 +145,7 @@ def test_answers_are_those_of_python(rows: list[dict[str, Any]], condition: Cond
         ("i // zero == 0", [False] * 4),
         ("i / zero is None", [True] * 4),
         ("i % zero == 0 or i == 3", [False, False, False, True]),
+        ("18446744073709551615 // i > 0", [True, False, False, True]),
         ("i == 9223372036854775807.0", [False] * 4),
         ("u / 3 == 6148914691236517205.0", [True, False, False, False]),
         ("t == 'a'", [True, False, True, False]),

@@ -18,11 +18,17 @@ from bushel._runtime.arrays import Array, Bools
 Binary = Callable[[Any, Any], Any]
 """A function of the module `operator`."""
 
-_INT64 = range(-(1 << 63), 1 << 63)
-_FLOATS = range(-(1 << 53), (1 << 53) + 1)  # the integers whose neighbours are floats, too
+_LARGEST_INT64 = (1 << 63) - 1
+_LARGEST_EXACT = 1 << 53  # up to it, all integers are floats
 _MOST_BITS = 4096  # bits of an integer that arithmetic may make
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 _COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+_LARGEST_RESULT: dict[Binary, Binary] = {
+    operator.add: operator.add,
+    operator.sub: operator.add,
+    operator.mul: operator.mul,
+}
+"""How large integers that arithmetic makes can be, given the largest of each operand; for others, as these."""
 
 
 def compute(function: Binary, a: Any, b: Any) -> tuple[Any, Bools | None]:
@@ -40,8 +46,8 @@ def compute(function: Binary, a: Any, b: Any) -> tuple[Any, Bools | None]:
     if function in _DIVISIONS and (np.ndim(a) or np.ndim(b)):
         zero = np.asarray(b == 0, np.bool_)
         if zero.any():
-            undefined = np.array(np.broadcast_to(zero, np.broadcast(a, b).shape))
-            a, b = np.where(zero, 0, a), np.where(zero, 1, b)
+            undefined, a, b = map(np.array, np.broadcast_arrays(zero, a, b))
+            a[undefined], b[undefined] = 0, 1
     return _applied(function, a, b), undefined
 
 
@@ -77,14 +83,14 @@ def _common_type(function: Binary, a: Any, b: Any) -> type[np.generic] | None:
         return None
     if not np.ndim(a) and not np.ndim(b):
         return None  # constants
-    floats, compares = _is_float(a) + _is_float(b), function in _COMPARISONS
+    floats = _is_float(a) + _is_float(b)
+    # arithmetic rounds integers that meet floats, comparisons do not
+    if floats == 2 or (floats and function not in _COMPARISONS):
+        return np.float64
     if floats or function is operator.truediv:
-        # arithmetic rounds integers that meet floats, comparisons do not
-        rounded = floats == 2 or (floats == 1 and not compares)
-        exact = rounded or (_inside(a, _FLOATS) and _inside(b, _FLOATS))
-        return np.float64 if exact else None
-    exact = _inside(a, _INT64) and _inside(b, _INT64)
-    if exact and (compares or _stays_inside(function, a, b)):
+        if max(_largest(a), _largest(b)) <= _LARGEST_EXACT:
+            return np.float64
+    elif _LARGEST_RESULT.get(function, max)(_largest(a), _largest(b)) <= _LARGEST_INT64:
         return np.int64
     return None
 
@@ -104,26 +110,13 @@ def _as_number(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
-def _bounds(value: Any) -> tuple[int, int]:
-    if not isinstance(value, np.ndarray):
-        return value, value
-    if value.size:
-        return int(value.min()), int(value.max())
-    return 0, 0
-
-
-def _inside(value: Any, allowed: range) -> bool:
-    """Return whether integers are in a range. Floats are never asked for it."""
-    return _is_float(value) or all(bound in allowed for bound in _bounds(value))
-
-
-def _stays_inside(function: Binary, a: Any, b: Any) -> bool:
-    """Return whether arithmetic of integers cannot leave int64."""
-    if function is operator.mod:
-        return True
-    divisor = (-1, 1) if function is operator.floordiv else _bounds(b)
-    multiply = operator.mul if function is operator.floordiv else function
-    return all(multiply(bound, two) in _INT64 for bound in _bounds(a) for two in divisor)
+def _largest(value: Any) -> int:
+    """Return the largest absolute value of integers; 0 of floats."""
+    if _is_float(value):
+        return 0
+    if isinstance(value, np.ndarray):
+        return max(-int(value.min(initial=0)), int(value.max(initial=0)))
+    return abs(int(value))
 
 
 def _bits(numbers: Array) -> int:
