@@ -79,9 +79,14 @@ class JoinedReader(Reader):
         rows = positions if in_first else np.full(len(positions), -1, np.int64)
         for side in self.sides:
             if name in side.names:
-                partners = side.rows[positions].astype(np.int64)
+                partners = self._partners(side, positions)
                 rows = np.where(partners >= 0, partners, rows)
         return rows
+
+    def _partners(self, side: Side, positions: I64) -> I64:
+        """Return the places of the matches of samples among the samples of all shards; -1 for none."""
+        rows = side.rows[positions].astype(np.int64)
+        return np.where(rows >= 0, rows + self.all.starts[side.shards.start], -1)
 
     def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
         """Divide a batch by the shards of the first dataset, and by shards of the others that have needed fields."""
@@ -89,7 +94,7 @@ class JoinedReader(Reader):
         for side in self.sides:
             if names is not None and side.names.isdisjoint(names):
                 continue
-            partners = side.rows[positions].astype(np.int64)
+            partners = self._partners(side, positions)
             present = np.flatnonzero(partners >= 0)
             groups = self.all.groups(partners[present])
             if len(present) < len(positions):
@@ -147,20 +152,20 @@ def joined_readers(
         names: The fields of the first dataset that are kept.
         others: The fields of the other dataset that are kept, with their new names.
     """
-    before = sum(shard.samples for shard in own.shards)
     shards = [only(shard, names) for shard in own.shards]
     added = [renamed_shard(only(shard, others), others) for shard in their.shards]
-    total = before + sum(shard.samples for shard in added)
-    sides = [replace(side, names=side.names.intersection(names)) for side in own.sides]
     count, start = len(their.counted), len(shards)
-    sides.append(
-        Side(range(start, start + count), _names_in(added[:count]), _rows(partners, before, total))
-    )
+    rows: Rows = partners
+    if their.starts[-1] < 1 << 31:
+        rows = partners.astype(np.int32)
+    sides = [replace(side, names=side.names.intersection(names)) for side in own.sides]
+    sides.append(Side(range(start, start + count), _names_in(added[:count]), rows))
     for side in their.sides:
-        rows = np.where(partners >= 0, side.rows[partners], -1)
         moved = range(start + side.shards.start, start + side.shards.stop)
         new = frozenset(others[name] for name in side.names if name in others)
-        sides.append(Side(moved, new, _rows(rows, before, total)))
+        # a sample without a match has the last one, -1
+        rows = np.append(side.rows, -1)[partners].astype(side.rows.dtype)
+        sides.append(Side(moved, new, rows))
     reader = JoinedReader(
         shards + added,
         len(own.counted),
@@ -189,35 +194,19 @@ def joined_in_turn(
         incomplete: As for `Reader`.
     """
     samples = sum(int(reader.starts[-1]) for reader, _ in readers)
-    counted, sides, start, before = len(shards), list[Side](), 0, samples
-    total = samples + sum(
-        shard.samples for reader, _ in readers for shard in reader.shards[len(reader.counted) :]
-    )
+    counted, sides, start = len(shards), list[Side](), 0
     for reader, names in readers:
-        samples_there, moved = int(reader.starts[-1]), len(shards) - len(reader.counted)
+        end, moved = start + int(reader.starts[-1]), len(shards) - len(reader.counted)
         for side in reader.sides:
-            rows = np.full(samples, -1, np.int64)
-            rows[start : start + samples_there] = np.where(
-                side.rows >= 0, side.rows.astype(np.int64) - samples_there, -1
-            )
+            rows = np.full(samples, -1, side.rows.dtype)
+            rows[start:end] = side.rows
             numbers = range(side.shards.start + moved, side.shards.stop + moved)
-            sides.append(Side(numbers, side.names.intersection(names), _rows(rows, before, total)))
+            sides.append(Side(numbers, side.names.intersection(names), rows))
         shards = [*shards, *(only(shard, names) for shard in reader.shards[len(reader.counted) :])]
-        before, start = (
-            before + sum(shard.samples for shard in reader.shards[len(reader.counted) :]),
-            start + samples_there,
-        )
+        start = end
     joins = tuple(join for reader, _ in readers for join in reader.joins)
     return JoinedReader(shards, counted, sides, verify=verify, incomplete=incomplete, joins=joins)
 
 
 def _names_in(shards: Sequence[OpenShard]) -> frozenset[str]:
     return frozenset(field.name for shard in shards for field in shard.fields)
-
-
-def _rows(rows: I64, first: int, total: int) -> Rows:
-    """Return places that are counted from `first` on, in as few bytes as hold them; -1 stays."""
-    moved = np.where(rows >= 0, rows + first, -1)
-    if total < 1 << 31:
-        return moved.astype(np.int32)
-    return moved.astype(np.int64)

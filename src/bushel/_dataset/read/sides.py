@@ -63,7 +63,7 @@ class Side(Struct, frozen=True):
     Attributes:
         shards: Numbers of its shards.
         names: Its fields.
-        rows: int32[n] or int64[n], the place of each sample's match among the samples of all
+        rows: int32[n] or int64[n], the place of each sample's match among the samples of these
             shards; -1 for none.
     """
 
