@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,14 +13,14 @@ from bushel._index.identity import table_digest
 from bushel._index.key_lookup import LookedUp
 from bushel._index.shard import Shard
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, U8, U64, Bools, offsets_of
+from bushel._runtime.arrays import I64, offsets_of
 from bushel.containers import get_container
 from bushel.errors import SpecError, UnsupportedError
-from bushel.kernels import crc32, decode_keys
+from bushel.kernels import crc32
 from bushel.spec import KEY, Field
 from bushel.storage import AnyPath
 
-from .join_names import Form, Names, hashes_of, in_form, text_of
+from .join_names import Form, Names, in_form
 from .shard_fields import labels_of
 from .shards import OpenShard
 
@@ -33,44 +32,6 @@ _FORMS: tuple[tuple[Form, Form], ...] = (
     ("path", "stem"),
 )
 """The forms in which names are compared, one after another: those without a match in the forms before."""
-
-
-@dataclass(frozen=True)
-class ListedNames:
-    """The names in the lists of a field, for all samples one after another."""
-
-    on: str  # the field
-    starts: I64  # int64[samples + 1], the number of the first name of each sample
-    has_list: Bools  # bool[samples], whether the sample has a list, which may be empty
-    text: U8  # uint8[bytes], the names in UTF-8, one after another
-    offsets: I64  # int64[names + 1], where each of them begins
-
-    @classmethod
-    def of(cls, names: Names) -> ListedNames:
-        """Return the names in the lists of a field that some samples have.
-
-        Raises:
-            TypeError: A value is not a list of texts or whole numbers.
-        """
-        lists = list(names.lists())
-        starts = offsets_of(len(names_there or ()) for names_there in lists)
-        text, offsets = text_of([name for names_there in lists for name in names_there or ()])
-        return cls(
-            names.on,
-            starts,
-            np.array([names_there is not None for names_there in lists], np.bool_),
-            text,
-            offsets,
-        )
-
-    def hashes(self, form: Form = "whole") -> tuple[U64, Bools]:
-        """Return the hash of each name in a form, and that all of them are names."""
-        name_hashes = hashes_of(self.text, self.offsets, form)
-        return name_hashes, np.ones(len(name_hashes), np.bool_)
-
-    def take(self, places: I64) -> list[str]:
-        """Return some of the names, given their numbers."""
-        return decode_keys(self.text, self.offsets, places)
 
 
 class _Shards(Shard, frozen=True):
@@ -188,18 +149,18 @@ def _lists(
     )
 
 
-def match(first: Names | ListedNames, other: Names) -> I64:
-    """Return the match of each sample of a dataset in another one.
+def match(first: Names, other: Names) -> I64:
+    """Return the match of each name of a dataset in another one.
 
-    Samples match if their names are equal. Where values of a field name keys, a value that
+    Names match if they are equal. Where values of a field name keys, a value that
     equals no key may be the name of a file whose key lacks its last suffix, or the key of a file's
     name: `a.jpg` and `a`. Two names that both have suffixes never match, and `a.b` is not
     the name of a file.
 
     Args:
-        first: The names in one dataset, of its samples or in their lists. If they are keys, and the
-            other's are, too, no two samples may have the same.
-        other: The names in the other one. No two samples may have the same.
+        first: The names in one dataset. If they are keys, and the other's are, too, no two samples
+            may have the same.
+        other: The names in the other one, one of each sample. No two samples may have the same.
 
     Returns:
         int64[n]: for each name of `first` the place of its match in `other.samples`, -1 for none.
@@ -209,21 +170,16 @@ def match(first: Names | ListedNames, other: Names) -> I64:
             them, and both positions.
     """
     of_keys = KEY in (first.on, other.on) and first.on != other.on
-    matched = np.zeros(0, np.int64)
+    matched = np.full(len(first.owners), -1, np.int64)
     for form, other_form in _FORMS if of_keys else _FORMS[:1]:
-        hashes, has_name = other.hashes(other_form)
-        named = np.flatnonzero(has_name)
-        table = LookedUp.of(_some(hashes, named))
-        hashes, has_name = first.hashes(form)
-        if form == "whole":
-            matched = np.full(len(hashes), -1, np.int64)
-        lone = np.flatnonzero(has_name & (matched < 0))
-        lone_hashes = _some(hashes, lone)
+        table = LookedUp.of(other.hashes(other_form))
+        lone = np.flatnonzero(matched < 0)
+        lone_hashes = first.hashes(form)[lone]
         lookups = LookedUp.of(lone_hashes)
         if form == "whole":
-            _refuse_repeated(other, named, table)
-            if isinstance(first, Names) and first.on == other.on == KEY:
-                _refuse_repeated(first, lone, lookups)
+            _refuse_repeated(other, table)
+            if first.on == other.on == KEY:
+                _refuse_repeated(first, lookups)
         # hashes are looked up in order, so that neighbours are found in neighbouring memory
         partners = table.find(lookups)
         repeated = table.hashes[1:][table.hashes[1:] == table.hashes[:-1]]
@@ -231,7 +187,7 @@ def match(first: Names | ListedNames, other: Names) -> I64:
         wrong = partners < 0
         for places in _in_parts(np.flatnonzero(~wrong)):
             names = in_form(first.take(lone[places]), form)
-            of_other = in_form(other.take(named[partners[places]]), other_form)
+            of_other = in_form(other.take(partners[places]), other_form)
             if names != of_other:
                 wrong[places] = [name != same for name, same in zip(names, of_other, strict=True)]
         for place in np.flatnonzero((partners >= 0) & (wrong | doubtful)).tolist():
@@ -239,35 +195,32 @@ def match(first: Names | ListedNames, other: Names) -> I64:
             same = [
                 candidate
                 for candidate in table.places(lone_hashes[place])
-                if in_form(other.take(named[[candidate]]), other_form) == in_form([name], form)
+                if in_form(other.take(np.array([candidate])), other_form) == in_form([name], form)
             ]
             if len(same) > 1:
-                two = " and ".join(map(repr, other.take(named[same[:2]])))
+                numbers = np.array(same[:2])
+                two = " and ".join(map(repr, other.take(numbers)))
                 raise ValueError(
                     f"{name!r} may name two samples, {two}, at positions "
-                    f"{_positions(other, named[same[:2]])}: write names in full"
+                    f"{_positions(other, numbers)}: write names in full"
                 )
             partners[place] = same[0] if same else -1
-        matched[lone] = np.where(partners >= 0, named[partners] if len(named) else -1, -1)
-    return matched
-
-
-def _some(hashes: U64, places: I64) -> U64:
-    """Return the hashes at ascending places, without a copy if these are all."""
-    return hashes if len(places) == len(hashes) else hashes[places]
+        matched[lone] = partners
+    # a name without a match has the last one, -1
+    return np.append(other.owners, -1)[matched]
 
 
 def _in_parts(places: I64) -> list[I64]:
     return [places[first : first + _AT_ONCE] for first in range(0, len(places), _AT_ONCE)]
 
 
-def _refuse_repeated(names: Names, there: I64, table: LookedUp) -> None:
+def _refuse_repeated(names: Names, table: LookedUp) -> None:
     for first, second in zip(*map(_in_parts, table.repeated()), strict=True):
-        pairs = zip(names.take(there[first]), names.take(there[second]), strict=True)
+        pairs = zip(names.take(first), names.take(second), strict=True)
         for place, (name, same) in enumerate(pairs):
             if name != same:  # two names have one hash
                 continue
-            where = _positions(names, there[[first[place], second[place]]])
+            where = _positions(names, np.array([first[place], second[place]]))
             what, advice = "the key", "Choose samples with ds[...] or ds.where(...)"
             if names.on != KEY:
                 what = f"{names.on} =="
@@ -280,8 +233,8 @@ def _refuse_repeated(names: Names, there: I64, table: LookedUp) -> None:
             )
 
 
-def _positions(names: Names, places: I64) -> str:
-    """Return the positions of two samples in their dataset or view, in words."""
-    samples = names.samples[places].tolist()
-    numbers = [int(np.flatnonzero(names.positions == sample)[0]) for sample in samples]
-    return " and ".join(map(str, sorted(numbers)))
+def _positions(names: Names, numbers: I64) -> str:
+    """Return the positions of the samples of two names in their dataset or view, in words."""
+    every, samples = names.selection.every, names.samples[names.owners[numbers]].tolist()
+    positions = [int(np.flatnonzero(every == sample)[0]) for sample in samples]
+    return " and ".join(map(str, sorted(positions)))

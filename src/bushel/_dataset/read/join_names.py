@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from bushel._index.column_names import known_column_of
 from bushel._index.columns import Column
 from bushel._index.elements import Group
 from bushel._index.table import MISSING
-from bushel._runtime.arrays import I64, U8, U64, Array, Bools, joined, offsets_of
+from bushel._runtime.arrays import I64, U8, U64, Array, Bools, joined, offsets_of, ranges
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import FILE_SUFFIXES
 from bushel.kernels import decode_keys, hash_keys
@@ -86,141 +86,137 @@ class Names:
     selection: Selection  # the samples and fields of the view
     on: str  # the field or column whose values are the names; `__key__` for the keys
 
-    @property
-    def positions(self) -> I64:
-        """int64[n]: the position of each sample of the view in the whole dataset."""
-        return self.selection.every
-
     @cached_property
     def samples(self) -> I64:
         """int64[n]: the positions of the samples in the whole dataset, ascending."""
-        positions = self.positions
+        positions = self.selection.every
         if (positions[1:] > positions[:-1]).all():
             return positions
         return np.unique(positions)
 
-    def has_lists(self) -> bool:
-        """Return whether the field holds lists of names: as a sequence, or in some JSON value."""
+    @property
+    def has_list(self) -> Bools | None:
+        """bool[samples]: which samples have a list of names, which may be empty; None if the field holds no lists."""
+        return self._texts.has_list
+
+    @property
+    def owners(self) -> I64:
+        """int64[names]: the place in `samples` of the sample of each name."""
+        return self._texts.owners
+
+    def hashes(self, form: Form = "whole") -> U64:
+        """Return the hash of each name in a form."""
+        return hashes_of(self._texts.text, self._texts.offsets, form)
+
+    def take(self, numbers: I64) -> list[str]:
+        """Return some of the names, given their numbers."""
+        return decode_keys(self._texts.text, self._texts.offsets, numbers)
+
+    @cached_property
+    def _texts(self) -> _Texts:
         field = self.selection.fields.get(self.on)
-        if field is None or field.sequence:
-            return field is not None
-        return field.codec == "json" and any(
-            isinstance(value, list) for value in self._values(self.positions)
+        if field is not None and (field.sequence or field.codec == "json"):
+            return self._in_lists(sequence=field.sequence)
+        places, texts, lengths = (
+            [np.zeros(0, np.int64)],
+            [np.zeros(0, np.uint8)],
+            [np.zeros(0, np.int64)],
         )
+        for places_there, (text, offsets) in self._pieces():
+            places.append(places_there)
+            texts.append(text)
+            lengths.append(np.diff(offsets))
+        offsets = offsets_of(np.concatenate(lengths))
+        return _Texts(np.concatenate(texts), offsets, np.concatenate(places))
 
-    def lists(self) -> Iterator[list[str] | None]:
-        """Yield the names that each of `samples` lists; None if it has no list.
-
-        A value that is one text or whole number is a list of one.
+    def _in_lists(self, *, sequence: bool) -> _Texts:
+        """Return the names in the values of a field: each is a name or a list of them.
 
         Raises:
             TypeError: A value is something else.
         """
-        for value in self._values(self.samples):
-            if isinstance(value, list) or value is None:
-                names_there = value
-            else:
-                names_there = [value]
-            yield None if names_there is None else list(_names(names_there, self.on))
+        values: list[Any] = []
+        for first in range(0, len(self.samples), _AT_ONCE):
+            positions = self.samples[first : first + _AT_ONCE]
+            samples = self.reader.read(positions, {self.on: None}, decode=True)
+            values += [sample.get(self.on) for sample in samples]
+        has_list = None
+        if sequence or any(isinstance(value, list) for value in values):
+            has_list = np.array([value is not None for value in values], np.bool_)
+        names, owners = list[str](), list[int]()
+        for place, value in enumerate(values):
+            if value is not None:
+                names += _names(value if isinstance(value, list) else [value], self.on)
+                owners += [place] * (len(names) - len(owners))
+        return _Texts(*text_of(names), np.array(owners, np.int64), has_list)
 
-    def _values(self, positions: I64) -> Iterator[Any]:
-        for first in range(0, len(positions), _AT_ONCE):
-            for sample in self.reader.read(
-                positions[first : first + _AT_ONCE], {self.on: None}, decode=True
-            ):
-                yield sample.get(self.on)
-
-    def hashes(self, form: Form = "whole") -> tuple[U64, Bools]:
-        """Return the hash of the name of each sample in a form, and whether it has a name."""
-        name_hashes = np.zeros(len(self.samples), np.uint64)
-        has_name = np.zeros(len(self.samples), np.bool_)
-        for places, (text, offsets, numbers) in self._texts_at(self.samples):
-            hashes = hashes_of(text, offsets, form)
-            name_hashes[places] = hashes if numbers is None else hashes[numbers]
-            has_name[places] = True
-        return name_hashes, has_name
-
-    def take(self, places: I64) -> list[str]:
-        """Return the names of some samples, given their places in `samples`. All of them have one."""
-        positions = self.samples[places]
-        if self.on == KEY:
-            return self.reader.keys(positions)
-        names = [""] * len(positions)
-        for places_there, (text, offsets, numbers) in self._texts_at(positions):
-            rows = np.arange(len(offsets) - 1) if numbers is None else numbers
-            for place, name in zip(
-                places_there.tolist(), decode_keys(text, offsets, rows), strict=True
-            ):
-                names[place] = name
-        return names
-
-    def has_name(self, places: I64) -> Bools:
-        """Return which samples have a name, given their places in `samples`."""
-        has_name = np.zeros(len(places), np.bool_)
-        for places_there, _ in self._texts_at(self.samples[places]):
-            has_name[places_there] = True
-        return has_name
-
-    def _texts_at(self, positions: I64) -> Iterator[tuple[I64, _Texts]]:
-        """Yield places in `positions` with the names there, until all that have a name were given."""
-        reader = self.reader
-        if self.on == KEY:
-            for group in reader.groups(positions, []):
-                places = group.places_in(len(positions))
-                yield places, _keys(group, positions[places])
-        elif self.on not in reader.fields:
-            values, missing = part_of(reader, positions, self.on)
-            if missing is None:
-                places = np.arange(len(values))
-            else:
+    def _pieces(self) -> Iterator[tuple[I64, tuple[U8, I64]]]:
+        """Yield places in `samples` with the names there, until all that have a name were given."""
+        reader, samples = self.reader, self.samples
+        if self.on in reader.fields:
+            for group in reader.groups(samples, [self.on]):
+                yield from self._of_field(group)
+        elif self.on != KEY:
+            values, missing = part_of(reader, samples, self.on)
+            places = np.arange(len(values))
+            if missing is not None:
                 places = np.flatnonzero(~missing)
-            yield places, (*text_of(_names(values[places].tolist(), self.on)), None)
+            yield places, text_of(_names(values[places].tolist(), self.on))
         else:
-            for group in reader.groups(positions, [self.on]):
-                yield from self._of_field(group, positions)
+            for group in reader.groups(samples, []):
+                places, keys = group.places_in(len(samples)), group.index.keys
+                if keys is None:
+                    yield places, _text_of_numbers(samples[places])
+                else:
+                    yield places, _rows_of(keys.text, keys.offsets, group.rows)
 
-    def _of_field(self, group: Group, positions: I64) -> Iterator[tuple[I64, _Texts]]:
+    def _of_field(self, group: Group) -> Iterator[tuple[I64, tuple[U8, I64]]]:
         """Yield the names of one shard: by the column of its table, or else by the stored values."""
         if (extents := group.index.fields.get(self.on)) is None:
             return
         present = np.flatnonzero(extents.length[group.rows] != MISSING)
-        places, rows = group.places_in(len(positions))[present], group.rows[present]
+        places, rows = group.places_in(len(self.samples))[present], group.rows[present]
         kind, column = exact_kind(group.index, self.on), group.index.columns.get(self.on)
         if column is not None and kind not in (None, "float") and not _lacks(column, rows):
             yield places, _of_column(column, rows)
             return
         for first in range(0, len(places), _AT_ONCE):
             some = places[first : first + _AT_ONCE]
-            text, offsets = self.reader.gather(positions[some], self.on)
+            text, offsets = self.reader.gather(self.samples[some], self.on)
             if extents.codec != "utf8":
                 decode, ends = get_codec(extents.codec).decode, offsets.tolist()
                 values = [decode(text[a:b].tobytes()) for a, b in zip(ends, ends[1:], strict=False)]
                 text, offsets = text_of(_names(values, self.on))
-            yield some, (text, offsets, None)
+            yield some, (text, offsets)
 
 
-_Texts = tuple[U8, I64, I64 | None]
-"""Names as text and offsets, and the number of each sample's own among them; None if they are in order."""
+class _Texts(NamedTuple):
+    """Names, one after another: see the properties of `Names`."""
+
+    text: U8
+    offsets: I64
+    owners: I64
+    has_list: Bools | None = None
 
 
-def _keys(group: Group, positions: I64) -> _Texts:
-    keys, rows = group.index.keys, group.rows
-    if keys is None:
-        return (*_text_of_numbers(positions), None)
-    if not len(rows):
-        return np.zeros(0, np.uint8), np.zeros(1, np.int64), None
-    low, high = int(rows.min()), int(rows.max())
-    return keys.text, keys.offsets[low : high + 2], rows - low
+def _rows_of(text: U8, offsets: I64, rows: I64) -> tuple[U8, I64]:
+    """Return some of many texts, and the offsets of these."""
+    sizes = offsets[rows + 1] - offsets[rows]
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+        return text[offsets[rows[0]] : offsets[rows[-1] + 1]], offsets_of(sizes)
+    parts = [text[:0]]
+    for first in range(0, len(rows), _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        parts.append(text[ranges(offsets[rows[some]], sizes[some])])
+    return np.concatenate(parts), offsets_of(sizes)
 
 
-def _of_column(column: Column, rows: I64) -> _Texts:
-    if column.text is not None and column.offsets is not None:
-        return (
-            column.text,
-            column.offsets,
-            rows if column.codes is None else column.codes[rows].astype(np.int64),
-        )
-    return (*_text_of_numbers(column.piece(rows).values), None)
+def _of_column(column: Column, rows: I64) -> tuple[U8, I64]:
+    if column.text is None or column.offsets is None:
+        return _text_of_numbers(column.piece(rows).values)
+    if column.codes is not None:
+        rows = column.codes[rows].astype(np.int64)
+    return _rows_of(column.text, column.offsets, rows)
 
 
 def _lacks(column: Column, rows: I64) -> bool:

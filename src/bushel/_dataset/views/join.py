@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from bushel._dataset.read.join_match import ListedNames, lists_of_values, match
+from bushel._dataset.read.join_match import lists_of_values, match
 from bushel._dataset.read.join_names import Names, can_name
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.sides import Joined
@@ -186,17 +186,18 @@ def _joined(
     kept_names = _without_collisions(first, new, on)
     names_of_first = Names(named._reader, named._selection, on[0])
     their = Names(other._reader, other._selection, on[1])
-    if on[1] != KEY and their.has_lists():
+    if on[1] != KEY and their.has_list is not None:
         raise ValueError(
             f"field {on[1]!r} of a dataset that is joined to the first one holds lists: give that"
             " dataset first"
         )
-    if on[0] != KEY and names_of_first.has_lists():
+    if on[0] != KEY and names_of_first.has_list is not None:
         return _with_lists(first, names_of_first, their, how, kept_names, new)
     if names_of_first.on == their.on == KEY and not (first._reader.keyed or other._reader.keyed):
         matches = _by_position(names_of_first.samples, their.samples)
     else:
-        matches = match(names_of_first, their)
+        matches = np.full(len(names_of_first.samples), -1, np.int64)
+        matches[names_of_first.owners] = match(names_of_first, their)
     joined = _joined_of(names_of_first, their, matches, how)
     partners = np.full(int(first._reader.starts[-1]), -1, np.int64)
     partners[names_of_first.samples[matches >= 0]] = their.samples[matches[matches >= 0]]
@@ -208,24 +209,21 @@ def _with_lists(
     first: Dataset, own: Names, their: Names, how: str, names: list[str], others: Mapping[str, str]
 ) -> Dataset:
     """Return a dataset whose samples have lists of values of another one, whose samples they name in lists."""
-    listed = ListedNames.of(own)
-    matched = match(listed, their)
-    lacking = offsets_of(matched < 0)
-    complete = listed.has_list & (lacking[listed.starts[1:]] == lacking[listed.starts[:-1]])
+    matched, complete = match(own, their), np.array(own.has_list)
     missing, alone = np.flatnonzero(matched < 0), _unmatched(their, matched)
+    complete[own.owners[missing]] = False
     lost = len(complete) - int(complete.sum()), len(alone)
     # samples without a list are shown by their keys, where no name is missing
     few = np.flatnonzero(~complete)[:_SHOWN]
-    shown = listed.take(missing[:_SHOWN]) or own.reader.keys(own.samples[few])
+    shown = own.take(missing[:_SHOWN]) or own.reader.keys(own.samples[few])
     examples = tuple(shown), _shown(their, alone)
-    joined = Joined(listed.on, how, len(complete) - lost[0], lost, examples, len(missing))
+    joined = Joined(own.on, how, len(complete) - lost[0], lost, examples, len(missing))
     _log_misses(joined)
-    sizes = np.where(complete, np.diff(listed.starts), 0)
-    starts = offsets_of(sizes)
-    named = matched[np.repeat(complete, np.diff(listed.starts))]
+    named = complete[own.owners]
+    starts = offsets_of(np.bincount(own.owners[named], minlength=len(complete)))
     other = their.reader
     container = stored_info(other.shards).container
-    shard = lists_of_values(their, container, others, starts, their.samples[named])
+    shard = lists_of_values(their, container, others, starts, their.samples[matched[named]])
     lists = Samples((), reader=Reader([shard], verify=other.verify, incomplete=other.incomplete))
     partners = np.full(int(first._reader.starts[-1]), -1, np.int64)
     partners[own.samples[complete]] = np.flatnonzero(complete)
@@ -287,7 +285,10 @@ def _joined_of(names: Names, their: Names, places: I64, how: str) -> Joined:
 def _shown(names: Names, places: I64) -> tuple[str, ...]:
     """Return the names of the first of some samples, and the key of one that has no name."""
     few = places[:_SHOWN]
-    named = names.has_name(few)
-    keys = names.reader.keys(names.samples[few])
-    name_of = dict(zip(few[named].tolist(), names.take(few[named]), strict=True))
-    return tuple(name_of.get(place, key) for place, key in zip(few.tolist(), keys, strict=True))
+    if names.on == KEY:
+        return tuple(names.reader.keys(names.samples[few]))
+    shown = list[str]()
+    for place in few.tolist():
+        numbers = np.flatnonzero(names.owners == place)
+        shown += names.take(numbers) or names.reader.keys(names.samples[place : place + 1])
+    return tuple(shown)
