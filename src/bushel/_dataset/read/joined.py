@@ -164,7 +164,7 @@ def joined_readers(
         moved = range(start + side.shards.start, start + side.shards.stop)
         new = frozenset(others[name] for name in side.names if name in others)
         # a sample without a match has the last one, -1
-        rows = np.append(side.rows, -1)[partners].astype(side.rows.dtype)
+        rows = np.append(side.rows, np.int32(-1))[partners]
         sides.append(Side(moved, new, rows))
     reader = JoinedReader(
         shards + added,
@@ -198,7 +198,7 @@ def joined_in_turn(
     for reader, names in readers:
         end, moved = start + int(reader.starts[-1]), len(shards) - len(reader.counted)
         for side in reader.sides:
-            rows = np.full(samples, -1, side.rows.dtype)
+            rows = np.full_like(side.rows, -1, shape=samples)
             rows[start:end] = side.rows
             numbers = range(side.shards.start + moved, side.shards.stop + moved)
             sides.append(Side(numbers, side.names.intersection(names), rows))
