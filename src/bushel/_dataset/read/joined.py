@@ -9,7 +9,7 @@ has it were read alone.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -164,8 +164,8 @@ def joined_readers(
         moved = range(start + side.shards.start, start + side.shards.stop)
         new = frozenset(others[name] for name in side.names if name in others)
         # a sample without a match has the last one, -1
-        rows = np.append(side.rows, np.int32(-1))[partners]
-        sides.append(Side(moved, new, rows))
+        rows_of_side: Any = np.append(side.rows, np.int32(-1))[partners]
+        sides.append(Side(moved, new, rows_of_side))
     reader = JoinedReader(
         shards + added,
         len(own.counted),
@@ -198,7 +198,7 @@ def joined_in_turn(
     for reader, names in readers:
         end, moved = start + int(reader.starts[-1]), len(shards) - len(reader.counted)
         for side in reader.sides:
-            rows = np.full_like(side.rows, -1, shape=samples)
+            rows: Any = np.full_like(side.rows, -1, shape=samples)
             rows[start:end] = side.rows
             numbers = range(side.shards.start + moved, side.shards.stop + moved)
             sides.append(Side(numbers, side.names.intersection(names), rows))
