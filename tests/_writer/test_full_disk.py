@@ -270,3 +270,24 @@ def test_a_sample_too_large_for_the_disk_is_left_out(tmp_path: Path, container: 
             writer.append(sample)
     write(tmp_path / "whole", container, samples)
     assert files_of(tmp_path / "ds") == files_of(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("shard_samples", [None, 10])
+def test_a_shard_is_published_with_the_manifest(
+    tmp_path: Path, container: str, shard_samples: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the manifest cannot be written, the dataset is the old one, or says that it is incomplete."""
+    out = tmp_path / "out"
+    write(out, container, make_samples(container, 20), shard_samples=shard_samples)
+    before = [plain(sample) for sample in bushel.open(out)]
+
+    def full(path: Path, data: bytes, *, sync: bool = True) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bushel._index.manifest.write_whole", full)
+        with pytest.raises(OSError, match="quota"), bushel.Writer(out, mode="append", sync=False) as writer:
+            writer.append(make_samples(container, 21)[20])
+    assert [plain(sample) for sample in bushel.open(out)] == before
+    assert not bushel.verify(out).problems

@@ -380,8 +380,10 @@ class CurrentShard:
         if shard is None:
             return
         try:
-            plan = None if last else self._plan.divided(shard.shard)
-            self._written.publish(shard.finish(plan), last=last)
+            if last:
+                self._written.publish_last(shard.finish(), self._plan.labels)
+            else:
+                self._written.publish(shard.finish(self._plan.divided(shard.shard)))
         except BaseException as error:
             with noted_in(error):
                 shard.discard()

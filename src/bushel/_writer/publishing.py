@@ -45,8 +45,11 @@ class FinishedShard(Struct, frozen=True):
     staged: OpenShard
     staging: Staging  # the staged files
 
-    def publish(self) -> OpenShard:
+    def publish(self, lists: Sequence[str] = ()) -> OpenShard:
         """Rename or upload the files to their final names.
+
+        Args:
+            lists: Names of staged files of the whole dataset, which a local shard takes along.
 
         Raises:
             OSError: That failed. The files are still staged.
@@ -55,7 +58,7 @@ class FinishedShard(Struct, frozen=True):
         sidecar = sidecar_name(opened.shard)
         ordered = _order_to_publish(opened.shard, opened.shard.files)
         if staging.local:
-            staging.commit(ordered, index=sidecar)
+            staging.commit([*ordered, *lists], index=sidecar)
             return opened
         uploaded = dict(zip(ordered, staging.upload(ordered), strict=True))
         stamps = tuple(

@@ -343,10 +343,16 @@ def names_to_write(
         ) from error
 
 
-def write_file_of_names(target: Target, labels: Labels) -> None:
-    """Write the file of class names that the container's original tool keeps in a folder, if it keeps one."""
+def write_file_of_names(target: Target, labels: Labels, folder: AnyPath) -> list[str]:
+    """Write the file of class names that the container's original tool keeps in a folder, if it keeps one.
+
+    Returns:
+        The name of the file, if one was written.
+    """
     container = target.container
     if container.names_file is not None and not target.single:
         file = container.file_of_names(labels)
         if file is not None:
-            write_whole(target.path / container.names_file, file)
+            write_whole(folder / container.names_file, file)
+            return [container.names_file]
+    return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from bushel._dataset.open.completeness import manifest_of, marker_path
+from bushel._dataset.open.completeness import manifest_of, manifest_path, marker_path
 from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
@@ -22,6 +23,7 @@ from bushel.containers.base import Layout
 from bushel.errors import UnsupportedError
 from bushel.storage import (
     AnyPath,
+    Staging,
     is_object,
     leave_workplace,
     make_folder,
@@ -47,12 +49,13 @@ class Marker:
         before: Number of samples before those that are being appended, unset if none are.
         part: The note that the dataset is a part of a run, which it stays when samples are
             appended.
+        is_staged: Whether the last shard takes the manifest of the complete dataset along.
     """
 
     def __init__(self, root: AnyPath, name: str, *, sync: bool) -> None:
         self._root, self._name, self._sync = root, name, sync
         self._path = marker_path(root, name)
-        self.written = False
+        self.written = self.is_staged = False
         self.expected: int | None = None
         self.before: int | UnsetType = UNSET
         self.part: PartOfRun | UnsetType = UNSET
@@ -83,22 +86,45 @@ class Marker:
         """Write the manifest with the shards so far."""
         self.written = True
         write_manifest(
-            shards, self._path, expected=self.expected, before=self.before, sync=self._sync
+            shards,
+            self._path,
+            complete=False,
+            expected=self.expected,
+            before=self.before,
+            sync=self._sync,
         )
 
-    def finish(self, shards: Sequence[OpenShard]) -> None:
-        """Replace the manifest by the manifest of the complete dataset.
+    def _complete_paths(self, shards: Sequence[OpenShard]) -> list[AnyPath]:
+        """Return the paths of the manifests of the complete dataset.
 
         A dataset of one file has none, but as a part of a run, whose manifest is always here.
         """
-        listed_at: AnyPath | None = None
+        paths = []
         if not self._name:
-            listed_at = write_manifest(shards, part=self.part, sync=self._sync)
+            paths.append(manifest_path([opened.shard for opened in shards]))
+        if self.part is not UNSET and self._path not in paths:
+            paths.append(self._path)
+        return [path for path in paths if path is not None]
+
+    def stage(self, shards: Sequence[OpenShard], staging: Staging) -> list[str]:
+        """Write the manifests of the complete dataset to the staged files of its last shard. Return their names."""
+        names = []
+        for path in self._complete_paths(shards):
+            name = os.path.relpath(str(path), str(self._root))
+            staged = staging.path_of(name)
+            make_folder(staged.parent)
+            write_manifest(shards, staged, part=self.part, sync=self._sync)
+            names.append(name)
+        self.is_staged = True
+        return names
+
+    def finish(self, shards: Sequence[OpenShard]) -> None:
+        """Replace the manifest by the manifest of the complete dataset, unless the last shard took it along."""
+        paths = self._complete_paths(shards)
+        for path in paths if not self.is_staged else ():
+            write_manifest(shards, path, part=self.part, sync=self._sync)
         # also by a run that has left nothing else
-        left = self.written or isinstance(self._path, Path)
-        if self._path != listed_at and self.part is not UNSET:
-            write_manifest(shards, self._path, part=self.part, sync=self._sync)
-        elif self._path != listed_at and left:
+        if self._path not in paths and (self.written or isinstance(self._path, Path)):
             remove(self._path)
         if isinstance(self._root, Path):
             sidecars = self._root / FOLDER
@@ -229,8 +255,29 @@ class WrittenShards:
         shards = [written.shard for written in self.shards]
         return self.target.container.shard(self._root, layout, shards, self.target.file)
 
-    def publish(self, finished: FinishedShard, *, last: bool) -> None:
-        """Give a shard its final name, or begin to upload it. With `last`, no other one follows."""
+    def publish(self, finished: FinishedShard) -> None:
+        """Give a shard its final name, or begin to upload it. Others may follow."""
+        self._begin(finished)
+        if self.replaced is None:
+            self._marker.begin(self.target.container.name)
+        if isinstance(self._root, Path):
+            self.shards.append(finished.publish())
+        else:
+            self._upload(finished)
+
+    def publish_last(self, finished: FinishedShard, labels: Labels) -> None:
+        """Publish the last shard; a local one takes the manifest of the complete dataset along."""
+        self._begin(finished)
+        if not isinstance(self._root, Path):
+            self._upload(finished)
+            return
+        shards, staging = [*self.shards, finished.staged], finished.staging
+        lists = write_file_of_names(self.target, labels, staging.place)
+        self._note_part()
+        self.shards.append(finished.publish([*lists, *self._marker.stage(shards, staging)]))
+
+    def _begin(self, finished: FinishedShard) -> None:
+        """Do what comes before a shard is published."""
         self.settle()
         self._lock.check()
         if self.grows_in_place:
@@ -238,13 +285,14 @@ class WrittenShards:
         self.samples += finished.staged.samples
         if self._before_publish is not None and self.replaced is None:
             self._before_publish(self.samples)
-        if not last and self.replaced is None:
-            self._marker.begin(self.target.container.name)
-        if isinstance(self._root, Path):
-            self.shards.append(finished.publish())
-        else:
-            self.shards.append(finished.staged)
-            self.uploads.begin(finished)
+
+    def _upload(self, finished: FinishedShard) -> None:
+        self.shards.append(finished.staged)
+        self.uploads.begin(finished)
+
+    def _note_part(self) -> None:
+        if self._part is not None:
+            self._marker.part = self._part()
 
     def settle(self, *, end: bool = False) -> None:
         """Wait for the upload of the last finished shard; `end` ends the upload thread."""
@@ -255,9 +303,9 @@ class WrittenShards:
         """Mark the dataset as complete, and put it in the place of the one that it replaces."""
         self.settle(end=True)
         leave_workplace(self._root)
-        write_file_of_names(self.target, labels)
-        if self._part is not None:
-            self._marker.part = self._part()
+        if not self._marker.is_staged:
+            write_file_of_names(self.target, labels, self.target.path)
+            self._note_part()
         self._marker.finish(self.shards)
         lists = self._keep_removed()
         if self.replaced is not None:

@@ -230,9 +230,9 @@ class Staging:
             return
         if self.folder is not None:
             self._remove_others(self.path_of(self.folder), names)
-        Publication(self.root, self.place, sync=self.sync).commit(
-            [self.folder] if self.folder else names, drop=left
-        )
+            beside = [name for name in names if not name.startswith(f"{self.folder}/")]
+            names = [self.folder, *beside]
+        Publication(self.root, self.place, sync=self.sync).commit(names, drop=left)
         self.discard()
 
     def _remove_others(self, folder: Path, names: Collection[str]) -> None:

@@ -297,6 +297,7 @@ def write_manifest(
     shards: Sequence[OpenShard],
     path: AnyPath | None = None,
     *,
+    complete: bool = True,
     expected: int | None = None,
     before: int | UnsetType = UNSET,
     others: Manifest | None = None,
@@ -307,14 +308,14 @@ def write_manifest(
 
     Args:
         shards: The shards.
-        path: Path for the manifest of an incomplete dataset. By default the dataset is complete.
+        path: Path for the manifest; by default, where readers of the shards look for it.
+        complete: Whether the dataset is complete.
         expected: Number of samples that an incomplete dataset should have, if known.
         before: Number of samples that it had before those that are being appended, if some are.
         others: A manifest that lists these shards; its other shards stay listed.
-        part: The note of a complete part of a run, also in a manifest at another path.
+        part: The note of a complete part of a run.
         sync: Whether to wait until it is on disk.
     """
-    complete = path is None or part is not UNSET
     path = path or manifest_path([opened.shard for opened in shards])
     if path is None:
         return None
