@@ -27,6 +27,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol, Self, runtime_checkable
 
+from bushel._dataset.open.removal_lists import has_removal_list
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, is_local, read_all, read_whole
 from bushel.storage.names import below
@@ -194,6 +195,22 @@ class FileSource(ABC):
             for path, content in zip(paths, read_all(paths), strict=True)
         }
         return other
+
+    def _remaining(self, root: AnyPath) -> Sequence[int]:
+        """Return the positions of the samples without a file that `bushel remove` removed from a folder."""
+        positions = range(len(self))
+        if not has_removal_list(root):
+            return positions
+        from .removed_files import removed_files
+
+        removed, remaining = removed_files(root), []
+        for position in positions:
+            paths: Sequence[AnyPath] = ()
+            with suppress(Exception):  # as above
+                paths = self._files(position)
+            if removed.isdisjoint(map(str, paths)):
+                remaining.append(position)
+        return remaining
 
     def _at(self, path: AnyPath) -> AnyPath:
         """Return the path, or its `Fetched` if it has been read."""

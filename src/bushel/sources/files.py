@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ from bushel.storage.names import below, leads_to_folder
 from .base import FileSource, Sample
 from .media import UNCHANGED, Image, Media, Unchanged, is_unchanged
 
+T = TypeVar("T")
 _ROOM = 4 << 20  # bytes of a buffer; files of a batch that need more are read into another one
 
 
@@ -110,6 +111,7 @@ class _Folder(FileSource):
     labels: Mapping[str, Sequence[str]] = {}
     _media: Media
     _field: str
+    _listing: Sequence[str]  # with the files of removed samples
     _names: Sequence[str]
     _keys: Sequence[str]
     _classes: Sequence[int]
@@ -158,8 +160,17 @@ class _Folder(FileSource):
 
     @property
     def listing(self) -> Sequence[str]:
-        """The paths of the files."""
-        return self._names
+        """The paths of the files, and of empty folders, which end in a slash."""
+        return self._listing
+
+    def _drop_removed(self) -> None:
+        """Leave out the files of samples that were removed from the opened folder."""
+        remaining = self._remaining(self.root)
+        if len(remaining) < len(self._names):
+            self._names = tuple(_taken(self._names, remaining))
+            self._keys = _taken(self._keys, remaining)
+            if self.labels:
+                self._classes = _taken(self._classes, remaining)
 
     @property
     def fingerprint(self) -> str:
@@ -172,7 +183,7 @@ class _Folder(FileSource):
         return digest.hexdigest()[:32]
 
 
-def _taken(values: Sequence[str], positions: Sequence[int]) -> list[str]:
+def _taken(values: Sequence[T], positions: Sequence[int]) -> list[T]:
     """Return the values at some positions. Raise IndexError if one is negative or too large."""
     if min(positions, default=0) < 0:
         raise IndexError(f"position {min(positions)} is negative")
@@ -214,15 +225,11 @@ class Files(_Folder):
         self.root, self._field, self._media = as_path(root), field, Unchanged()
         if listing is None:
             listing = walk(self.root, suffixes, empty=suffixes is None)
-        paths = list(listing)
+        self._listing = paths = list(listing)
         self._names = self._keys = tuple(path for path in paths if not path.endswith("/"))
         self.folders: Sequence[str] = [path[:-1] for path in paths if path.endswith("/")]
         self.spec = {field: "bytes"}
-
-    @property
-    def listing(self) -> Sequence[str]:
-        """The paths of the files, and of empty folders, which end in a slash."""
-        return [*self._names, *(f"{folder}/" for folder in self.folders)]
+        self._drop_removed()
 
 
 class LabelledFolder(_Folder):
@@ -279,6 +286,7 @@ class LabelledFolder(_Folder):
         files = layout.fields["file"].files
         field, codec = media.field(_taken(names, files))
         self._lay_out(names, replace(layout, fields={field: FileField(codec, files)}), media)
+        self._drop_removed()
         if listing is None:
             self.report()
 
@@ -308,7 +316,8 @@ class LabelledFolder(_Folder):
         """Keep the samples of a layout whose one field are files."""
         [(field, files)] = layout.fields.items()
         self._field, self._media, self._classes = field, media, layout.class_of
-        self._names, self._keys = tuple(_taken(names, files.files)), layout.keys
+        self._names = self._listing = tuple(_taken(names, files.files))
+        self._keys = layout.keys
         self.spec = {field: files.codec}
         if layout.classes:
             self.labels = {"label": layout.classes}

@@ -124,6 +124,9 @@ class ListFile(FileSource):
         self.labels: Mapping[str, Sequence[str]] = {}
         if self._kind == "int" and (names := self._class_names()):
             self.labels = {"label": names}
+        remaining = self._remaining(self._root)
+        self._lines = [self._lines[position] for position in remaining]
+        self._numbers = self._numbers[remaining]
 
     def __len__(self) -> int:
         return len(self._lines)

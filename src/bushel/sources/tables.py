@@ -234,6 +234,7 @@ class Table(FileSource):
                 (row[label] for row in self._rows if label in row), label2idx
             )
             self.spec["idx"] = "int"
+        self._rows = [self._rows[position] for position in self._remaining(self._root)]
 
     def __len__(self) -> int:
         return len(self._rows)
