@@ -6,7 +6,7 @@ import random
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -167,7 +167,7 @@ def test_an_interrupt_leaves_no_block_that_nobody_expands(blocks: BlockFile, mon
         expansion_cache().clear()
 
 
-def claimed(cache: ExpansionCache, names: Iterable[str]) -> Claim:
+def claimed(cache: ExpansionCache, names: Iterable[Hashable]) -> Claim:
     claim = Claim()
     cache.claim(names, claim)
     return claim
@@ -199,15 +199,30 @@ def test_bytes_are_bounded_and_the_last_used_stay() -> None:
 
 def test_a_block_that_was_given_up_is_anybodys() -> None:
     cache = ExpansionCache(100)
-    assert claimed(cache, "ab").own == ["a", "b"]
+    first = claimed(cache, "ab")
+    assert first.own == ["a", "b"]
     waiting = claimed(cache, "ab").results
-    cache.give_up("a", None)
+    cache.give_up("a", first, None)
     assert waiting["a"].get() is None
     assert claimed(cache, "a").own == ["a"]
-    cache.give_up("b", ValueError("no"))
+    cache.give_up("b", first, ValueError("no"))
     with pytest.raises(ValueError, match="no"):
         waiting["b"].get()
-    cache.give_up("b", None)  # again: nothing
+    cache.give_up("b", first, None)  # again: nothing
+
+
+def test_a_block_that_was_given_is_not_given_up_for_another_reader() -> None:
+    cache = ExpansionCache(100)
+    first = claimed(cache, "x")
+    cache.give("x", block(101))  # too large to be kept
+    second = claimed(cache, "x")
+    assert second.own == ["x"]
+    cache.give_up("x", first, None)
+    assert claimed(cache, "x").own == []
+    cache.give("x", block(7))
+    expanded = second.results["x"].get()
+    assert expanded is not None
+    assert len(expanded) == 7
 
 
 def test_what_is_kept_is_forgotten_and_what_is_expanded_still_comes() -> None:
@@ -257,7 +272,7 @@ def test_the_limit_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -
 def test_a_fork_waits_for_nobody(blocks: BlockFile) -> None:
     blocks.read(0, 9)
     name = blocks.name_of(5)
-    expansion_cache().claim([name], Claim())  # a thread of this process is expanding it
+    claim = claimed(expansion_cache(), [name])  # a thread of this process is expanding it
     expansion_cache()._lock.acquire()  # and another one holds the lock
     try:
         child = os.fork()
@@ -265,7 +280,7 @@ def test_a_fork_waits_for_nobody(blocks: BlockFile) -> None:
             os._exit(0 if blocks.read(5 * SIZE, 9) == CONTENT[5 * SIZE : 5 * SIZE + 9] else 1)
     finally:
         expansion_cache()._lock.release()
-        expansion_cache().give_up(name, None)
+        expansion_cache().give_up(name, claim, None)
     assert os.waitpid(child, 0)[1] == 0
 
 

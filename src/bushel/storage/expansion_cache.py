@@ -86,13 +86,13 @@ class ExpansionCache:
         with self._lock:
             for name in names:
                 result: Result[U8 | None] = self._pending.get(name) or Result()
+                claim.results[name] = result
                 if (block := self._kept.pop(name, None)) is not None:
                     self._kept[name] = block
                     result.set(block)
                 elif name not in self._pending:
                     claim.own.append(name)
                     self._pending[name] = result
-                claim.results[name] = result
 
     def obtain(self, name: Hashable, make: Callable[[], U8]) -> U8:
         """Return a block that is kept, or that another thread is expanding, or that `make` returns.
@@ -110,11 +110,11 @@ class ExpansionCache:
                 block = claim.results[name].get()
             except FilterError as error:
                 if claim.own:  # so that those who wait get it, too
-                    self.give_up(name, error)
+                    self.give_up(name, claim, error)
                 raise
             finally:
                 for claimed in claim.own:
-                    self.give_up(claimed, None)  # nothing, if it was given
+                    self.give_up(claimed, claim, None)
         return block
 
     def kept(self, names: Iterable[Hashable]) -> list[bool]:
@@ -143,12 +143,17 @@ class ExpansionCache:
         if result is not None:
             result.set(block)
 
-    def give_up(self, name: Hashable, error: Exception | None) -> None:
-        """Give up a block that the caller could not expand. `error` says why; None if others may try."""
+    def give_up(self, name: Hashable, claim: Claim, error: Exception | None) -> None:
+        """Give up a block that the caller has to expand by this claim, unless it was given.
+
+        `error` says why; None if others may try.
+        """
+        result = claim.results[name]
         with self._lock:
-            result = self._pending.pop(name, None)
-        if result is None:
-            return
+            # another reader may be expanding it again by now
+            if self._pending.get(name) is not result:
+                return
+            del self._pending[name]
         if error is None:
             result.set(None)
         else:

@@ -153,7 +153,7 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
         )
     finally:
         for name in claim.own:
-            cache.give_up(name, None)  # nothing, if it was given
+            cache.give_up(name, claim, None)
     return dict(zip(ranges.pieces.tolist(), cast("list[bytes]", stored), strict=False)), expanded
 
 
@@ -321,7 +321,7 @@ def _expand(
         try:
             expansion_cache().give(names[number], block.file.expand(block.block, data))
         except FilterError as error:
-            expansion_cache().give_up(names[number], error)
+            expansion_cache().give_up(names[number], claim, error)
 
     threads = min(cpu_count(), len(mine)) if size >= _WORTH_THREADS else 1
     map_all(expand_one, mine, threads=threads, name="bushel-expand")
