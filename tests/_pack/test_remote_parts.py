@@ -58,7 +58,7 @@ def test_a_kill_before_the_manifest_of_a_part(buckets: Buckets, target: str, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("bushel._writer.written_shards.Marker.finish", dying)
+        patch.setattr("bushel._writer.written_shards.Marker.complete", dying)
         with pytest.raises(KeyboardInterrupt):
             bushel.pack(Numbered(6), target, **options)
     run, plan = find_run(target)

@@ -223,7 +223,7 @@ class ColumnRequest(Struct, frozen=True):
 
     def of(self, index: ShardIndex) -> list[ColumnOf]:
         """Return the columns of this request that a table lacks."""
-        fields: Spec = {name: column.field for name, column in index.fields.items()}
+        fields = index.spec
         requested = {name: known_column_of(name, fields) for name in expanded(self.names, fields)}
         if self.usual:
             usual = {
@@ -275,11 +275,7 @@ class Contents(Struct, frozen=True):
         short here may be long there.
         """
         usual = not ColumnRequest(usual=True).of(index)
-        usual_ones = (
-            usual_columns({name: column.field for name, column in index.fields.items()})
-            if usual
-            else ()
-        )
+        usual_ones = usual_columns(index.spec) if usual else ()
         decided = {usual_column.name for usual_column in usual_ones}
         names = tuple(name for name in index.columns if name not in decided)
         return cls(scanned_in(index), ColumnRequest(names, usual))

@@ -54,8 +54,7 @@ def table_digest(index: ShardIndex) -> str:
     length and CRC-32 of each value enter; a missing value has a length of its own. For a table that
     lacks the CRC-32 of a field, `facts_of_files` enter, too, but never times.
     """
-    checksums = all(extents.crc32 is not None for extents in index.fields.values())
-    files = [] if checksums else facts_of_files(index.files)
+    files = [] if index.has_all_checksums else facts_of_files(index.files)
     names = sorted(index.fields)
     types = [(name, _type_of(index.fields[name].field)) for name in names]
     classes = sorted((name, list(labels)) for name, labels in index.labels.items())

@@ -22,7 +22,7 @@ from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of, ranges, selected
 from bushel._runtime.public import public
 from bushel.errors import FormatError
-from bushel.spec import Field
+from bushel.spec import Field, Spec
 
 from .class_names import Labels, labels_of_fields
 from .shard import FileStamp, Keys, Place, Shard
@@ -166,6 +166,16 @@ class ShardIndex(Struct, frozen=True):
     def has_checksums(self) -> bool:
         """Whether the CRC-32 of any field is known."""
         return any(column.crc32 is not None for column in self.fields.values())
+
+    @property
+    def has_all_checksums(self) -> bool:
+        """Whether the CRC-32 of every field is known."""
+        return all(column.crc32 is not None for column in self.fields.values())
+
+    @property
+    def spec(self) -> Spec:
+        """The fields by their names."""
+        return {name: column.field for name, column in self.fields.items()}
 
     @property
     def next_file(self) -> int:

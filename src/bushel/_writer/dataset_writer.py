@@ -381,9 +381,9 @@ class CurrentShard:
             return
         try:
             if last:
-                self._written.publish_last(shard.finish(), self._plan.labels)
+                self._written.publish(shard.finish(), self._plan.labels)
             else:
-                self._written.publish(shard.finish(self._plan.divided(shard.shard)))
+                self._written.publish(shard.finish(self._plan.divided(shard.shard)), None)
         except BaseException as error:
             with noted_in(error):
                 shard.discard()

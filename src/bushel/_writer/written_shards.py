@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +22,6 @@ from bushel.containers.base import Layout
 from bushel.errors import UnsupportedError
 from bushel.storage import (
     AnyPath,
-    Staging,
     is_object,
     leave_workplace,
     make_folder,
@@ -49,13 +47,12 @@ class Marker:
         before: Number of samples before those that are being appended, unset if none are.
         part: The note that the dataset is a part of a run, which it stays when samples are
             appended.
-        is_staged: Whether the last shard takes the manifest of the complete dataset along.
     """
 
     def __init__(self, root: AnyPath, name: str, *, sync: bool) -> None:
         self._root, self._name, self._sync = root, name, sync
         self._path = marker_path(root, name)
-        self.written = self.is_staged = False
+        self.written = False
         self.expected: int | None = None
         self.before: int | UnsetType = UNSET
         self.part: PartOfRun | UnsetType = UNSET
@@ -94,37 +91,32 @@ class Marker:
             sync=self._sync,
         )
 
-    def _complete_paths(self, shards: Sequence[OpenShard]) -> list[AnyPath]:
-        """Return the paths of the manifests of the complete dataset.
+    def complete(self, shards: Sequence[OpenShard], folder: AnyPath) -> list[str]:
+        """Write the manifests of the complete dataset into its folder, or beside the staged files of its last shard.
 
         A dataset of one file has none, but as a part of a run, whose manifest is always here.
-        """
-        paths = []
-        if not self._name:
-            paths.append(manifest_path([opened.shard for opened in shards]))
-        if self.part is not UNSET and self._path not in paths:
-            paths.append(self._path)
-        return [path for path in paths if path is not None]
 
-    def stage(self, shards: Sequence[OpenShard], staging: Staging) -> list[str]:
-        """Write the manifests of the complete dataset to the staged files of its last shard. Return their names."""
-        names = []
-        for path in self._complete_paths(shards):
-            name = os.path.relpath(str(path), str(self._root))
-            staged = staging.path_of(name)
-            make_folder(staged.parent)
-            write_manifest(shards, staged, part=self.part, sync=self._sync)
-            names.append(name)
-        self.is_staged = True
+        Returns:
+            Their paths, relative to that folder.
+        """
+        paths = set[str]()
+        if not self._name:
+            paths.add(str(manifest_path([opened.shard for opened in shards])))
+        if self.part is not UNSET:
+            paths.add(str(self._path))
+        names = [path.removeprefix(f"{self._root}/") for path in sorted(paths)]
+        for name in names:
+            path = folder / name
+            if isinstance(path, Path):
+                make_folder(path.parent)
+            write_manifest(shards, path, part=self.part, sync=self._sync)
         return names
 
-    def finish(self, shards: Sequence[OpenShard]) -> None:
-        """Replace the manifest by the manifest of the complete dataset, unless the last shard took it along."""
-        paths = self._complete_paths(shards)
-        for path in paths if not self.is_staged else ():
-            write_manifest(shards, path, part=self.part, sync=self._sync)
+    def finish(self, manifests: Sequence[str]) -> None:
+        """Remove the manifest of the incomplete dataset, unless it became one of these, and empty folders."""
+        name = str(self._path).removeprefix(f"{self._root}/")
         # also by a run that has left nothing else
-        if self._path not in paths and (self.written or isinstance(self._path, Path)):
+        if name not in manifests and (self.written or isinstance(self._path, Path)):
             remove(self._path)
         if isinstance(self._root, Path):
             sidecars = self._root / FOLDER
@@ -175,6 +167,8 @@ class WrittenShards:
         self.was_unfinished = False
         self.usual: UsualFields | None = None
         self.uploads = Uploads()
+        # of the complete dataset: manifests, and the file of class names
+        self._lists: list[str] = []
 
     @property
     def replaces_objects(self) -> bool:
@@ -255,29 +249,12 @@ class WrittenShards:
         shards = [written.shard for written in self.shards]
         return self.target.container.shard(self._root, layout, shards, self.target.file)
 
-    def publish(self, finished: FinishedShard) -> None:
-        """Give a shard its final name, or begin to upload it. Others may follow."""
-        self._begin(finished)
-        if self.replaced is None:
-            self._marker.begin(self.target.container.name)
-        if isinstance(self._root, Path):
-            self.shards.append(finished.publish())
-        else:
-            self._upload(finished)
+    def publish(self, finished: FinishedShard, labels: Labels | None) -> None:
+        """Give a shard its final name, or begin to upload it.
 
-    def publish_last(self, finished: FinishedShard, labels: Labels) -> None:
-        """Publish the last shard; a local one takes the manifest of the complete dataset along."""
-        self._begin(finished)
-        if not isinstance(self._root, Path):
-            self._upload(finished)
-            return
-        shards, staging = [*self.shards, finished.staged], finished.staging
-        lists = write_file_of_names(self.target, labels, staging.place)
-        self._note_part()
-        self.shards.append(finished.publish([*lists, *self._marker.stage(shards, staging)]))
-
-    def _begin(self, finished: FinishedShard) -> None:
-        """Do what comes before a shard is published."""
+        With `labels`, the names of the classes, it is the last one: if it is local, it takes the
+        manifest of the complete dataset along.
+        """
         self.settle()
         self._lock.check()
         if self.grows_in_place:
@@ -285,14 +262,29 @@ class WrittenShards:
         self.samples += finished.staged.samples
         if self._before_publish is not None and self.replaced is None:
             self._before_publish(self.samples)
+        if labels is None and self.replaced is None:
+            self._marker.begin(self.target.container.name)
+        if not isinstance(self._root, Path):
+            self.shards.append(finished.staged)
+            self.uploads.begin(finished)
+            return
+        if labels is not None:
+            shards = [*self.shards, finished.staged]
+            self._lists = self._write_lists(shards, labels, finished.staging.place)
+        self.shards.append(finished.publish(self._lists))
 
-    def _upload(self, finished: FinishedShard) -> None:
-        self.shards.append(finished.staged)
-        self.uploads.begin(finished)
+    def _write_lists(
+        self, shards: Sequence[OpenShard], labels: Labels, folder: AnyPath
+    ) -> list[str]:
+        """Write the manifests and the file of class names into the dataset's folder, or beside staged files.
 
-    def _note_part(self) -> None:
+        Returns:
+            Their paths, relative to that folder.
+        """
         if self._part is not None:
             self._marker.part = self._part()
+        names = write_file_of_names(self.target, labels, folder)
+        return [*names, *self._marker.complete(shards, folder)]
 
     def settle(self, *, end: bool = False) -> None:
         """Wait for the upload of the last finished shard; `end` ends the upload thread."""
@@ -303,10 +295,9 @@ class WrittenShards:
         """Mark the dataset as complete, and put it in the place of the one that it replaces."""
         self.settle(end=True)
         leave_workplace(self._root)
-        if not self._marker.is_staged:
-            write_file_of_names(self.target, labels, self.target.path)
-            self._note_part()
-        self._marker.finish(self.shards)
+        if not self._lists:
+            self._lists = self._write_lists(self.shards, labels, self._root)
+        self._marker.finish(self._lists)
         lists = self._keep_removed()
         if self.replaced is not None:
             if self._before_publish is not None:

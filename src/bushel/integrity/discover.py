@@ -31,7 +31,7 @@ from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
-from bushel.spec import Field, Spec
+from bushel.spec import Field
 from bushel.storage import AnyPath, below
 from bushel.storage.publish import is_half_made
 
@@ -274,7 +274,7 @@ def table_of_files(
         built, error = _own_table(container, shard, pickle)
     if recorded is not None and (built is None or _types_of(built) != _types_of(recorded)):
         try:
-            spec = spec_of(recorded)
+            spec = recorded.spec
             declared = built
             if (
                 declared is None
@@ -315,8 +315,3 @@ def _own_table(
 
 def _types_of(index: ShardIndex) -> dict[str, tuple[Field, str]]:
     return {name: (column.field, column.codec) for name, column in index.fields.items()}
-
-
-def spec_of(index: ShardIndex) -> Spec:
-    """Return the fields of a table by their names."""
-    return {name: column.field for name, column in index.fields.items()}

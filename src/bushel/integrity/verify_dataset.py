@@ -35,7 +35,7 @@ from bushel.spec import Field, parse_spec
 from bushel.storage import AnyLocation, AnySource, below
 
 from .check_shard import Checked, Checks, check_shard
-from .discover import Place, discover, spec_of
+from .discover import Place, discover
 from .problems import Findings, VerifyResult
 
 
@@ -126,9 +126,7 @@ def verify(
             meter.add(0, place)
     tables = [result.index for result in results if result.index is not None]
     if decode and not pickle:
-        warn_withheld(
-            (extents.field for table in tables for extents in table.fields.values()), str(source)
-        )
+        warn_withheld((field for table in tables for field in table.spec.values()), str(source))
     splits = splits_of(source).paths  # whose samples may have the same keys
     keyed: dict[str, list[tuple[Place, Keys]]] = {}
     for place, result in zip(places, results, strict=True):
@@ -219,7 +217,7 @@ def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Fi
     for place, result in zip(places, results, strict=True):
         if result.index is not None and result.index.labels:
             named.append((str(place.shard.path(0)), result.index.labels))
-            fields |= spec_of(result.index)
+            fields |= result.index.spec
     try:
         join_labels(named, fields)
     except SpecError as error:

@@ -33,7 +33,6 @@ from .compare import differences
 from .discover import (
     Place,
     recorded_table,
-    spec_of,
     table_of_files,
     with_checked_keys,
 )
@@ -113,7 +112,7 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
     if built is not None and not faults and not repeated:
         index, located, lost = built, np.ones(built.samples, np.bool_), 0
     else:
-        spec = None if kept is None else spec_of(kept)
+        spec = None if kept is None else kept.spec
         recovered = recover_shard(name, shard, spec, found.add_error)
         if recovered is None:
             return [], 0, True
@@ -130,18 +129,17 @@ def _with_known_checksums(
     If no value has its own any more, the recorded checksums are of another file, and not used.
     Recorded samples that the shard does not have are noted: they may be there under a damaged key.
     """
-    has_checksums = all(column.crc32 is not None for column in index.fields.values())
     if known is None:
-        return index, has_checksums
+        return index, index.has_all_checksums
     shard = index.shard_with_files(place.shard)
     try:
         files = list(map(open_file, shard.paths))
         now = with_checksums(index, files)
         compared = compare_values(known, now)
     except (FormatError, OSError):  # the values that cannot be read are found when they are read
-        return index, has_checksums
+        return index, index.has_all_checksums
     if not compared.equal:
-        return index, has_checksums
+        return index, index.has_all_checksums
     if compared.empties:
         message = (
             f"{compared.empties} sequences are recorded as empty and are missing now, or the"
@@ -173,7 +171,7 @@ def _with_moved_samples(
     missing = np.setdiff1d(rows, list(_whole_samples(dataset, rows.tolist(), False, Findings(0))))
     recovered = None
     if len(missing):
-        recovered = recover_shard(name, shard, spec_of(kept), lambda _: None)
+        recovered = recover_shard(name, shard, kept.spec, lambda _: None)
     if recovered is None or recovered.index.keys is None:
         return [(opened, located)]
     files = list(map(open_file, shard.paths))
@@ -203,7 +201,7 @@ def _table_with_checksums(shard: Shard) -> tuple[ShardIndex | None, bool]:
     """Return the recorded table if it has checksums, and whether the files are unchanged since it was made."""
     recorded, fits = recorded_table(shard, Findings(0))
     index = with_checked_keys(recorded, None, shard, Findings(0))
-    if index is None or any(column.crc32 is None for column in index.fields.values()):
+    if index is None or not index.has_all_checksums:
         return None, False
     with suppress(FormatError):  # a file is missing; the extents in the others are still known
         index = replace(index, files=stamps_of(index.shard_with_files(shard)))

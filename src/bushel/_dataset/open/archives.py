@@ -308,7 +308,7 @@ def _with_metadata(shard: OpenShard, tables: Mapping[str, int]) -> OpenShard:
 
 def _changed(shard: OpenShard, index: ShardIndex) -> OpenShard:
     """Return a shard with another table, which no sidecar has."""
-    fields = tuple(extents.field for extents in index.fields.values())
+    fields = tuple(index.spec.values())
     return replace(
         shard,
         samples=index.samples,

@@ -115,7 +115,7 @@ def digest_in_memory(index: ShardIndex, shard: Shard) -> str:
     """Return the digest of a table that is not stored. Without checksums, stamps of its local files enter."""
     from bushel._index.identity import table_digest
 
-    if is_local(shard.root) and any(column.crc32 is None for column in index.fields.values()):
+    if is_local(shard.root) and not index.has_all_checksums:
         index = replace(index, files=stamped(index.files, shard, _STAMPED))
     return table_digest(index)
 

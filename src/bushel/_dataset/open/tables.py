@@ -250,7 +250,7 @@ def table_to_read(
 
         types = None
         if table is not None:
-            types = {name: column.field for name, column in table.index.fields.items()}
+            types = table.index.spec
         index, damage = recovered_table(container, shard, options, error, types)
         return TableToRead(index, damage=damage)
     complete = table is not None and table.index.has_checksums
@@ -382,7 +382,7 @@ def _serves(index: ShardIndex, options: ReadOptions) -> bool:
 
 def lacks_checksums(index: ShardIndex, options: ReadOptions) -> bool:
     """Return whether checksums are requested, and a table lacks the checksums of a field."""
-    return options.checksums and any(column.crc32 is None for column in index.fields.values())
+    return options.checksums and not index.has_all_checksums
 
 
 def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> ShardIndex | None:

@@ -285,12 +285,11 @@ def manifest_of_tables(
 
 def manifest_entry(name: str, index: ShardIndex) -> ManifestShard:
     """Return the entry of a shard, given its table."""
-    checksums = all(column.crc32 is not None for column in index.fields.values())
     files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
     stamps = [stamp.crc32 for stamp in index.files]
     digest = index.digest or table_digest(index)
     keyed = index.keys is not None
-    return ManifestShard(name, index.samples, files, checksums, keyed, stamps, digest)
+    return ManifestShard(name, index.samples, files, index.has_all_checksums, keyed, stamps, digest)
 
 
 def write_manifest(

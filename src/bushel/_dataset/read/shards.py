@@ -77,13 +77,10 @@ class OpenShard(Struct):
         """
         if asked is not NO_CALLER_FIELDS or not checked:
             index = asked.table(index)
-        fields, checksums = [], True
-        for extents in index.fields.values():
-            fields.append(extents.field)
-            checksums = checksums and extents.crc32 is not None
         if len(index.files) > len(shard.files):
             shard = index.shard_with_files(shard)
-        facts = (index.samples, index.files, index.keys is not None, checksums, tuple(fields))
+        is_keyed, fields = index.keys is not None, tuple(index.spec.values())
+        facts = (index.samples, index.files, is_keyed, index.has_all_checksums, fields)
         recorded = index.digest if stored else ""
         return cls(
             container, shard, *facts, stored, index.labels, index, damage, asked, None, recorded
