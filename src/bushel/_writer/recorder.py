@@ -82,10 +82,7 @@ class _FieldRecorder:
             self._headers += image_header(data)
         if self._characters is not None:
             self._characters.append(characters_of(data))
-        if self._data is not None:
-            self._data += data
-            if len(self._data) > _MEAN * len(self._lengths) + _ALLOWED:
-                self._data = None
+        self._record(data)
 
     def add_rows(self, column: StoredColumn, rows: int) -> None:
         """Record the first values of a column without missing ones."""
@@ -95,8 +92,12 @@ class _FieldRecorder:
             self._headers += b"".join(map(image_header, column.rows(0, rows).pieces))
         if self._characters is not None:
             self._characters.frombytes(lengths_of_texts(column.data, ends).tobytes())
+        self._record(column.data[ends[0] : ends[-1]].data)
+
+    def _record(self, data: bytes | bytearray | memoryview) -> None:
+        """Record the bytes of values whose lengths are recorded, while they are few."""
         if self._data is not None:
-            self._data += column.data[ends[0] : ends[-1]].data
+            self._data += data
             if len(self._data) > _MEAN * len(self._lengths) + _ALLOWED:
                 self._data = None
 

@@ -79,18 +79,6 @@ class Marker:
             )
             save_manifest(manifest, self._path, sync=self._sync)
 
-    def update(self, shards: Sequence[OpenShard]) -> None:
-        """Write the manifest with the shards so far."""
-        self.written = True
-        write_manifest(
-            shards,
-            self._path,
-            complete=False,
-            expected=self.expected,
-            before=self.before,
-            sync=self._sync,
-        )
-
     def complete(self, shards: Sequence[OpenShard], folder: AnyPath) -> list[str]:
         """Write the manifests of the complete dataset into its folder, or beside the staged files of its last shard.
 
@@ -333,11 +321,8 @@ class WrittenShards:
         return keep_removed(self._final_path, final, self.shards, before, self.replaced)
 
     def leave(self) -> None:
-        """End the upload thread. If shards were published, the manifest of the incomplete dataset lists them."""
+        """End the upload thread."""
         self.settle(end=True)
         leave_workplace(self._root)
-        if self.shards and self._marker.written:
-            with suppress(OSError):  # it exists already, without the shards
-                self._marker.update(self.shards)
-        elif isinstance(self._root, Path):
+        if isinstance(self._root, Path):
             remove_empty(self._root / FOLDER)

@@ -27,7 +27,7 @@ from bushel.storage.files import mapped_once
 
 from .check_sums import check_changed, check_crcs, within_files
 from .compare import Difference, content_differences, differences, name_differences
-from .discover import Place, recorded_table, table_of_files, with_checked_keys
+from .discover import Place, tables_of
 from .problems import Findings, Problem
 
 _CHUNK = 64  # number of samples that are read at once and then decoded
@@ -86,9 +86,7 @@ class _ShardCheck(Struct, frozen=True):
         container, shard = self.place
         checks, found = self.checks, self.found
         stamps = stamps_of(shard)
-        recorded, fits = recorded_table(shard, found)
-        built, faults = table_of_files(container, shard, recorded, checks.pickle)
-        recorded = with_checked_keys(recorded, built, shard, found)
+        recorded, fits, built, faults = tables_of(self.place, checks.pickle, found)
         kept, known = (recorded, None) if fits else (None, recorded)
         for fault in faults:
             found.add_error(fault)

@@ -214,10 +214,31 @@ def _check_manifest(
         found.add_file(folder, "unfinished", message)
 
 
-def recorded_table(shard: Shard, found: Findings) -> tuple[ShardIndex | None, bool]:
+class Tables(NamedTuple):
+    """The tables of a shard."""
+
+    recorded: ShardIndex | None  # the table of the index, with sound keys
+    fits: bool  # whether it describes the files as they are now
+    built: ShardIndex | None  # the table that `bushel index` would make of the files
+    faults: list[FormatError]  # the faults of the files
+
+
+def tables_of(place: Place, pickle: bool, found: Findings) -> Tables:
+    """Return the tables of a shard. `found` gets the damage of the index."""
+    recorded, fits = _recorded_table(place.shard, found)
+    try:
+        stamps_of(place.shard)
+    except FormatError as missing:
+        built, faults = None, [missing]
+    else:
+        built, faults = _table_of_files(place, recorded, pickle)
+    return Tables(_with_checked_keys(recorded, built, place.shard, found), fits, built, faults)
+
+
+def _recorded_table(shard: Shard, found: Findings) -> tuple[ShardIndex | None, bool]:
     """Return the table of the sidecar, and whether it describes the files as they are now.
 
-    Its files have their times of now if it does. Its keys are to be checked (`with_checked_keys`).
+    Its files have their times of now if it does. Its keys are to be checked (`_with_checked_keys`).
     `found` gets the damage of the sidecar.
     """
     try:
@@ -239,7 +260,7 @@ def recorded_table(shard: Shard, found: Findings) -> tuple[ShardIndex | None, bo
     return staged.index, True
 
 
-def with_checked_keys(
+def _with_checked_keys(
     recorded: ShardIndex | None, built: ShardIndex | None, shard: Shard, found: Findings
 ) -> ShardIndex | None:
     """Return a recorded table with a sound table of keys; None if its keys are damaged.
@@ -260,13 +281,14 @@ def with_checked_keys(
     return index
 
 
-def table_of_files(
-    container: Container, shard: Shard, recorded: ShardIndex | None, pickle: bool
+def _table_of_files(
+    place: Place, recorded: ShardIndex | None, pickle: bool
 ) -> tuple[ShardIndex | None, list[FormatError]]:
     """Return the table that `bushel index` would make of the files, and the faults of these.
 
     It has the recorded names and types if these fit, which a user may have declared.
     """
+    container, shard = place
     built, error = None, None
     # a file that names no fields is read once, with the recorded ones
     lacks_fields = recorded is not None and container.lacks_fields

@@ -18,7 +18,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.identity import sample_digests
 from bushel._index.matching import compare_values
-from bushel._index.shard import Keys, Shard, may_lack_samples
+from bushel._index.shard import Keys, may_lack_samples
 from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, ShardIndex
 from bushel._runtime.arrays import I64, Bools
@@ -30,12 +30,7 @@ from bushel.spec import KEY, parse_spec
 from bushel.storage import open_file
 
 from .compare import differences
-from .discover import (
-    Place,
-    recorded_table,
-    table_of_files,
-    with_checked_keys,
-)
+from .discover import Place, tables_of
 from .problems import Findings, Problem
 
 _CHUNK = 64  # number of samples that are checked in one read
@@ -91,13 +86,12 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
     damaged files.
     """
     name, shard = place.container.name, place.shard
-    kept, fresh = _table_with_checksums(shard)
-    try:
-        stamps_of(shard)
-    except FormatError as missing:
-        built, faults = None, [missing]
+    kept, fresh, built, faults = tables_of(place, False, Findings(0))
+    if kept is None or not kept.has_all_checksums:
+        kept, fresh = None, False
     else:
-        built, faults = table_of_files(place.container, shard, kept, False)
+        with suppress(FormatError):  # a file is missing; the extents in the others are still known
+            kept = replace(kept, files=stamps_of(kept.shard_with_files(shard)))
     proven = kept is not None and (fresh or built is None or not any(differences(kept, built)))
     for fault in faults:
         if not (proven and isinstance(fault, CorruptError)):  # found again when the sample is read
@@ -195,17 +189,6 @@ def _labels(place: Place) -> Labels:
         labels = load_index(place.shard.sidecar).labels
     name, shards = place.container.name, [place.shard]
     return labels or labels_beside(name, shards, manifest_of(name, shards))
-
-
-def _table_with_checksums(shard: Shard) -> tuple[ShardIndex | None, bool]:
-    """Return the recorded table if it has checksums, and whether the files are unchanged since it was made."""
-    recorded, fits = recorded_table(shard, Findings(0))
-    index = with_checked_keys(recorded, None, shard, Findings(0))
-    if index is None or not index.has_all_checksums:
-        return None, False
-    with suppress(FormatError):  # a file is missing; the extents in the others are still known
-        index = replace(index, files=stamps_of(index.shard_with_files(shard)))
-    return index, fits
 
 
 def _whole_samples(

@@ -232,13 +232,7 @@ def _index(
         place is not None or _names_folder(paths) or (not is_listed and _is_whole_folder(found))
     )
     if state is not None and not state.complete:
-        write_manifest(
-            shards,
-            marker_path(root, ""),
-            complete=False,
-            expected=state.expected,
-            before=state.before,
-        )
+        write_manifest(shards, marker_path(root, ""), others=state)
     elif whole or manifest is not None:
         write_manifest(shards, others=None if whole else manifest)
     if keys or (whole and has_old_key_file(shards)):

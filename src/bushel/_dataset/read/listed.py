@@ -296,22 +296,16 @@ def write_manifest(
     shards: Sequence[OpenShard],
     path: AnyPath | None = None,
     *,
-    complete: bool = True,
-    expected: int | None = None,
-    before: int | UnsetType = UNSET,
     others: Manifest | None = None,
     part: PartOfRun | UnsetType = UNSET,
     sync: bool = True,
 ) -> AnyPath | None:
-    """Write the manifest of a dataset and return its path; None if the shards share no folder.
+    """Write the manifest of a complete dataset and return its path; None if the shards share no folder.
 
     Args:
         shards: The shards.
         path: Path for the manifest; by default, where readers of the shards look for it.
-        complete: Whether the dataset is complete.
-        expected: Number of samples that an incomplete dataset should have, if known.
-        before: Number of samples that it had before those that are being appended, if some are.
-        others: A manifest that lists these shards; its other shards stay listed.
+        others: The manifest before: its other shards stay listed, and it stays incomplete if it is.
         part: The note of a complete part of a run.
         sync: Whether to wait until it is on disk.
     """
@@ -322,17 +316,17 @@ def write_manifest(
     manifest = manifest_of_tables(shards[0].container, names, [opened.index for opened in shards])
     fields = parse_spec(manifest.spec)
     labels = {name: list(classes) for name, classes in labels_of(shards, fields).items()}
-    if others is not None:
+    if others is None:
+        manifest = structs.replace(manifest, labels=labels, part=part)
+    else:
         new = {entry.name: entry for entry in manifest.shards}
+        listed = [new.pop(entry.name, entry) for entry in others.shards]
         manifest = structs.replace(
-            manifest,
-            shards=[new.get(entry.name, entry) for entry in others.shards],
+            others,
+            shards=[*listed, *new.values()],
             spec=others.spec | manifest.spec,
             codecs=others.codecs | manifest.codecs,
+            labels=others.labels | labels,
         )
-        labels = others.labels | labels
-    manifest = structs.replace(
-        manifest, complete=complete, expected=expected, labels=labels, before=before, part=part
-    )
     save_manifest(manifest, path, sync=sync)
     return path
