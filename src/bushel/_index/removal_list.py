@@ -147,10 +147,7 @@ class RemovalList(Struct, frozen=True):
 
     def are_clean(self, digests: Digests) -> Bools:
         """Return which tables with these digests are known to have no sample that the list names."""
-        if not len(self.clean):
-            return np.zeros(len(digests), np.bool_)
-        places = np.minimum(np.searchsorted(self.clean, digests), len(self.clean) - 1)
-        return np.asarray(self.clean[places] == digests)
+        return np.isin(digests, self.clean)
 
     def with_call(
         self, call: RemovalCall, names: Names, clean: Digests = NO_DIGESTS

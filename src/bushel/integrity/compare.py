@@ -295,26 +295,24 @@ def _equal(known: np.ndarray | None, found: np.ndarray | None) -> bool:
 def array_differences(known: Any, found: Any) -> I64:
     """Return int64[n], the rows whose part of the arrays of two objects differs; the arrays are their attributes.
 
-    An attribute with an entry more than there are rows, `starts` or `offsets`, says where the parts
-    begin.
+    Row `i` has the elements `starts[i]` to `starts[i + 1]`, or one in an array of `rows` elements.
     """
-    bounds = "offsets" if hasattr(known, "data") else "starts"
-    begins, other_begins = getattr(known, bounds), getattr(found, bounds)
-    if len(begins) != len(other_begins):
+    if len(known.starts) != len(found.starts):
         return np.zeros(1, np.int64)
-    wrong = np.diff(begins) != np.diff(other_begins)
-    total = int(begins[-1]) if len(begins) else 0
+    lengths = np.diff(known.starts)
+    wrong = lengths != np.diff(found.starts)
+    if wrong.any():
+        return np.flatnonzero(wrong)
+    rows = np.arange(len(lengths))
+    row_of_element = {len(known.starts) and int(known.starts[-1]): np.repeat(rows, lengths)}
+    row_of_element[len(rows)] = rows
     for name in known.__struct_fields__:
-        if name == bounds:
-            continue
         recorded, now = getattr(known, name), getattr(found, name)
         if np.array_equal(recorded, now):
             continue
-        if len(recorded) == len(now) == len(wrong):
-            wrong = wrong | (recorded != now)
-        elif len(recorded) == len(now) == total and not wrong.any():
-            owner = np.repeat(np.arange(len(wrong)), np.diff(begins))
-            wrong[owner[np.flatnonzero(recorded != now)]] = True
-        elif not wrong.any():
+        owners = row_of_element.get(len(recorded), rows[:0])
+        if len(owners) == len(now):
+            wrong[owners[recorded != now]] = True
+        else:  # of all rows
             wrong[:1] = True
     return np.flatnonzero(wrong)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -31,6 +32,7 @@ from bushel._runtime.progress import (
 from bushel._runtime.public import public
 from bushel.kernels import crc32, hash_keys
 
+T = TypeVar("T")
 ClassNames = tuple[tuple[str, ...], tuple[str, ...]]
 """The names of the classes of a field on the left and on the right."""
 
@@ -175,7 +177,7 @@ def diff(
         refuse_windows(dataset, "compare the datasets that they are of")
     by, pairs = _pairs(left, right)
     shared = [name for name in left.spec if name in right.spec]
-    labels = _other_names(left, right, shared)
+    labels = _differing(left.labels, right.labels, shared, ())
     fields = {}
     for name in shared:
         differs, unknown = _compared(
@@ -198,22 +200,17 @@ def diff(
         fields,
         {name: left.spec[name] for name in left.spec if name not in right.spec},
         {name: right.spec[name] for name in right.spec if name not in left.spec},
-        {
-            name: (left.spec[name], right.spec[name])
-            for name in shared
-            if left.spec[name] != right.spec[name]
-        },
+        _differing(left.spec, right.spec, shared, ""),
         labels,
     )
 
 
-def _other_names(left: Dataset, right: Dataset, shared: Sequence[str]) -> dict[str, ClassNames]:
-    """Return the names of classes of the fields where these differ."""
-    names_of_both = {
-        name: (tuple(left.labels.get(name, ())), tuple(right.labels.get(name, ())))
-        for name in shared
-    }
-    return {name: names for name, names in names_of_both.items() if names[0] != names[1]}
+def _differing(
+    left: Mapping[str, T], right: Mapping[str, T], shared: Sequence[str], default: T
+) -> dict[str, tuple[T, T]]:
+    """Return what two mappings say of the shared fields of which they say different things."""
+    pairs = {name: (left.get(name, default), right.get(name, default)) for name in shared}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _without(total: int, found: I64) -> I64:
