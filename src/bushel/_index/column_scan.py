@@ -174,7 +174,7 @@ class _Scan:
             table = NumberTable(
                 [(0, rows, [(self._mapped, self._offset, length, None, layout.kind, forms)])], 1
             )
-            [bad], _ = table.gather(np.arange(rows, dtype=np.int64), [[out]])
+            [bad], _ = table.gather(np.arange(rows), [[out]])
         else:
             return None
         missing = None if bad is None else column.length == MISSING

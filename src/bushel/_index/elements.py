@@ -38,7 +38,7 @@ class Ranges(Struct, frozen=True, eq=False):
         shifted = start[:, None] + offsets
         # np.clip takes five times as long for a few numbers
         numbers = np.minimum(np.maximum(shifted, 0), counts[:, None] - 1)
-        ends = np.arange(1, len(start) + 1, dtype=np.int64) * len(offsets)
+        ends = np.arange(1, len(start) + 1) * len(offsets)
         return cls(numbers.reshape(-1), ends, (numbers != shifted).reshape(-1))
 
     @classmethod
@@ -148,7 +148,7 @@ def element_rows(column: FieldExtents, samples: Group, elements: Elements) -> tu
     chosen_counts = np.zeros(len(counts), np.int64)
     for place, (start, count) in enumerate(zip(first.tolist(), counts.tolist(), strict=True)):
         if isinstance(elements, slice):
-            numbers = np.arange(*elements.indices(count), dtype=np.int64)
+            numbers = np.arange(*elements.indices(count))
         elif column.absent is not None and column.absent[samples.rows[place]]:
             continue
         else:

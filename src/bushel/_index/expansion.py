@@ -169,7 +169,7 @@ def expansion_of(tables: Iterable[ShardIndex]) -> float:
     """
     parts, samples, fields = [], 0, set[str]()
     for table in tables:
-        rows = np.arange(min(table.samples, _LOOKED_AT), dtype=np.int64)
+        rows = np.arange(min(table.samples, _LOOKED_AT))
         parts.append(Part(table, rows, rows + samples))
         samples += table.samples
         fields |= table.fields.keys()

@@ -181,7 +181,7 @@ class KeyView(Sequence[str]):
 
     def __getitem__(self, item: int | slice) -> str | list[str]:
         if isinstance(item, slice):
-            return self._take(np.arange(*item.indices(self._length), dtype=np.int64))
+            return self._take(np.arange(*item.indices(self._length)))
         position = operator.index(item)
         if not -self._length <= position < self._length:
             raise IndexError(f"position {position} is out of range for {self._length} keys")
@@ -205,9 +205,7 @@ def equal_hashes(left: U64, right: U64) -> tuple[I64, I64]:
     places, order = np.argsort(left, kind="stable"), np.argsort(right, kind="stable")
     sorted_left, sorted_right = left[places], right[order]
     # the n-th of equal hashes on the left may have the n-th of them on the right
-    number = np.arange(len(left), dtype=np.int64) - np.searchsorted(
-        sorted_left, sorted_left, side="left"
-    )
+    number = np.arange(len(left)) - np.searchsorted(sorted_left, sorted_left, side="left")
     partner = np.searchsorted(sorted_right, sorted_left, side="left") + number
     inside = np.flatnonzero(partner < len(right))
     inside = inside[sorted_right[partner[inside]] == sorted_left[inside]]

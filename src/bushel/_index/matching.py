@@ -181,7 +181,7 @@ def _partners(known: ShardIndex, now: ShardIndex) -> I64:
         places, partners = equal_hashes(known.keys.hashes, now.keys.hashes)
         partner[known.keys.order[places]] = now.keys.order[partners]
         return partner
-    partner = np.arange(known.samples, dtype=np.int64)
+    partner = np.arange(known.samples)
     partner[now.samples :] = -1
     return partner
 

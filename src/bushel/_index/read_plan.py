@@ -42,7 +42,7 @@ class Batch(Struct, frozen=True):
         whole = self.extents
         rows = self.rows
         if rows is None:
-            rows = np.arange(len(whole), dtype=np.int64)
+            rows = np.arange(len(whole))
         parts = [(self.files, half) for half in np.array_split(np.arange(len(whole)), 2)]
         if len(self.files) > 1:  # extents that are missing are with the first file
             file = np.broadcast_to(whole.file, len(whole))

@@ -136,7 +136,7 @@ class RemovalList(Struct, frozen=True):
     @property
     def numbers(self) -> I64:
         """int64[names], the number of the call of each name."""
-        return np.repeat(np.arange(len(self.calls), dtype=np.int64), np.diff(self.starts))
+        return np.repeat(np.arange(len(self.calls)), np.diff(self.starts))
 
     def names_of(self, call: str) -> Names:
         """Return the names of a call, given its id."""

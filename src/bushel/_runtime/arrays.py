@@ -66,7 +66,7 @@ def equal_places(ascending: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> tupl
     """Return the pairs of equal numbers: their places in ascending numbers, and in others, in the order of these."""
     first = np.searchsorted(ascending, numbers, side="left")
     counts = np.searchsorted(ascending, numbers, side="right") - first
-    return ranges(first, counts), np.repeat(np.arange(len(numbers), dtype=np.int64), counts)
+    return ranges(first, counts), np.repeat(np.arange(len(numbers)), counts)
 
 
 def selected(array: npt.NDArray[Any] | None, rows: Any) -> npt.NDArray[Any] | None:

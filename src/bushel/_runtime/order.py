@@ -76,7 +76,7 @@ class _OncePerEpoch(Struct, frozen=True):
 
         Entries of the same `window` positions, counted from 0, may come in any order.
         """
-        return table[self.take(epoch, np.arange(first, last, dtype=np.int64))]
+        return table[self.take(epoch, np.arange(first, last))]
 
     def _take(self, epoch: int, positions: I64) -> I64:
         return positions.copy()
@@ -174,7 +174,7 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
 
     def look_up(self, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
         """Return the entries of a table of all samples, as the other orders do."""
-        positions = np.arange(first, last, dtype=np.int64)
+        positions = np.arange(first, last)
         check_positions(self.samples, epoch, positions)
         # else samples are mixed only with others of the same window
         mixes = window % (self.size * self.window)
@@ -211,7 +211,7 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
         slots = positions // self.size
         low, high = (int(slots.min()), int(slots.max())) if len(slots) else (0, 0)
         if high - low < len(slots):  # each block is permuted once
-            permuted_slots = permuted.take(np.arange(low, high + 1, dtype=np.int64))[slots - low]
+            permuted_slots = permuted.take(np.arange(low, high + 1))[slots - low]
         else:
             permuted_slots = permuted.take(slots)
         return permuted_slots * self.size + (positions - slots * self.size)
@@ -298,12 +298,12 @@ def draws_until(order: Mixed, until: Literal["first", "all"]) -> int:
     sizes, shares, block = np.array(order.sizes), np.array(order.shares), sum(order.shares)
     if until == "first":
         whole = int((sizes // shares).min())  # blocks without a repetition
-        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block, dtype=np.int64))
+        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block))
         return whole * block + int(np.argmax(draws >= sizes[sets]))
     if until == "all":
         # blocks after which some set is not read completely
         whole = int((-(-sizes // shares) - 1).max())
-        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block, dtype=np.int64))
+        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block))
         return whole * block + int(np.flatnonzero(draws == sizes[sets] - 1).max()) + 1
     raise ValueError(f'unknown until={until!r}: expected "first", "all" or a number of samples')
 

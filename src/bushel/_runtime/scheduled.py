@@ -118,7 +118,7 @@ class _Segment(Struct, frozen=True, eq=False):
         while low > self.start and int(self.drawn_until(low)[number]) > earlier:
             low, many = max(self.start, low - many), 2 * many
         while True:
-            sets, numbers = self.sets_of(np.arange(low, min(low + many, self.stop), dtype=np.int64))
+            sets, numbers = self.sets_of(np.arange(low, min(low + many, self.stop)))
             if len(place := np.flatnonzero((sets == number) & (numbers == earlier))):
                 return low + int(place[0])
             low, many = low + many, min(2 * many, _MOST)
@@ -268,7 +268,7 @@ def look_up(
     """
     if isinstance(order, Sequential | Exact | Blocks):
         return order.look_up(table, epoch, first, last, window)
-    return table[order.take(epoch, np.arange(first, last, dtype=np.int64))]
+    return table[order.take(epoch, np.arange(first, last))]
 
 
 def pieces(order: Scheduled) -> Iterator[_Piece]:

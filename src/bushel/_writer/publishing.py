@@ -26,7 +26,7 @@ from bushel._index.shard import FOLDER, FileStamp, Shard
 from bushel._index.sidecar import load_index
 from bushel.containers import container_by_suffix, get_writable, writable_containers
 from bushel.errors import FormatError, StateError
-from bushel.storage import AnyPath, Staging, make_folder, write_whole
+from bushel.storage import AnyPath, Staging, write_whole
 from bushel.storage.lock import Lock
 from bushel.storage.names import COMMIT_LIST, below, try_remove_tree
 from bushel.storage.publish import Publication, recover
@@ -262,7 +262,6 @@ class Overwrite:
         beside = list(_files_beside(self._publication.folder)) if single else []
         if single and changed is not None:
             staged_list = self._publication.path_of(own)
-            make_folder(staged_list.parent)
             write_whole(staged_list, encode_removal_list(changed))
             beside.append(own)
         if not single:  # who finds the new folder must find its lock, too

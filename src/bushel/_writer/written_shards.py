@@ -94,10 +94,7 @@ class Marker:
             paths.add(str(self._path))
         names = [path.removeprefix(f"{self._root}/") for path in sorted(paths)]
         for name in names:
-            path = folder / name
-            if isinstance(path, Path):
-                make_folder(path.parent)
-            write_manifest(shards, path, part=self.part, sync=self._sync)
+            write_manifest(shards, folder / name, part=self.part, sync=self._sync)
         return names
 
     def finish(self, manifests: Sequence[str]) -> None:

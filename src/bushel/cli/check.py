@@ -63,7 +63,7 @@ def verify(
 
     Each problem is printed on one line. The last line contains "ok" only if all bytes were compared
     with a checksum. The exit code is 1 if there are problems; warnings (stale, unfinished,
-    declared, unchecked) do not count.
+    unchecked) do not count.
 
     Examples:
       bushel verify train/

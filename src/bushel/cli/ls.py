@@ -111,7 +111,7 @@ def _chosen(dataset: Dataset, listed: ListOptions) -> tuple[Dataset, Any]:
 
     from bushel._index.columns import sorted_rows
 
-    places = np.arange(len(dataset), dtype=np.int64)
+    places = np.arange(len(dataset))
     if listed.where is not None:
         places = dataset.positions_where(listed.where)
     if sort := listed.sort:

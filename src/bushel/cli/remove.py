@@ -188,14 +188,13 @@ def _day(removal: Removal) -> str:
 def _of_call(removal: Removal) -> str:
     if not removal.reason:
         return ": no such call is in force"
-    missing = ""
-    if removal.missing:
-        missing = f"; {removal.missing:,} are not stored any more"
-    return f", removed on {_day(removal)} ({removal.reason}){missing}"
+    return f", removed on {_day(removal)} ({removal.reason}){_missing(removal)}"
 
 
 def _line(removal: Removal) -> str:
-    missing = ""
-    if removal.missing:
-        missing = f" ({removal.missing:,} more are not stored any more)"
-    return f"{removal.call}  {_day(removal)}  {removal.samples:,}{missing}  {removal.reason}"
+    samples = f"{removal.samples:,}{_missing(removal)}"
+    return f"{removal.call}  {_day(removal)}  {samples}  {removal.reason}"
+
+
+def _missing(removal: Removal) -> str:
+    return f" ({removal.missing:,} more are not stored any more)" * bool(removal.missing)

@@ -134,7 +134,7 @@ ColumnEncoder: TypeAlias = Callable[[np.ndarray[Any, np.dtype[Any]]], tuple[U8, 
 def fixed_rows(data: Array) -> tuple[U8, I64]:
     """Return the bytes of the rows of a contiguous array, which all have one length, and their offsets."""
     size = data.nbytes // len(data) if len(data) else 0
-    return data.reshape(-1).view(np.uint8), np.arange(len(data) + 1, dtype=np.int64) * size
+    return data.reshape(-1).view(np.uint8), np.arange(len(data) + 1) * size
 
 
 def rows_after_header(encode: Callable[[Any], Buffer], array: Array) -> tuple[U8, I64] | None:
@@ -280,7 +280,7 @@ def choose(elements: slice | I64, count: int, value: str = "a clip", unit: str =
         IndexError: An element is out of range.
     """
     if isinstance(elements, slice):
-        return np.arange(*elements.indices(count), dtype=np.int64)
+        return np.arange(*elements.indices(count))
     numbers = np.where(elements < 0, elements + count, elements)
     if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
         raise IndexError(f"{value} of {count} {unit} has no {unit} {elements.tolist()}")

@@ -147,7 +147,7 @@ def _read(file: File, data: File) -> _Table:
         )
         raise refuse(message, at + 4 * row)
     if borders < 2:  # without documents, each sequence is one
-        first = np.arange(sequences + 1, dtype=np.int64)
+        first = np.arange(sequences + 1)
     elif first[0] != 0 or first[-1] != sequences or (first[1:] < first[:-1]).any():
         raise refuse(
             f"the borders of documents do not ascend from 0 to {sequences}", at + 12 * sequences

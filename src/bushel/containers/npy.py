@@ -143,7 +143,7 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
             " follow the header"
         )
     kind = f"array({','.join([dtype.name, *map(str, shape[1:])])})"
-    offset = first + row * np.arange(count, dtype=np.int64)
+    offset = first + row * np.arange(count)
     return PlainField(kind, offset, np.full(count, row, np.int64)), count
 
 

@@ -50,7 +50,7 @@ def with_gaps(recovered: Recovered) -> Recovered:
     if not recovered.gaps or not recovered.index.samples:
         return recovered
     index, places = recovered.index, [place for place, _ in recovered.gaps]
-    samples = np.insert(np.arange(index.samples, dtype=np.int64), places, 0)
+    samples = np.insert(np.arange(index.samples), places, 0)
     keys = None
     if index.keys is not None:
         renumbered = index.keys.take(samples)

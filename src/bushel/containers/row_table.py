@@ -234,9 +234,7 @@ class RowTable:
                 np.ascontiguousarray(values[step], dtype),
                 np.array(null[step], np.bool_),
             )
-            offset = self._hold(piece.view(np.uint8)) + width * np.arange(
-                len(piece), dtype=np.int64
-            )
+            offset = self._hold(piece.view(np.uint8)) + width * np.arange(len(piece))
             self._room.append(f"offset {name}", offset)
             self._room.append(f"length {name}", np.where(missing, -1, width).astype(np.int64))
             self._room.append(f"missing {name}", missing)

@@ -240,9 +240,6 @@ def _differing_block(known: Blocks, found: Blocks) -> int | None:
     """Return the number of the first block that differs; None if all are equal."""
     if not same_arrays(known, found, ("held",)):
         return 0
-    plain = known.filters == found.filters and known.side is found.side is None
-    if plain and same_arrays(known, found, ("start", "file", "offset", "length", "filter")):
-        return None
     pairs = zip_longest(_facts_of(known), _facts_of(found))
     return next((block for block, (was, is_now) in enumerate(pairs) if was != is_now), None)
 
@@ -250,8 +247,8 @@ def _differing_block(known: Blocks, found: Blocks) -> int | None:
 def _facts_of(blocks: Blocks) -> Iterator[tuple[object, ...]]:
     """Yield the facts of each block."""
     columns = blocks.start[1:], blocks.file, blocks.offset, blocks.length, blocks.filter
-    for block in range(len(blocks)):
-        *numbers, number = (column.item(block) for column in columns)
+    facts = zip(*(column.tolist() for column in columns), strict=True)
+    for block, (*numbers, number) in enumerate(facts):
         yield *numbers, blocks.filters[number], blocks.side and blocks.side.of(block)
 
 

@@ -44,7 +44,7 @@ from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.registry import read_only_ending
 from bushel.errors import FormatError, UnsupportedError
 from bushel.spec import KEY, format_spec
-from bushel.storage import AnyLocation, AnyPath, AnySource, make_folder, remove
+from bushel.storage import AnyLocation, AnyPath, AnySource, remove
 from bushel.storage.lock import Lock
 from bushel.storage.names import inside
 from bushel.storage.publish import Publication, recover
@@ -266,7 +266,6 @@ class ShardRewrite(Struct, frozen=True):
                 continue
             relative = real.relative_to(publication.root).as_posix()
             staged = publication.path_of(relative)
-            make_folder(staged.parent)
             tables = {name: written for name, shard in shards.items() if shard is self.opened}
             save_manifest(_with_tables(manifest, tables), staged)
             if not relative.startswith(f"{self.target.name}/"):

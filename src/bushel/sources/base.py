@@ -176,6 +176,10 @@ class FileSource(ABC):
     def _files(self, position: int) -> Sequence[AnyPath]:
         """Return the files of a sample."""
 
+    def origin(self, position: int) -> str:
+        """Return the path of a sample's first file."""
+        return str(self._files(position)[0])
+
     @property
     def remote(self) -> bool:
         """Whether the files are remote. The files of the first sample decide."""

@@ -120,18 +120,15 @@ class _Folder(FileSource):
         return len(self._names)
 
     def __getitem__(self, position: int) -> Sample:
-        path = self._at(_file(self.root, self._names[position]))
-        sample = {KEY: self._keys[position], self._field: self._media.read(path)}
+        [path] = self._files(position)
+        sample = {KEY: self._keys[position], self._field: self._media.read(self._at(path))}
         if self.labels:
             sample["label"] = self._classes[position]
         return sample
 
     def _files(self, position: int) -> list[AnyPath]:
-        return [_file(self.root, self._names[position])]
-
-    def origin(self, position: int) -> str:
-        """Return the file's path."""
-        return str(_file(self.root, self._names[position]))
+        # another process may have read the listing from a file
+        return [below(self.root, self._names[position], any_text=True)]
 
     @property
     def file_field(self) -> str:
@@ -326,8 +323,3 @@ class LabelledFolder(_Folder):
         self.report = layout_report(self.root, layout, [field], junk)
         left_out = junk + Counter(kind for _, kind in layout.left_out)
         self.skipped: Mapping[str, int] = dict(sorted(left_out.items()))
-
-
-def _file(root: AnyPath, name: str) -> AnyPath:
-    """Return the path of a file by its name in a listing, which another process may have read from a file."""
-    return below(root, name, any_text=True)

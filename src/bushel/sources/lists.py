@@ -145,7 +145,7 @@ class ListFile(FileSource):
     def origin(self, position: int) -> str:
         """Return the image's path, or the path of the list if the line has none."""
         try:
-            return str(self._files(position)[0])
+            return super().origin(position)
         except FormatError as error:
             return str(error.file)
 

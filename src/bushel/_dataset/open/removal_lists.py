@@ -20,7 +20,7 @@ from bushel._index.removal_list import RemovalList, encode_removal_list, load_re
 from bushel._index.shard import FOLDER, LISTS_OF_FILES, REMOVED, Shard
 from bushel._runtime.parallel import map_all
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyPath, absolute, below, is_object, make_folder, read_whole, write_whole
+from bushel.storage import AnyPath, absolute, below, is_object, read_whole, write_whole
 
 from .folders import above_parts
 from .source_paths import expand_paths
@@ -130,7 +130,6 @@ def keep_beside(old: Path, new: Path, changed: Mapping[str, RemovalList], *, for
                 data = read_whole(path)
             else:
                 data = encode_removal_list(removed)
-            make_folder(folder)
             write_whole(folder / path.name, data)
 
 

@@ -349,7 +349,7 @@ def _shards(rows: ShardRows, hashes: U64) -> Iterator[tuple[int, I64]]:
     """Yield the shards that may have some of these hashes, and which: those that the key file names, or all."""
     stored = stored_lookup(rows.shards, rows.starts)
     if stored is None:
-        every = np.arange(len(hashes), dtype=np.int64)
+        every = np.arange(len(hashes))
         yield from ((number, every) for number, shard in enumerate(rows.shards) if shard.keyed)
         return
     places, hits = equal_places(stored.hashes, hashes)

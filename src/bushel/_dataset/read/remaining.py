@@ -179,9 +179,7 @@ def digests_of(shard: OpenShard, rows: I64) -> U64:
         for name in lacking
     }
     few |= {name: column.take(rows) for name, column in index.fields.items() if name not in few}
-    return sample_digests(
-        ShardIndex(len(rows), (), few, index.container), np.arange(len(rows), dtype=np.int64)
-    )
+    return sample_digests(ShardIndex(len(rows), (), few, index.container), np.arange(len(rows)))
 
 
 def _read_column(column: FieldExtents, samples: I64, values: Sequence[object]) -> FieldExtents:

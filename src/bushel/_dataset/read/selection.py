@@ -43,7 +43,7 @@ class Remaining(Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, total: int, removed: I64, calls: U32, by: tuple[RemovalCall, ...]) -> Remaining:
         """Return the selection without these samples."""
-        return cls(total, removed, calls, by, removed - np.arange(len(removed), dtype=np.int64))
+        return cls(total, removed, calls, by, removed - np.arange(len(removed)))
 
     def __len__(self) -> int:
         return self.total - len(self.removed)
@@ -56,7 +56,7 @@ class Remaining(Struct, frozen=True, eq=False):
     def __getitem__(self, item: int | slice | I64) -> int | I64:
         if isinstance(item, slice):
             first, last, step = item.indices(len(self))
-            item = np.arange(first, last, step, dtype=np.int64)
+            item = np.arange(first, last, step)
         if isinstance(item, np.ndarray):
             numbers = np.where(item < 0, item + len(self), item)
             return np.asarray(
@@ -137,7 +137,7 @@ class Selection(Struct, frozen=True):
     @property
     def every(self) -> I64:
         """All positions, in order: int64[n]."""
-        return self.absolute(np.arange(len(self.positions), dtype=np.int64))
+        return self.absolute(np.arange(len(self.positions)))
 
     def at(self, position: int) -> int:
         """Return a position in the view as one in the whole dataset. Raise IndexError if it is out of range."""
@@ -183,7 +183,7 @@ class Selection(Struct, frozen=True):
         if isinstance(given, range):
             for end in (given[0], given[-1]) if given else ():
                 self._checked(end)
-            return np.arange(given.start, given.stop, given.step, dtype=np.int64)
+            return np.arange(given.start, given.stop, given.step)
         if isinstance(given, int | np.integer | str) or not (
             hasattr(given, "__array__") or hasattr(given, "__iter__")
         ):
@@ -287,7 +287,7 @@ def _elements(field: Field, value: object) -> Elements:
     if isinstance(value, slice | Ranges):
         return value
     if isinstance(value, range):
-        return np.arange(value.start, value.stop, value.step, dtype=np.int64)
+        return np.arange(value.start, value.stop, value.step)
     try:
         return np.array([operator.index(number) for number in value], np.int64)  # type: ignore[attr-defined]
     except TypeError as error:

@@ -36,7 +36,7 @@ def divided(
     whole_shares = with_rest(len(dataset), shares)
     counts = share_out(len(dataset), whole_shares)
     positions = make_order(shuffle, len(dataset), operator.index(seed)).take(
-        0, np.arange(len(dataset), dtype=np.int64)
+        0, np.arange(len(dataset))
     )
     if stratify is not None:
         return stratified(classes_of(dataset, stratify), positions, whole_shares)

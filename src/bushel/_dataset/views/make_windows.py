@@ -238,7 +238,7 @@ def window_length(length: Any, step: Any) -> tuple[I64, int]:
     """Return the offsets of the elements of a window, and the number of elements that it takes up."""
     elements = check_count("length", length, least=1, most=_MOST)
     stride = check_count("step", step, least=1, most=_MOST)
-    return np.arange(elements, dtype=np.int64) * stride, (elements - 1) * stride + 1
+    return np.arange(elements) * stride, (elements - 1) * stride + 1
 
 
 def _hop(hop: float | None, usual: int) -> int:

@@ -166,7 +166,7 @@ def bytes_of(part: Part, made: BlockList | None) -> tuple[I64, I64]:
     if part.column.type == Type.FIXED_BINARY:
         width = part.column.width
         base, size = part.place(1, made)
-        starts = np.arange(part.rows + 1, dtype=np.int64) * width
+        starts = np.arange(part.rows + 1) * width
         if width < 0 or part.rows * width > size:
             raise ValueError(f"{part.rows} values of {width} bytes are announced in {size} bytes")
     else:
@@ -211,7 +211,7 @@ def lists_of(part: Part) -> tuple[I64, I64, Bools]:
     """
     valid, rows = part.valid(), part.rows
     if part.column.type == Type.FIXED_LIST:
-        starts = np.arange(rows + 1, dtype=np.int64) * part.column.width
+        starts = np.arange(rows + 1) * part.column.width
     else:
         starts = part.offsets()
     if part.column.width < 0 or int(starts[-1]) > part.children[0].rows:

@@ -249,7 +249,7 @@ def _places(file: File, records: int | None) -> Iterator[tuple[int, int]]:
         windows = np.lib.stride_tricks.sliding_window_view(tail, 8)
         # the entry that ends at each possible end of a table
         last = np.ascontiguousarray(windows).view("<u8")[:, 0]
-        ends = first + 8 + np.arange(len(last), dtype=np.int64)
+        ends = first + 8 + np.arange(len(last))
         for entries in (records, records + 1):
             starts = ends - 8 * entries
             for row in np.flatnonzero((starts >= 0) & (last == starts.astype(np.uint64)))[

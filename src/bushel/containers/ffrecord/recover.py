@@ -98,7 +98,7 @@ def _possible_tables(file: File) -> Iterator[_Tables]:
     # N checksums are followed by the offset of the first record, which is the end of the tables: 12
     # + 12 * N
     first = words[:-1] | words[1:] << 32
-    fitting = np.flatnonzero(first == 12 + 12 * np.arange(len(first), dtype=np.int64))
+    fitting = np.flatnonzero(first == 12 + 12 * np.arange(len(first)))
     for records in dict.fromkeys([stated, *fitting.tolist()]):
         if 0 < records <= (file.size - 12) // 12:
             raw = file.read(12, 12 * records)

@@ -312,7 +312,7 @@ def _fixed(values: _Values, width: int) -> tuple[I64, I64]:
     count, size = values.valid, len(values.payload.values())
     if count * width > size:
         raise ValueError(f"{count} values of {width} bytes are announced in {size} bytes")
-    return np.arange(count, dtype=np.int64) * width, np.full(count, width, np.int64)
+    return np.arange(count) * width, np.full(count, width, np.int64)
 
 
 def scan_lists(

@@ -116,8 +116,8 @@ def _decimals(data: U8, starts: I64, ends: I64) -> tuple[I64, Bools]:
 def _are_positions(text: U8, borders: I64) -> bool:
     """Return whether the keys are 0, 1, 2…, spelled without leading zeros."""
     count = len(borders) - 1
-    powers = 10 ** np.arange(1, _DIGITS, dtype=np.int64)
-    position = np.arange(count, dtype=np.int64)
+    powers = 10 ** np.arange(1, _DIGITS)
+    position = np.arange(count)
     if not np.array_equal(np.diff(borders), np.searchsorted(powers, position, side="right") + 1):
         return False
     value, bad = _decimals(text, borders[:-1], borders[1:])

@@ -265,7 +265,7 @@ def _lines(table: File, fault: Fault) -> list[tuple[str, int]]:
     except FormatError as error:
         fault(error)
     else:
-        rows = np.arange(len(parsed.offset), dtype=np.int64)
+        rows = np.arange(len(parsed.offset))
         if parsed.keys is None:
             keys = list(map(str, rows.tolist()))
         else:

@@ -339,7 +339,7 @@ def _steps(members: int, order: I64 | None) -> Iterator[tuple[slice, I64]]:
         part = slice(first, min(first + STEP, members))
         yield (
             part,
-            np.arange(part.start, part.stop, dtype=np.int64) if order is None else order[part],
+            np.arange(part.start, part.stop) if order is None else order[part],
         )
 
 
