@@ -22,6 +22,7 @@ from bushel.containers.base import Layout
 from bushel.errors import UnsupportedError
 from bushel.storage import (
     AnyPath,
+    below,
     is_object,
     leave_workplace,
     make_folder,
@@ -94,7 +95,8 @@ class Marker:
             paths.add(str(self._path))
         names = [path.removeprefix(f"{self._root}/") for path in sorted(paths)]
         for name in names:
-            write_manifest(shards, folder / name, part=self.part, sync=self._sync)
+            path = below(folder, name, any_text=True)
+            write_manifest(shards, path, part=self.part, sync=self._sync)
         return names
 
     def finish(self, manifests: Sequence[str]) -> None:

@@ -86,32 +86,34 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
     damaged files.
     """
     name, shard = place.container.name, place.shard
-    kept, fresh, built, faults = tables_of(place, False, Findings(0))
-    if kept is None or not kept.has_all_checksums:
-        kept, fresh = None, False
+    recorded, fresh, built, faults = tables_of(place, False, Findings(0))
+    if recorded is None or not recorded.has_all_checksums:
+        recorded, fresh = None, False
     else:
         with suppress(FormatError):  # a file is missing; the extents in the others are still known
-            kept = replace(kept, files=stamps_of(kept.shard_with_files(shard)))
-    proven = kept is not None and (fresh or built is None or not any(differences(kept, built)))
+            recorded = replace(recorded, files=stamps_of(recorded.shard_with_files(shard)))
+    proven = recorded is not None and (
+        fresh or built is None or not any(differences(recorded, built))
+    )
     for fault in faults:
         if not (proven and isinstance(fault, CorruptError)):  # found again when the sample is read
             found.add_error(fault)
-    if proven and kept is not None:
+    if proven and recorded is not None:
         # a table that fits its sidecar need not travel to other processes, which map it themselves
-        opened = OpenShard.of(name, shard, kept, stored=fresh)
-        if built is None and kept.keys is not None:
-            return _with_moved_samples(place, opened, kept, kept.keys), 0, True
-        return [(opened, np.ones(kept.samples, np.bool_))], 0, True
+        opened = OpenShard.of(name, shard, recorded, stored=fresh)
+        if built is None and recorded.keys is not None:
+            return _with_moved_samples(place, opened, recorded, recorded.keys), 0, True
+        return [(opened, np.ones(recorded.samples, np.bool_))], 0, True
     repeated = built is not None and built.keys is not None and bool(built.keys.duplicates())
     if built is not None and not faults and not repeated:
         index, located, lost = built, np.ones(built.samples, np.bool_), 0
     else:
-        spec = None if kept is None else kept.spec
+        spec = None if recorded is None else recorded.spec
         recovered = recover_shard(name, shard, spec, found.add_error)
         if recovered is None:
             return [], 0, True
         index, located, lost = recovered.index, recovered.whole, recovered.lost
-    index, checked = _with_known_checksums(place, kept, index, found)
+    index, checked = _with_known_checksums(place, recorded, index, found)
     return [(OpenShard.of(name, shard, index, stored=False), located)], lost, checked
 
 

@@ -7,6 +7,7 @@ from bushel._dataset.read.remaining import removed_in
 from bushel._dataset.views.inside import reader_of
 from bushel.containers.folder_metadata import is_metadata
 from bushel.storage import AnyPath
+from bushel.storage.names import below
 
 
 def removed_files(root: AnyPath) -> set[str]:
@@ -26,5 +27,5 @@ def removed_files(root: AnyPath) -> set[str]:
                     name = path.removeprefix(above)
                     # a table beside the files is of all samples
                     if name != path and not is_metadata(name):
-                        paths.add(str(root / name))
+                        paths.add(str(below(root, name, any_text=True)))
     return paths
