@@ -140,10 +140,8 @@ class RemovalList(Struct, frozen=True):
 
     def names_of(self, call: str) -> Names:
         """Return the names of a call, given its id."""
-        numbers = [
-            number for number, removal_call in enumerate(self.calls) if removal_call.id == call
-        ]
-        return self.names.take(np.flatnonzero(np.isin(self.numbers, numbers)))
+        chosen = np.array([removal_call.id == call for removal_call in self.calls], np.bool_)
+        return self.names.take(np.flatnonzero(chosen[self.numbers]))
 
     def are_clean(self, digests: Digests) -> Bools:
         """Return which tables with these digests are known to have no sample that the list names."""

@@ -208,7 +208,7 @@ def diff(
 def _differing(
     left: Mapping[str, T], right: Mapping[str, T], shared: Sequence[str], default: T
 ) -> dict[str, tuple[T, T]]:
-    """Return what two mappings say of the shared fields of which they say different things."""
+    """Return the values of shared fields in two mappings, where these differ."""
     pairs = {name: (left.get(name, default), right.get(name, default)) for name in shared}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 

@@ -191,7 +191,10 @@ def _manifests(opened: Sequence[OpenShard]) -> Iterator[tuple[AnyPath, dict[str,
     roots = dict[str, list[OpenShard]]()
     for one in opened:
         roots.setdefault(str(one.shard.root), []).append(one)
-    for group in [opened, *roots.values()][: len(roots) + (len(roots) > 1)]:
+    groups = [opened]
+    if len(roots) > 1:
+        groups += roots.values()
+    for group in groups:
         shards = [one.shard for one in group]
         if (path := manifest_path(shards)) is not None:
             yield path, dict(zip(listed_names(shards), group, strict=True))

@@ -245,7 +245,7 @@ class Comparison:
         """int64[samples on the left]: position on the right; -1 if it is missing there."""
         samples = len(self.left.shown.dataset)
         if self.diff is None:
-            return np.arange(samples, dtype=np.int64)
+            return np.arange(samples)
         partners = np.full(samples, -1, np.int64)
         partners[self.diff.pairs[0]] = self.diff.pairs[1]
         return partners
@@ -266,13 +266,13 @@ class Comparison:
         """Return the numbers of the pairs that may belong to a choice of `SHOWN`, ascending."""
         samples = len(self._partners)
         left, _ = self._lone
-        right = np.arange(samples, self.pairs, dtype=np.int64)
+        right = np.arange(samples, self.pairs)
         if show == "left":
             return left
         if show == "right":
             return right
         if show == "all":
-            return np.arange(self.pairs, dtype=np.int64)
+            return np.arange(self.pairs)
         unequal = self._unequal()
         if show == "differences":
             return np.sort(np.concatenate([left, unequal, right]))
@@ -281,7 +281,7 @@ class Comparison:
     def _unequal(self) -> I64:
         """Return the pairs of two samples whose values are not the same by the index."""
         if self.diff is None:
-            return np.arange(len(self._partners), dtype=np.int64)
+            return np.arange(len(self._partners))
         difference = None
         if self.left.field == self.right.field:
             difference = self.diff.fields.get(self.left.field)

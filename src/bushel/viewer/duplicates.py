@@ -93,7 +93,7 @@ def checksums_of(shown: Shown, name: str) -> tuple[U32, I64, I64, int]:
     lengths, places = np.empty((2, len(dataset)), np.int64)
     count_known = unknown = 0
     for first in range(0, len(dataset), _CHUNK):
-        positions = np.arange(first, min(first + _CHUNK, len(dataset)), dtype=np.int64)
+        positions = np.arange(first, min(first + _CHUNK, len(dataset)))
         for group in reader_of(dataset).groups(whole_positions(dataset, positions), [name]):
             chosen = positions[group.in_batch]
             column = group.index.fields.get(name)

@@ -32,7 +32,7 @@ def keys_with(keys: Keys, text: str, *, prefix: bool) -> I64:
     pattern = _LOWER[np.frombuffer(text.encode("utf-8", "surrogateescape"), np.uint8)]
     samples = len(keys)
     if not len(pattern):
-        return np.arange(samples, dtype=np.int64)
+        return np.arange(samples)
     rows_of_parts: list[I64] = []
     first = 0
     while first < samples:
