@@ -62,6 +62,8 @@ def test_an_empty_path_is_not_the_current_folder(place: Path, do: Callable[[str]
         (lambda: untyped.open("numbers.tar", columns=["n"]), r"bushel.open\(path\).select_fields\(names\)"),
         (lambda: untyped.Writer("x", {"n": "int"}, format="tar"), r"'format': did you mean 'container'"),
         (lambda: untyped.pack("photos", "x", num_workers=2), r"'num_workers': did you mean 'threads' or 'processes'"),
+        (lambda: untyped.pack("photos", "x", resize=256), r"'resize': did you mean 'transforms'"),
+        (lambda: untyped.Loader([], sampler=list), r"'sampler': did you mean 'shuffle' or 'weights'"),
         (lambda: untyped.Loader([], num_workers=2), r"'num_workers': did you mean 'threads' or 'processes'"),
         (lambda: untyped.Loader([], collate_fn=list), r"'collate_fn': did you mean 'collate' or 'batch_transform'"),
         (lambda: untyped.Loader([], columns=["n"]), r"'columns': did you mean 'fields'"),

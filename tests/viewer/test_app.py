@@ -42,6 +42,13 @@ def test_the_first_page(client: Any) -> None:
     assert not re.search(r"(?:src|href)=\"(?:https?:)?//", answer.text)
 
 
+def test_one_sample_is_one_sample(tmp_path: Path) -> None:
+    with client_of(write(tmp_path / "data", samples=1)) as client:
+        text = client.get("/d/0").text
+    assert ">1 sample<" in text
+    assert "all 1 result<" in text
+
+
 def test_rows(client: Any) -> None:
     found = client.get("/api/0/rows?first=10&count=60").json()
     assert (found["total"], found["first"]) == (12, 10)

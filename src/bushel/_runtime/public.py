@@ -31,6 +31,8 @@ _OTHER_LIBRARIES = {
     "collate_fn": ("collate", "batch_transform"),
     "columns": ("fields",),
     "format": ("container",),
+    "resize": ("transforms",),
+    "sampler": ("shuffle", "weights"),
 }
 """Parameters of other libraries, and the ones that do their work."""
 

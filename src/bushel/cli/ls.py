@@ -72,17 +72,15 @@ def ls(
     dataset = chosen.opened(path, **asdict(trust))
     names, as_csv, start, number = listed.names, listed.as_csv, listed.start, listed.number
     places: Any = range(0)
+    values: dict[str, list[Any]] = {}
     if listed.where or names or listed.sort or as_csv:
         if not isinstance(dataset, Dataset):
             raise ValueError(
                 "a stream has no columns: write it as a dataset first, with `bushel convert`"
             )
         dataset, places = _chosen(dataset, listed)
-        start, number = 0, None
-    if isinstance(dataset, Dataset):
         values = {name: dataset.column(name).tolist() for name in names}
-    else:
-        values = {}
+        start, number = 0, None
     if as_csv:
         print_csv(["position", "key", *names])
     for position, key, sizes in listing(
