@@ -166,8 +166,8 @@ class FormatError(BushelError):
         Traceback (most recent call last):
             ...
         bushel.errors.FormatError: ...photo.jpg: this file does not belong to any container that Bushel
-            reads (bag, tar, ffrecord, ...) (`bushel pack` makes a dataset of a folder of plain
-            files)
+            reads (bag, tar, ffrecord, ...) (a folder of plain files is a dataset: open the folder, or
+            pack it with `bushel pack`)
     """
 
     def __init__(

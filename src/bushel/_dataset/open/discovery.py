@@ -222,7 +222,7 @@ def _unowned(path: AnyPath, file: str, names: list[str]) -> FormatError:
         or lance_hint
         or splits_hint(path)
         or _container_hint(path)
-        or "`bushel pack` makes a dataset of a folder of plain files",
+        or "a folder of plain files is a dataset: open the folder, or pack it with `bushel pack`",
     )
 
 
