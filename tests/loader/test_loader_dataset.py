@@ -40,6 +40,9 @@ def test_views_are_loaded_and_have_a_fingerprint_of_their_own(tmp_path: Path) ->
     view = dataset[10:20].select_fields(["label"])
     loader = Loader(view, 4, threads=2)
     assert [batch["label"].tolist() for batch in loader] == [[10, 11, 12, 13], [14, 15, 16, 17], [18, 19]]
+    for other in (view, dataset[[3, 1, 2]], dataset[list(range(30))]):
+        with pytest.raises(bushel.errors.StateError, match="another dataset"):
+            Loader(other, 4).load_state_dict(Loader(dataset[:2], 4).state_dict())
     with pytest.raises(bushel.errors.StateError, match="another dataset"):
         loader.load_state_dict(Loader(dataset, 4).state_dict())
 

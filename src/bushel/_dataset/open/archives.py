@@ -23,7 +23,7 @@ from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._recognise.archive import has_media, labelled_media, media_of_members
 from bushel._recognise.layout import LABEL, OUTSIDE
 from bushel._recognise.splits import class_folders, folders_of_splits, role_of, split_in
-from bushel._runtime.arrays import I64, U32, ranges
+from bushel._runtime.arrays import I64, U32, offsets_of, ranges
 from bushel._runtime.messages import log_warning
 from bushel.containers.base import ReadOptions
 from bushel.containers.folder import NAME_OF_MEDIA, report_of
@@ -181,7 +181,7 @@ def _folders_in(index: ShardIndex, rows: I64) -> _Folders:
     last = np.searchsorted(slashes, keys.offsets[rows + 1]) - 1
     length = np.maximum(np.where(last < 0, 0, slashes[last] + 1 - start), 0)
     text = keys.text[ranges(start, length)]
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
+    offsets = offsets_of(length)
     numbered = number_texts(text, offsets, len(rows))
     assert numbered is not None  # there are not more folders than samples
     numbers_of_folders, first = numbered
@@ -324,17 +324,6 @@ def _taken(index: ShardIndex, rows: I64, names: Collection[str]) -> ShardIndex:
     """Return a table with some rows, and the fields of these names."""
     if len(rows) == index.samples and bool((rows == np.arange(len(rows))).all()):
         return replace(index.select([name for name in index.fields if name in names]), digest="")
-    fields = {}
-    for name in [name for name in index.fields if name in names]:
-        extents = index.fields[name]
-        fields[name] = replace(
-            extents,
-            offset=extents.offset[rows],
-            length=extents.length[rows],
-            crc32=None if extents.crc32 is None else extents.crc32[rows],
-            segments=None,
-            frames=None,
-            seek=None,
-        )
+    fields = {name: extents.take(rows) for name, extents in index.fields.items() if name in names}
     keys = Keys.of(_keys(index, rows))
     return ShardIndex(len(rows), index.files, fields, index.container, keys, blocks=index.blocks)

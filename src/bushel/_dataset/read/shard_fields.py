@@ -98,9 +98,7 @@ def described(shard: OpenShard, features: Mapping[str, Feature]) -> OpenShard:
         if feature.names and name not in shard.labels and can_be_named(fields, name)
     }
     if typed:
-        declared = CallerFields(
-            {**typed, **shard.asked.spec}, shard.asked.pickle, shard.asked.names
-        )
+        declared = replace(shard.asked, spec={**typed, **shard.asked.spec})
         shard = with_caller_fields(shard, declared)
     if named:
         return replace(shard, labels={**shard.labels, **check_labels(named)})
@@ -136,7 +134,7 @@ def _with_types(
     }
     if not wider:
         return shard
-    declared = CallerFields({**wider, **shard.asked.spec}, shard.asked.pickle, shard.asked.names)
+    declared = replace(shard.asked, spec={**wider, **shard.asked.spec})
     if any(field.sequence for field in shard.fields if field.name in wider):
         return _made_again(shard, declared)
     try:

@@ -409,10 +409,8 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
     sources: dict[str, list[OpenShard]] = {}
     for fields_alike, having in alike.items():
         for one in fields_alike:
-            before, having_before = (
-                fields.setdefault(one.name, one),
-                sources.setdefault(one.name, having),
-            )
+            before = fields.setdefault(one.name, one)
+            having_before = sources.setdefault(one.name, having)
             if before == one or _has_no_value(one.name, having):
                 continue
             if _has_no_value(one.name, having_before):

@@ -48,10 +48,10 @@ def before_append(dataset: Any, fingerprint: str) -> BeforeAppend | None:
 
 
 def _is_whole(dataset: Dataset) -> bool:
-    reader, positions = dataset._reader, dataset._selection.positions
+    reader, selection = dataset._reader, dataset._selection
     if reader.sides or reader.windows is not None:
         return False
-    return positions is reader.remaining or positions == range(int(reader.starts[-1]))
+    return selection.positions is reader.remaining or selection.is_whole(int(reader.starts[-1]))
 
 
 def _at_each_call(positions: Positions) -> list[Positions]:

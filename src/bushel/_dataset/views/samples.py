@@ -70,9 +70,7 @@ class Chosen:
     ) -> None:
         self._reader = Reader(shards, verify=verify) if reader is None else reader
         if selection is None:
-            whole = self._reader.remaining
-            positions: Positions = range(int(self._reader.starts[-1])) if whole is None else whole
-            selection = Selection(positions, self._reader.fields)
+            selection = Selection(self._reader.whole, self._reader.fields)
         self._selection = selection
         self._lookup: KeyFinder | None = None
 

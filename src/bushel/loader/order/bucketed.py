@@ -275,7 +275,7 @@ def _runs(ascending: I64) -> tuple[I64, I64]:
     """Return the different numbers of an ascending list, and where each begins, followed by the length of the list."""
     if not len(ascending):
         return np.zeros(0, np.int64), np.zeros(1, np.int64)
-    firsts = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(np.diff(ascending)) + 1])
+    firsts = np.flatnonzero(np.diff(ascending, prepend=ascending[0] - 1))
     return ascending[firsts], np.append(firsts, len(ascending))
 
 

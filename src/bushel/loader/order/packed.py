@@ -151,7 +151,7 @@ class Window(Struct, frozen=True):
     @property
     def starts(self) -> I64:
         """int64[rows], the position of the first piece of each row."""
-        return np.concatenate([np.array([self.start], np.int64), self.ends[:-1]])
+        return np.append(self.start, self.ends[:-1])
 
 
 class Packed(Struct, frozen=True, eq=False, dict=True):
@@ -217,8 +217,8 @@ class Packed(Struct, frozen=True, eq=False, dict=True):
         if not isinstance(self.base, Sequential):
             key = derive(ORDER_VERSION, PACKS, len(ends), self.seed, epoch, number)
             rows = Permutation(len(ends), key).take(np.arange(len(ends), dtype=np.int64))
-            starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])[rows]
-            sizes = ends[rows] - starts
+            sizes = np.diff(ends, prepend=0)[rows]
+            starts = ends[rows] - sizes
             ends = np.cumsum(sizes)
             order = order[ranges(starts, sizes)]
         start = number * self.window

@@ -301,7 +301,7 @@ class Steps(Struct, frozen=True):
             np.arange(plan.steps_per_read, last - first, plan.steps_per_read), last - first
         )
         consumed = borders[starts[ends - 1] + plan.stride].tolist()
-        reads = np.concatenate([np.zeros(1, np.int64), ends * plan.batch_size])
+        reads = np.append(0, ends * plan.batch_size)
         return UnitBatches(borders[units], borders[units + 1], reads, consumed)
 
     def _last(self, borders: I64) -> UnitBatches:

@@ -54,7 +54,7 @@ class Buckets(Units, frozen=True):
         ends = self.order.epoch(self.epoch).ends
         left = ends[np.searchsorted(ends, consumed, side="right") :]
         if len(left):
-            yield np.concatenate([np.array([consumed], np.int64), left])
+            yield np.append(consumed, left)
 
     def count(self, consumed: int = 0) -> int:
         """Return the number of units after a position."""
@@ -175,7 +175,7 @@ class ChunkRows(_SharedRows, frozen=True):
         """Yield the plans of batches; a document occurs once in each batch."""
         pieces: RowPieces = self.order.pieces(self.epoch, batches.begins)
         borders = batches.borders
-        ends = np.concatenate([np.zeros(1, np.int64), pieces.ends])[borders]
+        ends = np.append(0, pieces.ends)[borders]
         # one search for all batches: what the same document is in another batch is another number
         batch = np.repeat(np.arange(len(batches.consumed)), np.diff(ends))
         number = batch * (int(pieces.draws.max(initial=0)) + 1) + pieces.draws

@@ -124,7 +124,7 @@ class Pieces(Struct, frozen=True, eq=False):
         begins = np.minimum(np.concatenate([rows.begins for rows in batches]), tokens)
         counts = np.minimum(np.concatenate([rows.counts for rows in batches]), tokens - begins)
         starts = offsets_of(counts)
-        firsts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        firsts = np.append(0, ends[:-1])
         used = starts[ends] - starts[firsts]
         return cls(firsts, ends, places, begins, starts, used, wrong)
 
