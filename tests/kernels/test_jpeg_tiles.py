@@ -129,7 +129,8 @@ def test_segments_that_are_not_those_of_the_jpeg() -> None:
     tiled, box = tile_jpeg(save(picture(640, 480), subsampling=2)), (200, 100, 300, 200)
     segments = jpeg_segment_offsets(tiled)
     assert splice_jpeg(tiled, box, segments) == splice_jpeg(tiled, box)
-    for wrong in (segments[:-1], segments[::-1].copy(), segments + 10, segments - 10, segments * 2**40):
+    last = np.full_like(segments, 2**63 - 1)
+    for wrong in (segments[:-1], segments[::-1].copy(), segments + 10, segments - 10, segments * 2**40, last):
         with pytest.raises(ValueError, match="do not belong to this JPEG"):
             splice_jpeg(tiled, box, wrong)
     assert jpeg_segment_window(tiled[: segments[0]], box) == (2, 5, 5, 14, 10)

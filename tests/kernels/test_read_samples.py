@@ -97,8 +97,9 @@ def test_keys_outside_their_text(file: MappedFile, offsets: list[int]) -> None:
 
 
 def test_arguments_that_do_not_fit(file: MappedFile) -> None:
-    with pytest.raises(ValueError, match="1 files"):
-        read_samples([file], [("a", 1, *_field(0, 1)[2:])], None, "k", ["x"])
+    for number in (1, -1, 2**32, 2**64):
+        with pytest.raises(ValueError, match="1 files"):
+            read_samples([file], [("a", number, *_field(0, 1)[2:])], None, "k", ["x"])
     with pytest.raises(ValueError, match="same number of rows"):
         read_samples([file], [_field(0, 1)], None, "k", ["x", "y"])
     with pytest.raises(ValueError, match="same length"):

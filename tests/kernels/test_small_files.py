@@ -56,6 +56,8 @@ def test_extents_that_are_not_inside_are_refused(tmp_path: Path, extent: tuple[i
     [path] = written(tmp_path, b"abcdef")
     with pytest.raises(ValueError, match="extent 0 is not inside its file"):
         read_small_files([str(path)], *arrays((6, path.stat().st_mtime_ns, *extent)))
+    with pytest.raises(ValueError, match="extent 0 is not inside its file"):
+        read_small_files([str(path)], *arrays((-(2**63), 0, 0, 1)))
 
 
 def test_arguments_that_do_not_fit(tmp_path: Path) -> None:

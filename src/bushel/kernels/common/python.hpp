@@ -14,6 +14,10 @@ namespace bushel {
 
 namespace nb = nanobind;
 
+[[noreturn]] inline void raise_value_error(const std::string &message) { throw nb::value_error(message.c_str()); }
+[[noreturn]] inline void raise_index_error(const std::string &message) { throw nb::index_error(message.c_str()); }
+[[noreturn]] inline void raise_type_error(const std::string &message) { throw nb::type_error(message.c_str()); }
+
 template <typename T>
 using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -61,24 +65,33 @@ template <typename T>
 Array<T> array_argument(nb::handle object, const char *name) {
     Array<T> array;
     if (!nb::try_cast(object, array, false)) {
-        throw nb::type_error(
-            (std::string(name) + ": expected a contiguous one-dimensional " + type_name<T>() + " array").c_str());
+        raise_type_error(std::string(name) + ": expected a contiguous one-dimensional " + type_name<T>() + " array");
     }
     return array;
 }
 
-// The items of a list or another sequence, for PySequence_Fast_GET_ITEM. Without the interpreter lock, another thread
-// may change a list while its items are taken, so that a copy is used.
-inline nb::object sequence_argument(nb::handle object, const char *expected) {
+// The items of a list or another sequence. Without the interpreter lock, another thread may change a list while its items
+// are taken, so that a copy is used.
+class Sequence {
+public:
+    Sequence(nb::handle object, const char *expected) {
 #ifdef NB_FREE_THREADED
-    if (!PySequence_Check(object.ptr())) throw nb::type_error(expected);
-    nb::object items = nb::steal(PySequence_Tuple(object.ptr()));
+        if (!PySequence_Check(object.ptr())) throw nb::type_error(expected);
+        items_ = nb::steal(PySequence_Tuple(object.ptr()));
 #else
-    nb::object items = nb::steal(PySequence_Fast(object.ptr(), expected));
+        items_ = nb::steal(PySequence_Fast(object.ptr(), expected));
 #endif
-    if (!items.is_valid()) throw nb::python_error();
-    return items;
-}
+        if (!items_.is_valid()) throw nb::python_error();
+    }
+
+    std::size_t size() const { return static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items_.ptr())); }
+    nb::handle operator[](std::size_t i) const {
+        return PySequence_Fast_GET_ITEM(items_.ptr(), static_cast<Py_ssize_t>(i));
+    }
+
+private:
+    nb::object items_;
+};
 
 // The bytes of any object with the buffer protocol.
 class BufferArgument {

@@ -25,30 +25,33 @@ inline void copy_quickly(const Batch &batch, std::int64_t total, std::uint8_t *c
         copy(batch, out);
 }
 
-inline const MappedFile &file_argument(nb::handle files, Py_ssize_t number, std::vector<nb::object> &kept) {
-    const nb::handle object = PySequence_Fast_GET_ITEM(files.ptr(), number);
+inline const MappedFile &file_argument(const Sequence &files, std::size_t number, std::vector<nb::object> &kept) {
+    const nb::handle object = files[number];
     if (!nb::isinstance<MappedFile>(object)) {
-        throw nb::type_error(("files[" + std::to_string(number) + "] is not a MappedFile").c_str());
+        raise_type_error("files[" + std::to_string(number) + "] is not a MappedFile");
     }
     kept.push_back(nb::borrow(object));
     return *nb::inst_ptr<MappedFile>(object);
 }
 
-[[noreturn]] inline void throw_file_number(const std::string &what, Py_ssize_t number, Py_ssize_t count) {
-    throw nb::value_error(
-        (what + " is " + std::to_string(number) + ", but there are " + std::to_string(count) + " files").c_str());
+inline bool is_among(const Sequence &files, Py_ssize_t number) {
+    return number >= 0 && static_cast<std::size_t>(number) < files.size();
+}
+
+[[noreturn]] inline void raise_file_number(const std::string &what, Py_ssize_t number, const Sequence &files) {
+    raise_value_error(what + " is " + std::to_string(number) + ", but there are " + std::to_string(files.size()) +
+                      " files");
 }
 
 // Find those files of a list that rows of a batch are in, given the number of each row's file.
-inline void find_files(Batch &batch, nb::handle list, std::vector<nb::object> &kept) {
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(list.ptr());
-    batch.files.assign(static_cast<std::size_t>(count), nullptr);
+inline void find_files(Batch &batch, const Sequence &files, std::vector<nb::object> &kept) {
+    batch.files.assign(files.size(), nullptr);
     for (std::size_t row = 0; row < batch.rows; ++row) {
         if (batch.missing(row)) continue;
         const std::int32_t number = batch.file[row];
-        if (number < 0 || number >= count) throw_file_number("file[" + std::to_string(row) + "]", number, count);
+        if (!is_among(files, number)) raise_file_number("file[" + std::to_string(row) + "]", number, files);
         const MappedFile *&known = batch.files[static_cast<std::size_t>(number)];
-        if (!known) known = &file_argument(list, number, kept);
+        if (!known) known = &file_argument(files, static_cast<std::size_t>(number), kept);
     }
 }
 
@@ -63,7 +66,7 @@ inline Py_ssize_t file_number(nb::handle number) {
 class BatchArgument {
 public:
     BatchArgument(nb::handle files, nb::handle file, nb::handle offset, nb::handle length, nb::handle crc) {
-        const nb::object list = sequence_argument(files, "files: expected a list of MappedFile");
+        const Sequence list(files, "files: expected a list of MappedFile");
         offset_ = array_argument<const std::int64_t>(offset, "offset");
         length_ = array_argument<const std::int64_t>(length, "length");
         batch_.offset = offset_.data();
@@ -76,9 +79,9 @@ public:
             equal = equal && crc_.size() == batch_.rows;
         }
         if (PyLong_Check(file.ptr())) {
-            const Py_ssize_t number = file_number(file), count = PySequence_Fast_GET_SIZE(list.ptr());
-            if (number < 0 || number >= count) throw_file_number("file", number, count);
-            batch_.files.push_back(&file_argument(list, number, kept_));
+            const Py_ssize_t number = file_number(file);
+            if (!is_among(list, number)) raise_file_number("file", number, list);
+            batch_.files.push_back(&file_argument(list, static_cast<std::size_t>(number), kept_));
         } else {
             file_ = array_argument<const std::int32_t>(file, "file");
             batch_.file = file_.data();

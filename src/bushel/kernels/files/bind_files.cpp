@@ -64,22 +64,22 @@ nb::object read_many(nb::handle files, nb::handle file, nb::handle offset, nb::h
 nb::object read_small_files(nb::handle paths, nb::handle size, nb::handle mtime, nb::handle offset, nb::handle length,
                             nb::handle folder) {
     const std::string root = path_argument(folder);
-    const nb::object names = sequence_argument(paths, "paths: expected a list of paths");
+    const Sequence names(paths, "paths: expected a list of paths");
     const auto sizes = array_argument<const std::int64_t>(size, "size");
     const auto times = array_argument<const std::int64_t>(mtime, "mtime_ns");
     const auto offsets = array_argument<const std::int64_t>(offset, "offset");
     const auto lengths = array_argument<const std::int64_t>(length, "length");
-    const auto rows = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(names.ptr()));
+    const std::size_t rows = names.size();
     for (const std::size_t other : {sizes.size(), times.size(), offsets.size(), lengths.size()}) {
         if (other != rows) throw nb::value_error("paths, size, mtime_ns, offset and length must have the same size");
     }
     std::vector<SmallRead> reads;
     reads.reserve(rows);
     for (std::size_t row = 0; row < rows; ++row) {
-        SmallRead read{path_argument(PySequence_Fast_GET_ITEM(names.ptr(), static_cast<Py_ssize_t>(row))),
-                       sizes.data()[row], times.data()[row], offsets.data()[row], lengths.data()[row]};
+        SmallRead read{path_argument(names[row]), sizes.data()[row], times.data()[row], offsets.data()[row],
+                       lengths.data()[row]};
         if (read.offset < 0 || read.length < 0 || read.size < 0 || read.offset > read.size - read.length)
-            throw nb::value_error(("extent " + std::to_string(row) + " is not inside its file").c_str());
+            raise_value_error("extent " + std::to_string(row) + " is not inside its file");
         reads.push_back(std::move(read));
     }
     const auto [list, out] = new_bytes_list(lengths.data(), rows);
@@ -100,12 +100,10 @@ nb::object read_small_files(nb::handle paths, nb::handle size, nb::handle mtime,
 
 nb::object read_files(nb::handle paths, nb::handle out, nb::handle folder) {
     const std::string root = path_argument(folder);
-    const nb::object names = sequence_argument(paths, "paths: expected a list of paths");
+    const Sequence names(paths, "paths: expected a list of paths");
     const Array<std::uint8_t> room = array_argument<std::uint8_t>(out, "out");
     std::vector<std::string> files;
-    for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(names.ptr()); ++at) {
-        files.push_back(path_argument(PySequence_Fast_GET_ITEM(names.ptr(), at)));
-    }
+    for (std::size_t i = 0; i < names.size(); ++i) files.push_back(path_argument(names[i]));
     std::vector<std::int64_t> offsets{0};
     std::vector<std::uint32_t> sums;
     {
@@ -148,9 +146,8 @@ nb::object gather_into(nb::handle files, nb::handle file, nb::handle offset, nb:
     const Array<std::uint8_t> buffer = array_argument<std::uint8_t>(out, "out");
     const std::int64_t total = check(*batch);
     if (static_cast<std::uint64_t>(total) > buffer.size()) {
-        throw nb::value_error(
-            ("out holds " + std::to_string(buffer.size()) + " bytes, but the rows have " + std::to_string(total))
-                .c_str());
+        raise_value_error("out holds " + std::to_string(buffer.size()) + " bytes, but the rows have " +
+                          std::to_string(total));
     }
     std::unique_ptr<std::int64_t[]> offsets = row_offsets(*batch);
     gather_rows(*batch, offsets.get(), buffer.data());

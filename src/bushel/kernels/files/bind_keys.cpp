@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -49,7 +50,9 @@ void sort_keys(nb::handle data, nb::handle offsets, nb::handle hashes, nb::handl
     const nb::gil_scoped_release unlocked;
     int bits = 0;
     while (bits < 18 && (count >> bits) > 16) ++bits;
-    const auto bucket = [bits](std::uint64_t of) { return bits ? static_cast<std::size_t>(of >> (64 - bits)) : 0; };
+    const auto bucket = [bits](std::uint64_t key_hash) {
+        return bits ? static_cast<std::size_t>(key_hash >> (64 - bits)) : 0;
+    };
     std::vector<std::size_t> at((std::size_t{1} << bits) + 1);
     for (std::size_t i = 0; i < count; ++i) {
         keys.check(i);
@@ -57,26 +60,28 @@ void sort_keys(nb::handle data, nb::handle offsets, nb::handle hashes, nb::handl
     }
     for (std::size_t i = 1; i < at.size(); ++i) at[i] += at[i - 1];
     for (std::size_t i = 0; i < count; ++i) {
-        const std::uint64_t own = hash_key(keys.key(i), keys.length(i));
-        const std::size_t place = at[bucket(own)]++;
-        hash[place] = own, row[place] = static_cast<std::int64_t>(i);
+        const std::uint64_t key_hash = hash_key(keys.key(i), keys.length(i));
+        const std::size_t place = at[bucket(key_hash)]++;
+        hash[place] = key_hash, row[place] = static_cast<std::int64_t>(i);
     }
-    std::vector<std::pair<std::uint64_t, std::int64_t>> some;
+    std::vector<std::pair<std::uint64_t, std::int64_t>> bucket_keys;
     for (std::size_t i = 0, first = 0; i + 1 < at.size(); first = at[i++]) {
-        some.clear();
-        for (std::size_t j = first; j < at[i]; ++j) some.emplace_back(hash[j], row[j]);
-        std::sort(some.begin(), some.end());
-        for (std::size_t j = 0; j < some.size(); ++j) hash[first + j] = some[j].first, row[first + j] = some[j].second;
+        bucket_keys.clear();
+        for (std::size_t j = first; j < at[i]; ++j) bucket_keys.emplace_back(hash[j], row[j]);
+        std::sort(bucket_keys.begin(), bucket_keys.end());
+        for (std::size_t j = 0; j < bucket_keys.size(); ++j) {
+            std::tie(hash[first + j], row[first + j]) = bucket_keys[j];
+        }
     }
 }
 
 nb::object decode_keys(nb::handle data, nb::handle offsets, nb::handle rows) {
     const KeysArgument keys(data, offsets);
-    const auto wanted = array_argument<const std::int64_t>(rows, "rows");
-    nb::object list = new_list(wanted.size());
-    const KeysOfRows chosen(keys, wanted.data(), wanted.size());
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), chosen.text(i).release().ptr());
+    const auto numbers = array_argument<const std::int64_t>(rows, "rows");
+    nb::object list = new_list(numbers.size());
+    const KeysOfRows texts(keys, numbers.data(), numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), texts.text(i).release().ptr());
     }
     return list;
 }

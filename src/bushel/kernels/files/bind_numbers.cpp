@@ -19,11 +19,8 @@ NumberKind kind_argument(nb::handle name) {
     for (std::size_t i = 0; i < std::size(names); ++i) {
         if (names[i] == std::string_view(text, static_cast<std::size_t>(length))) return static_cast<NumberKind>(i);
     }
-    throw nb::value_error((std::string("kind ") + text + " is unknown").c_str());
+    raise_value_error(std::string("kind ") + text + " is unknown");
 }
-
-Py_ssize_t length_of(const nb::object &list) { return PySequence_Fast_GET_SIZE(list.ptr()); }
-nb::handle item(const nb::object &list, Py_ssize_t i) { return PySequence_Fast_GET_ITEM(list.ptr(), i); }
 
 class Forms {
 public:
@@ -74,21 +71,21 @@ using Samples = Array<const std::int64_t>;
 class Table {
 public:
     Table(nb::handle shards, std::size_t columns) : columns_(columns) {
-        const nb::object list = sequence_argument(shards, "shards: expected a list");
-        for (Py_ssize_t i = 0; i < length_of(list); ++i) add(item(list, i));
+        const Sequence list(shards, "shards: expected a list");
+        for (std::size_t i = 0; i < list.size(); ++i) add(list[i]);
     }
 
     nb::object gather(nb::handle samples, nb::handle targets) const {
         const auto chosen = array_argument<const std::int64_t>(samples, "samples");
-        const nb::object list = sequence_argument(targets, "targets: expected a list");
-        if (static_cast<std::size_t>(length_of(list)) != columns_) {
+        const Sequence list(targets, "targets: expected a list");
+        if (list.size() != columns_) {
             throw nb::value_error("targets: expected the arrays of each column");
         }
         std::vector<WritableArgument> kept;
         std::vector<NumberTargets> rows;
         std::vector<bool> wanted;
-        for (Py_ssize_t i = 0; i < length_of(list); ++i) {
-            const nb::handle arrays = item(list, i);
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            const nb::handle arrays = list[i];
             rows.push_back(arrays.is_none() ? NumberTargets() : dense(arrays, chosen.size(), kept));
             wanted.push_back(!arrays.is_none());
         }
@@ -161,61 +158,61 @@ public:
 
 private:
     void add(nb::handle shard) {
-        const nb::object parts = sequence_argument(shard, "shards: expected tuples of first, samples and columns");
-        if (length_of(parts) != 3) throw nb::type_error("shards: expected tuples of first, samples and columns");
-        NumberShard own;
-        own.first = nb::cast<std::int64_t>(item(parts, 0));
-        own.samples = nb::cast<std::int64_t>(item(parts, 1));
+        const Sequence parts(shard, "shards: expected tuples of first, samples and columns");
+        if (parts.size() != 3) throw nb::type_error("shards: expected tuples of first, samples and columns");
+        NumberShard added;
+        added.first = nb::cast<std::int64_t>(parts[0]);
+        added.samples = nb::cast<std::int64_t>(parts[1]);
         const std::int64_t end = shards_.empty() ? 0 : shards_.back().first + shards_.back().samples;
-        if (own.samples < 0 || own.first < end || own.first > (std::int64_t{1} << 62) - own.samples) {
+        if (added.samples < 0 || added.first < end || added.first > (std::int64_t{1} << 62) - added.samples) {
             throw nb::value_error("shards: expected ascending shards that do not overlap");
         }
-        const nb::object columns = sequence_argument(item(parts, 2), "shards: expected a list of columns");
-        if (static_cast<std::size_t>(length_of(columns)) != columns_) {
+        const Sequence columns(parts[2], "shards: expected a list of columns");
+        if (columns.size() != columns_) {
             throw nb::value_error("shards: expected the same number of columns in each");
         }
-        for (Py_ssize_t i = 0; i < length_of(columns); ++i) {
-            own.columns.push_back(column(item(columns, i), static_cast<std::size_t>(own.samples)));
+        for (std::size_t i = 0; i < columns.size(); ++i) {
+            added.columns.push_back(column(columns[i], static_cast<std::size_t>(added.samples)));
         }
-        shards_.push_back(std::move(own));
+        shards_.push_back(std::move(added));
     }
 
     NumberColumn column(nb::handle object, std::size_t samples) {
-        const nb::object parts = sequence_argument(object, "columns: expected tuples");
-        if (length_of(parts) != 6) {
+        const Sequence parts(object, "columns: expected tuples");
+        if (parts.size() != 6) {
             throw nb::type_error("columns: expected tuples of file, offset, length, crc32, kind and forms");
         }
-        NumberColumn own;
-        if (!nb::isinstance<MappedFile>(item(parts, 0))) throw nb::type_error("columns: expected a MappedFile");
-        own.file = nb::inst_ptr<MappedFile>(item(parts, 0));
-        const auto offset = array_argument<const std::int64_t>(item(parts, 1), "offset");
-        const auto length = array_argument<const std::int64_t>(item(parts, 2), "length");
+        NumberColumn values;
+        if (!nb::isinstance<MappedFile>(parts[0])) throw nb::type_error("columns: expected a MappedFile");
+        values.file = nb::inst_ptr<MappedFile>(parts[0]);
+        const auto offset = array_argument<const std::int64_t>(parts[1], "offset");
+        const auto length = array_argument<const std::int64_t>(parts[2], "length");
         if (offset.size() != samples || length.size() != samples) {
             throw nb::value_error("columns: offset and length must have an element per sample");
         }
-        own.offset = offset.data();
-        own.length = length.data();
-        if (!item(parts, 3).is_none()) {
-            const auto crc = array_argument<const std::uint32_t>(item(parts, 3), "crc32");
+        values.offset = offset.data();
+        values.length = length.data();
+        if (!parts[3].is_none()) {
+            const auto crc = array_argument<const std::uint32_t>(parts[3], "crc32");
             if (crc.size() != samples) throw nb::value_error("columns: crc32 must have an element per sample");
-            own.crc = crc.data();
+            values.crc = crc.data();
         }
-        own.kind = kind_argument(item(parts, 4));
-        if (!item(parts, 5).is_none()) {
-            if (!nb::isinstance<Forms>(item(parts, 5))) throw nb::type_error("columns: expected NumberForms");
-            own.forms = &nb::inst_ptr<Forms>(item(parts, 5))->forms;
+        values.kind = kind_argument(parts[4]);
+        if (!parts[5].is_none()) {
+            if (!nb::isinstance<Forms>(parts[5])) throw nb::type_error("columns: expected NumberForms");
+            values.forms = &nb::inst_ptr<Forms>(parts[5])->forms;
         }
-        for (Py_ssize_t i = 0; i < length_of(parts); ++i) kept_.push_back(nb::borrow(item(parts, i)));
-        return own;
+        for (std::size_t i = 0; i < parts.size(); ++i) kept_.push_back(nb::borrow(parts[i]));
+        return values;
     }
 
     // The rows of a list of arrays, which all have the same size.
     static NumberTargets dense(nb::handle arrays, std::size_t count, std::vector<WritableArgument> &kept) {
-        const nb::object list = sequence_argument(arrays, "targets: expected a list of arrays of each column");
+        const Sequence list(arrays, "targets: expected a list of arrays of each column");
         const std::size_t first = kept.size();
         std::int64_t total = 0;
-        for (Py_ssize_t i = 0; i < length_of(list); ++i) {
-            kept.emplace_back(item(list, i));
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            kept.emplace_back(list[i]);
             total += kept.back().size();
         }
         NumberTargets targets;
@@ -248,11 +245,11 @@ private:
 // Decode the numbers of stored values in memory, one after another. Return the rows of other values; None if all
 // are numbers.
 nb::object decode_numbers(nb::handle data, nb::handle length, nb::handle kind, nb::handle forms, nb::handle out) {
-    constexpr std::size_t number = 8;
+    constexpr std::size_t number_size = 8;
     const BufferArgument stored(data);
     const auto lengths = array_argument<const std::int64_t>(length, "length");
     const WritableArgument target(out);
-    if (static_cast<std::size_t>(target.size()) != number * lengths.size()) {
+    if (static_cast<std::size_t>(target.size()) != number_size * lengths.size()) {
         throw nb::value_error("out: expected 8 bytes for each value");
     }
     NumberColumn column;
@@ -264,13 +261,13 @@ nb::object decode_numbers(nb::handle data, nb::handle length, nb::handle kind, n
     std::vector<std::int64_t> bad;
     std::size_t at = 0;
     for (std::size_t row = 0; row < lengths.size(); ++row) {
-        const std::int64_t own = lengths.data()[row];
-        if (own < -1 || (own > 0 && static_cast<std::uint64_t>(own) > stored.size() - at)) {
+        const std::int64_t size = lengths.data()[row];
+        if (size < -1 || (size > 0 && static_cast<std::uint64_t>(size) > stored.size() - at)) {
             throw nb::value_error("length: the values do not fit into the data");
         }
-        std::uint8_t *const place = target.data() + number * row;
-        if (!decode_number(column, stored.data() + at, own, place)) bad.push_back(static_cast<std::int64_t>(row));
-        if (own > 0) at += static_cast<std::size_t>(own);
+        std::uint8_t *const place = target.data() + number_size * row;
+        if (!decode_number(column, stored.data() + at, size, place)) bad.push_back(static_cast<std::int64_t>(row));
+        if (size > 0) at += static_cast<std::size_t>(size);
     }
     if (bad.empty()) return nb::none();
     return array_of(std::move(bad));

@@ -15,8 +15,8 @@ class PiecesArgument {
 public:
     PiecesArgument(nb::handle files, nb::handle buffers, nb::handle length, nb::handle crc, nb::handle source,
                    nb::handle offset, nb::handle size, nb::handle row, nb::handle at)
-        : files_(sequence_argument(files, "files: expected a list of MappedFile")),
-          buffers_(sequence_argument(buffers, "buffers: expected a list of buffers")),
+        : files_(files, "files: expected a list of MappedFile"),
+          buffers_(buffers, "buffers: expected a list of buffers"),
           length_(array_argument<const std::int64_t>(length, "length")),
           source_(array_argument<const std::int32_t>(source, "source")),
           offset_(array_argument<const std::int64_t>(offset, "offset")),
@@ -40,17 +40,15 @@ public:
             if (other != pieces_.count)
                 throw nb::value_error("source, offset, size, row and at must have the same size");
         }
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(buffers_.ptr()); ++i) {
-            views_.push_back(std::make_unique<BufferArgument>(PySequence_Fast_GET_ITEM(buffers_.ptr(), i)));
+        for (std::size_t i = 0; i < buffers_.size(); ++i) {
+            views_.push_back(std::make_unique<BufferArgument>(buffers_[i]));
             pieces_.buffers.push_back({views_.back()->data(), static_cast<std::int64_t>(views_.back()->size())});
         }
-        const Py_ssize_t count = PySequence_Fast_GET_SIZE(files_.ptr());
-        pieces_.files.assign(static_cast<std::size_t>(count), nullptr);
+        pieces_.files.assign(files_.size(), nullptr);
         for (std::size_t i = 0; i < pieces_.count; ++i) {
-            const std::int32_t number = pieces_.source[i];
-            if (number < 0 || number >= count) continue;
-            const MappedFile *&known = pieces_.files[static_cast<std::size_t>(number)];
-            if (!known) known = &file_argument(files_, number, kept_);
+            if (!is_among(files_, pieces_.source[i])) continue;
+            const auto number = static_cast<std::size_t>(pieces_.source[i]);
+            if (!pieces_.files[number]) pieces_.files[number] = &file_argument(files_, number, kept_);
         }
         if (const std::string what = problem(pieces_, total_); !what.empty()) throw nb::value_error(what.c_str());
         mapped_ = std::make_unique<MappedPieces>(pieces_);
@@ -70,7 +68,7 @@ public:
     }
 
 private:
-    nb::object files_, buffers_;
+    Sequence files_, buffers_;
     Array<const std::int64_t> length_;
     Array<const std::int32_t> source_;
     Array<const std::int64_t> offset_, size_, row_, at_;

@@ -42,12 +42,12 @@ public:
         if (offsets.size() != lengths.size()) throw nb::value_error("offset and length must have the same size");
         std::int64_t last = 0;
         for (std::size_t row = 0; row < offsets.size(); ++row) {
-            const Extent own{offsets.data()[row], lengths.data()[row]};
-            if (own.offset < last || own.length < 0 || own.offset > INT64_MAX - own.length)
+            const Extent value{offsets.data()[row], lengths.data()[row]};
+            if (value.offset < last || value.length < 0 || value.offset > INT64_MAX - value.length)
                 throw nb::value_error("extents must be ordered by offset, and none may be negative");
-            last = own.offset;
-            needed_ = std::max(needed_, own.offset + own.length);
-            extents_.push_back(own);
+            last = value.offset;
+            needed_ = std::max(needed_, value.offset + value.length);
+            extents_.push_back(value);
         }
         values_ = nb::steal(PyList_New(static_cast<Py_ssize_t>(extents_.size())));
         if (!values_.is_valid()) throw nb::python_error();
@@ -69,10 +69,10 @@ public:
         const nb::gil_scoped_release unlocked;
         prepare_until(end);
         for (std::size_t row = first_; row < extents_.size() && extents_[row].offset < end; ++row) {
-            const Extent own = extents_[row];
-            const std::int64_t from = std::max(begin, own.offset), to = std::min(end, own.offset + own.length);
+            const Extent value = extents_[row];
+            const std::int64_t from = std::max(begin, value.offset), to = std::min(end, value.offset + value.length);
             if (from < to)
-                std::memcpy(out_[row] + (from - own.offset), chunk.data() + (from - begin),
+                std::memcpy(out_[row] + (from - value.offset), chunk.data() + (from - begin),
                             static_cast<std::size_t>(to - from));
         }
         while (first_ < extents_.size() && extents_[first_].offset + extents_[first_].length <= end) ++first_;
@@ -103,12 +103,12 @@ private:
         constexpr std::uintptr_t beside = 256;
         std::uint8_t *begin = nullptr, *end = nullptr;
         for (; prepared_ < extents_.size() && extents_[prepared_].offset < arrived; ++prepared_) {
-            std::uint8_t *const own = out_[prepared_];
-            if (!begin || reinterpret_cast<std::uintptr_t>(own) - reinterpret_cast<std::uintptr_t>(end) > beside) {
+            std::uint8_t *const value = out_[prepared_];
+            if (!begin || reinterpret_cast<std::uintptr_t>(value) - reinterpret_cast<std::uintptr_t>(end) > beside) {
                 prepare(begin, end);
-                begin = own;
+                begin = value;
             }
-            end = own + extents_[prepared_].length;
+            end = value + extents_[prepared_].length;
         }
         prepare(begin, end);
     }

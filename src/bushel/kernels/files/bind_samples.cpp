@@ -81,8 +81,7 @@ public:
                 if (rows && i + ahead < samples) load(field, rows[i + ahead], count);
                 const std::size_t row = rows ? static_cast<std::size_t>(rows[i]) : i;
                 if (row >= count) {
-                    throw nb::index_error(
-                        ("row " + std::to_string(rows[i]) + " of " + std::to_string(count) + " samples").c_str());
+                    raise_index_error("row " + std::to_string(rows[i]) + " of " + std::to_string(count) + " samples");
                 }
                 offset_[at] = field.offset.data()[row];
                 length_[at] = field.length.data()[static_cast<std::int64_t>(row) * field.step];
@@ -93,7 +92,7 @@ public:
     }
 
     // The batch, which borrows the arrays. `files` are kept alive by the caller.
-    Batch batch(nb::handle files, std::vector<nb::object> &kept) const {
+    Batch batch(const Sequence &files, std::vector<nb::object> &kept) const {
         Batch batch;
         batch.file = file_.data();
         batch.offset = offset_.data();
@@ -176,7 +175,7 @@ private:
 };
 
 // Whether the values of a field become views. `names` is a set, or None.
-bool is_among(nb::handle names, const nb::object &name) {
+bool are_views(nb::handle names, const nb::object &name) {
     if (names.is_none()) return false;
     const int found = PySequence_Contains(names.ptr(), name.ptr());
     if (found < 0) throw nb::python_error();
@@ -193,7 +192,7 @@ std::vector<std::uint8_t *> make_values(nb::handle samples, const std::vector<Fi
         std::int64_t size = 0;
         for (std::size_t row = first; row < end; ++row) size += batch.missing(row) ? 0 : batch.length[row];
         std::optional<Room> shared;
-        if (size && is_among(views, field.name)) shared.emplace(room, size);
+        if (size && are_views(views, field.name)) shared.emplace(room, size);
         for (std::size_t row = first; row < end; ++row) {
             if (batch.missing(row)) continue;
             nb::object value;
@@ -211,12 +210,10 @@ std::vector<std::uint8_t *> make_values(nb::handle samples, const std::vector<Fi
 
 nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb::handle key_name, nb::handle keys,
                         nb::handle views, nb::handle room) {
-    const nb::object list = sequence_argument(files, "files: expected a list of MappedFile");
-    const nb::object field_list = sequence_argument(fields, "fields: expected a list of tuples");
+    const Sequence list(files, "files: expected a list of MappedFile");
+    const Sequence field_list(fields, "fields: expected a list of tuples");
     std::vector<FieldArgument> arguments;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(field_list.ptr()); ++i) {
-        arguments.emplace_back(nb::handle(PySequence_Fast_GET_ITEM(field_list.ptr(), i)));
-    }
+    for (std::size_t i = 0; i < field_list.size(); ++i) arguments.emplace_back(field_list[i]);
     if (!PyUnicode_Check(key_name.ptr())) throw nb::type_error("key_name: expected a str");
 
     Array<const std::int64_t> chosen;
@@ -228,12 +225,11 @@ nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb
     if (has_table && (rows.is_none() || PyTuple_GET_SIZE(keys.ptr()) != 2)) {
         throw nb::type_error("keys: text and offsets need rows");
     }
-    nb::object given_keys;
+    std::optional<Sequence> given_keys;
     if (!has_table) {
-        given_keys = sequence_argument(keys, "keys: expected a list");
-        const auto given = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(given_keys.ptr()));
-        if (!rows.is_none() && given != count) throw nb::value_error("keys and rows must have the same length");
-        count = given;
+        given_keys.emplace(keys, "keys: expected a list");
+        if (!rows.is_none() && given_keys->size() != count) throw nb::value_error("keys and rows must have the same length");
+        count = given_keys->size();
     }
     const Extents extents(arguments, rows.is_none() ? nullptr : chosen.data(), count);
     std::vector<nb::object> kept;
@@ -254,7 +250,7 @@ nb::object read_samples(nb::handle files, nb::handle fields, nb::handle rows, nb
     } else {
         samples = keyed_dicts(count, key_name, [&](std::size_t i) {
             load_values(i);
-            return nb::borrow(PySequence_Fast_GET_ITEM(given_keys.ptr(), static_cast<Py_ssize_t>(i)));
+            return nb::borrow((*given_keys)[i]);
         });
     }
 

@@ -36,14 +36,14 @@ std::uint8_t *aligned_room(std::int64_t size) {
         void operator()(std::uint8_t *memory) const { std::free(memory); }
     };
     thread_local std::unique_ptr<std::uint8_t, Free> room;
-    thread_local std::int64_t held = 0;
-    if (size > held) {
+    thread_local std::int64_t room_size = 0;
+    if (size > room_size) {
         room.reset();
-        held = 0;
-        const std::int64_t wanted = round_up(std::min(size + size / 8, most_room), most_alignment);
-        room.reset(static_cast<std::uint8_t *>(std::aligned_alloc(most_alignment, static_cast<std::size_t>(wanted))));
+        room_size = 0;
+        const std::int64_t new_size = round_up(std::min(size + size / 8, most_room), most_alignment);
+        room.reset(static_cast<std::uint8_t *>(std::aligned_alloc(most_alignment, static_cast<std::size_t>(new_size))));
         if (!room) throw std::bad_alloc();
-        held = wanted;
+        room_size = new_size;
     }
     return room.get();
 }
@@ -95,9 +95,9 @@ public:
 
 private:
     bool usable() {
-        if (const pid_t own = ::getpid(); owner_ != own) {
+        if (const pid_t process = ::getpid(); owner_ != process) {
             context_ = 0;
-            owner_ = ::syscall(SYS_io_setup, most, &context_) == 0 ? own : -1;
+            owner_ = ::syscall(SYS_io_setup, most, &context_) == 0 ? process : -1;
         }
         return owner_ > 0;
     }
@@ -105,9 +105,9 @@ private:
     // Wait until some of the running requests are finished, and return their number.
     long finish(std::vector<Stretch> &stretches, long running) {
         io_event events[most];
-        const long found = ::syscall(SYS_io_getevents, context_, running, running, events, nullptr);
-        for (long i = 0; i < found; ++i) stretches[events[i].data].got = events[i].res;
-        return std::max(found, 0L);  // a signal interrupts the wait
+        const long finished = ::syscall(SYS_io_getevents, context_, running, running, events, nullptr);
+        for (long i = 0; i < finished; ++i) stretches[events[i].data].got = events[i].res;
+        return std::max(finished, 0L);  // a signal interrupts the wait
     }
 
     aio_context_t context_ = 0;
@@ -159,13 +159,13 @@ std::int64_t direct_alignment(int file) {
         std::uint8_t others[148];
         std::uint32_t memory, offset;
         std::uint8_t more[96];
-    } found = {};
+    } answer = {};
     constexpr unsigned dioalign = 0x2000, empty_path = 0x1000;
-    static_assert(sizeof found == 256);
-    if (::syscall(SYS_statx, file, "", empty_path, dioalign, &found) != 0 || !(found.mask & dioalign)) return 0;
-    const std::int64_t wanted = std::max(found.memory, found.offset);
-    const bool usable = found.offset > 0 && wanted <= most_alignment && (wanted & (wanted - 1)) == 0;
-    return usable ? wanted : 0;
+    static_assert(sizeof answer == 256);
+    if (::syscall(SYS_statx, file, "", empty_path, dioalign, &answer) != 0 || !(answer.mask & dioalign)) return 0;
+    const std::int64_t alignment = std::max(answer.memory, answer.offset);
+    const bool usable = answer.offset > 0 && alignment <= most_alignment && (alignment & (alignment - 1)) == 0;
+    return usable ? alignment : 0;
 #else
     (void)file;
     return 0;

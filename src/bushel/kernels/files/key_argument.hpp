@@ -32,9 +32,8 @@ public:
     void check(std::size_t row) const {
         const std::int64_t begin = offsets_.data()[row], end = offsets_.data()[row + 1];
         if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > data_.size()) {
-            throw nb::value_error(("key " + std::to_string(row) + " is at bytes " + std::to_string(begin) + " to " +
-                                   std::to_string(end) + " of " + std::to_string(data_.size()))
-                                      .c_str());
+            raise_value_error("key " + std::to_string(row) + " is at bytes " + std::to_string(begin) + " to " +
+                              std::to_string(end) + " of " + std::to_string(data_.size()));
         }
     }
 
@@ -52,8 +51,7 @@ public:
         std::size_t total = 0;
         for (std::size_t i = 0; i < count; ++i) {
             if (static_cast<std::uint64_t>(rows[i]) >= keys.count()) {
-                throw nb::index_error(
-                    ("key " + std::to_string(rows[i]) + " of " + std::to_string(keys.count())).c_str());
+                raise_index_error("key " + std::to_string(rows[i]) + " of " + std::to_string(keys.count()));
             }
             const auto row = static_cast<std::size_t>(rows[i]);
             keys.check(row);

@@ -120,9 +120,9 @@ bool MappedFile::seen(std::int64_t offset, std::int64_t length) const {
     if (length == 0) return true;
     const std::int64_t first = offset / page, last = (offset + length - 1) / page;
     for (std::int64_t word = first / 64; word <= last / 64; ++word) {
-        const std::uint64_t wanted =
+        const std::uint64_t pages =
             bits(std::max(first - word * 64, std::int64_t{0}), std::min(last - word * 64, std::int64_t{63}));
-        if ((seen_[static_cast<std::size_t>(word)].load(std::memory_order_relaxed) & wanted) != wanted) return false;
+        if ((seen_[static_cast<std::size_t>(word)].load(std::memory_order_relaxed) & pages) != pages) return false;
     }
     return true;
 }
@@ -131,9 +131,9 @@ void MappedFile::mark_seen(std::int64_t offset, std::int64_t length) const {
     if (!data_ || length == 0) return;
     const std::int64_t first = offset / page, last = (offset + length - 1) / page;
     for (std::int64_t word = first / 64; word <= last / 64; ++word) {
-        const std::uint64_t found =
+        const std::uint64_t pages =
             bits(std::max(first - word * 64, std::int64_t{0}), std::min(last - word * 64, std::int64_t{63}));
-        seen_[static_cast<std::size_t>(word)].fetch_or(found, std::memory_order_relaxed);
+        seen_[static_cast<std::size_t>(word)].fetch_or(pages, std::memory_order_relaxed);
     }
 }
 
@@ -154,7 +154,7 @@ bool MappedFile::find_resident(std::int64_t offset, std::int64_t length) const {
     unsigned char state[most_pages];
     void *const start = const_cast<std::uint8_t *>(data_) + first * system_page;
     if (::mincore(start, static_cast<std::size_t>(pages * system_page), state) != 0) return false;
-    if (!std::all_of(state, state + pages, [](unsigned char each) { return each & 1; })) return false;
+    if (!std::all_of(state, state + pages, [](unsigned char page_state) { return page_state & 1; })) return false;
     mark_seen(offset, length);
     return true;
 #else

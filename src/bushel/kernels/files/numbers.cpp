@@ -23,12 +23,12 @@ public:
         : shards_(shards), column_(column), shard_(count), row_(count) {
         const NumberShard *last = nullptr;
         for (std::size_t i = 0; i < count; ++i) {
-            const NumberShard *const found = last && inside(*last, samples[i]) ? last : find(samples[i]);
-            shard_[i] = found ? static_cast<std::int32_t>(found - shards_.data()) : -1;
-            if (!found) continue;
-            last = found;
-            row_[i] = samples[i] - found->first;
-            const NumberColumn &column_of = found->columns[column];
+            const NumberShard *const shard = last && inside(*last, samples[i]) ? last : find(samples[i]);
+            shard_[i] = shard ? static_cast<std::int32_t>(shard - shards_.data()) : -1;
+            if (!shard) continue;
+            last = shard;
+            row_[i] = samples[i] - shard->first;
+            const NumberColumn &column_of = shard->columns[column];
             load_line(column_of.offset + row_[i]);
             load_line(column_of.length + row_[i]);
             if (column_of.crc) load_line(column_of.crc + row_[i]);
@@ -66,13 +66,13 @@ struct Values {
         files.assign(shards.size(), nullptr);
         for (std::size_t i = 0; i < count; ++i) {
             if (places.shard()[i] < 0) continue;
-            const NumberColumn &own = places.column(i);
+            const NumberColumn &values = places.column(i);
             const std::size_t row = places.row(i);
-            const std::int64_t at = own.offset[row], size = own.length[row];
-            const std::int64_t content = own.content(size, forms[i]);
-            if (content < 0 || !own.file->contains(at, size)) continue;
+            const std::int64_t at = values.offset[row], size = values.length[row];
+            const std::int64_t content = values.content(size, forms[i]);
+            if (content < 0 || !values.file->contains(at, size)) continue;
             offset[i] = at, length[i] = size, contents[i] = content;
-            files[static_cast<std::size_t>(places.shard()[i])] = own.file;
+            files[static_cast<std::size_t>(places.shard()[i])] = values.file;
         }
     }
 
@@ -226,9 +226,9 @@ public:
         const NumberColumn &column = values_.places.column(row);
         std::uint8_t *const out = targets_.out[first_ + row];
         if (column.kind != NumberKind::bytes) {
-            std::uint8_t own[longest_text];  // so that the bytes that are checked are those that are used
-            if (content) std::memcpy(own, data + before, static_cast<std::size_t>(content));
-            bad_[row] = !sum_fits(column, row, own, content, form) || !convert(column.kind, own, content, out);
+            std::uint8_t text[longest_text];  // so that the bytes that are checked are those that are used
+            if (content) std::memcpy(text, data + before, static_cast<std::size_t>(content));
+            bad_[row] = !sum_fits(column, row, text, content, form) || !convert(column.kind, text, content, out);
             return;
         }
         if (!skip_.empty()) {

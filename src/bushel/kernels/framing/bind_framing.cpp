@@ -45,9 +45,9 @@ private:
 class PiecesArgument {
 public:
     explicit PiecesArgument(nb::handle pieces) {
-        const nb::object list = sequence_argument(pieces, "pieces: expected a list of bytes-like objects");
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.ptr()); ++i) {
-            pieces_.emplace_back(PySequence_Fast_GET_ITEM(list.ptr(), i));
+        const Sequence list(pieces, "pieces: expected a list of bytes-like objects");
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            pieces_.emplace_back(list[i]);
             total_ += pieces_.back().size();
         }
     }
@@ -143,13 +143,13 @@ nb::list list_of(const std::vector<std::uint32_t> &sums) {
 
 nb::object crc32_pieces(nb::handle pieces) {
     constexpr std::size_t small = 1024;  // summed again faster than joined
-    const PiecesArgument own(pieces);
-    std::vector<std::uint32_t> sums(own.count());
+    const PiecesArgument argument(pieces);
+    std::vector<std::uint32_t> sums(argument.count());
     std::uint32_t whole = 0;
-    own.run([&] {
+    argument.run([&] {
         for (std::size_t i = 0; i < sums.size(); ++i) {
-            const std::uint8_t *const data = own[i].data();
-            const std::size_t size = own[i].size();
+            const std::uint8_t *const data = argument[i].data();
+            const std::size_t size = argument[i].size();
             sums[i] = crc32(data, size);
             whole = size < small ? crc32(data, size, whole) : join_crc32(whole, sums[i], size);
         }
@@ -158,13 +158,13 @@ nb::object crc32_pieces(nb::handle pieces) {
 }
 
 nb::object recordio_crc32(nb::handle pieces) {
-    const PiecesArgument own(pieces);
-    std::vector<std::uint32_t> sums(own.count());
+    const PiecesArgument argument(pieces);
+    std::vector<std::uint32_t> sums(argument.count());
     bool whole = true;
-    for (std::size_t i = 0; i + 1 < sums.size(); ++i) whole = whole && own[i].size() % 4 == 0;
-    own.run([&] {
+    for (std::size_t i = 0; i + 1 < sums.size(); ++i) whole = whole && argument[i].size() % 4 == 0;
+    argument.run([&] {
         for (std::size_t i = 0; whole && i < sums.size(); ++i) {
-            const std::optional<std::uint32_t> sum = crc32_unless_magic(own[i].data(), own[i].size());
+            const std::optional<std::uint32_t> sum = crc32_unless_magic(argument[i].data(), argument[i].size());
             whole = sum.has_value();
             if (whole) sums[i] = *sum;
         }
@@ -244,7 +244,7 @@ nb::object tar(nb::handle header, nb::handle keys, nb::handle key_offsets, nb::h
     for (std::size_t row = 0; row < names->count; ++row) {
         for (std::size_t field = 0; field < fields.size(); ++field) {
             if (names->length(row) + endings[field].size() > 100 || fields[field].length(row) >> 33) {
-                throw nb::value_error(("sample " + std::to_string(row) + " does not fit a plain header").c_str());
+                raise_value_error("sample " + std::to_string(row) + " does not fit a plain header");
             }
         }
     }

@@ -190,9 +190,9 @@ public:
         const auto entries = static_cast<std::size_t>(PyDict_GET_SIZE(sample.ptr()));
         if (entries != names_.size()) {
             if (entries != names_.size() + 1) return refused;
-            nb::object own = item(sample, key_name_);
-            if (!own.is_valid()) return refused;
-            if (key.is_none()) key = std::move(own);
+            nb::object stored_key = item(sample, key_name_);
+            if (!stored_key.is_valid()) return refused;
+            if (key.is_none()) key = std::move(stored_key);
         }
         if (key.is_none() ? keyed_ && !numbered_ : !keyed_ || counted_ || !is_good(key)) return refused;
         ForFields<nb::object> values(names_.size());

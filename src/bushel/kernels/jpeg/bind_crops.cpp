@@ -16,15 +16,15 @@ namespace {
 // The items of a step: its kind, and numbers.
 class StepArgument {
 public:
-    explicit StepArgument(nb::handle step) : items_(sequence_argument(step, expected)), kind_(nb::cast<nb::str>(item(0))) {}
+    explicit StepArgument(nb::handle step) : items_(step, expected), kind_(nb::cast<nb::str>(item(0))) {}
 
-    bool is(const char *kind, Py_ssize_t numbers) const {
-        return std::string(kind_.c_str()) == kind && PySequence_Fast_GET_SIZE(items_.ptr()) == numbers + 1;
+    bool is(const char *kind, std::size_t numbers) const {
+        return std::string(kind_.c_str()) == kind && items_.size() == numbers + 1;
     }
 
-    double number(Py_ssize_t at) const { return nb::cast<double>(item(at)); }
+    double number(std::size_t at) const { return nb::cast<double>(item(at)); }
 
-    std::int64_t side(Py_ssize_t at) const {
+    std::int64_t side(std::size_t at) const {
         const auto side = nb::cast<std::int64_t>(item(at));
         if (side < 1 || side > max_crop_side) throw nb::value_error("steps: expected sides of 1 to 2**24 pixels");
         return side;
@@ -33,12 +33,12 @@ public:
 private:
     static constexpr const char *expected = "steps: expected tuples of a kind and numbers";
 
-    nb::handle item(Py_ssize_t at) const {
-        if (PySequence_Fast_GET_SIZE(items_.ptr()) <= at) throw nb::value_error(expected);
-        return PySequence_Fast_GET_ITEM(items_.ptr(), at);
+    nb::handle item(std::size_t at) const {
+        if (items_.size() <= at) throw nb::value_error(expected);
+        return items_[at];
     }
 
-    nb::object items_;
+    Sequence items_;
     nb::str kind_;
 };
 
@@ -89,27 +89,26 @@ bool draw(const BufferArgument &data, const std::vector<CropStep> &steps, bool o
 
 nb::object draw_crops(nb::handle datas, nb::handle steps, std::uint64_t seed, std::uint64_t epoch, nb::handle samples,
                       nb::handle drawn, bool orient) {
-    const nb::object images = sequence_argument(datas, "datas: expected a list of bytes");
-    const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(images.ptr()));
+    const Sequence images(datas, "datas: expected a list of bytes");
+    const std::size_t count = images.size();
     const auto numbers = array_argument<const std::int64_t>(samples, "samples");
     const auto before = array_argument<std::int64_t>(drawn, "drawn");
     if (numbers.size() != count || before.size() != count) {
         throw nb::value_error("samples, drawn: expected a number for each image");
     }
     std::vector<CropStep> program;
-    const nb::object given = sequence_argument(steps, "steps: expected a sequence");
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given.ptr()); ++i) {
-        program.push_back(step_of(StepArgument(PySequence_Fast_GET_ITEM(given.ptr(), i))));
-    }
+    const Sequence step_list(steps, "steps: expected a sequence");
+    for (std::size_t i = 0; i < step_list.size(); ++i) program.push_back(step_of(StepArgument(step_list[i])));
     constexpr std::size_t width = 10;
     std::unique_ptr<std::int32_t[]> rows(new std::int32_t[count * width]());
     nb::list undrawn;
     // A header takes less than a microsecond, and waiting for the interpreter lock longer, so it is not released.
     for (std::size_t i = 0; i < count; ++i) {
-        const BufferArgument data(PySequence_Fast_GET_ITEM(images.ptr(), static_cast<Py_ssize_t>(i)));
-        const std::int64_t own = before.data()[i];
-        SampleDraws draws(seed, epoch, static_cast<std::uint64_t>(numbers.data()[i]), static_cast<std::uint64_t>(own));
-        if (own >= 0 && draw(data, program, orient, draws, rows.get() + i * width)) {
+        const BufferArgument data(images[i]);
+        const std::int64_t count_before = before.data()[i];
+        SampleDraws draws(seed, epoch, static_cast<std::uint64_t>(numbers.data()[i]),
+                          static_cast<std::uint64_t>(count_before));
+        if (count_before >= 0 && draw(data, program, orient, draws, rows.get() + i * width)) {
             before.data()[i] = static_cast<std::int64_t>(draws.drawn());
         } else {
             undrawn.append(i);

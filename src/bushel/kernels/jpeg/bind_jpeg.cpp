@@ -30,13 +30,11 @@ JpegDecoders &decoders_of_thread() {
     return decoders;
 }
 
-[[noreturn]] void raise_value_error(const std::string &message) { throw nb::value_error(message.c_str()); }
-
 template <typename Type>
 Type argument_of(nb::handle object, const char *name, const char *expected) {
     Type array;
     if (!nb::try_cast(object, array, false)) {
-        throw nb::type_error((std::string(name) + ": expected a contiguous " + expected).c_str());
+        raise_type_error(std::string(name) + ": expected a contiguous " + expected);
     }
     return array;
 }
@@ -132,13 +130,13 @@ PyTypeObject *header_type() {
 nb::object jpeg_header(nb::handle data) {
     const BufferArgument buffer(data);
     const JpegHeader header = read_jpeg_header(buffer.data(), buffer.size());
-    const nb::object found = nb::steal(PyStructSequence_New(header_type()));
-    if (!found.is_valid()) throw nb::python_error();
+    const nb::object result = nb::steal(PyStructSequence_New(header_type()));
+    if (!result.is_valid()) throw nb::python_error();
     Py_ssize_t field = 0;
     for (const int value : {header.width, header.height, header.components, header.orientation}) {
-        PyStructSequence_SetItem(found.ptr(), field++, PyLong_FromLong(value));
+        PyStructSequence_SetItem(result.ptr(), field++, PyLong_FromLong(value));
     }
-    return found;
+    return result;
 }
 
 // A seek table that may be missing. A file holds its words in little-endian order.
@@ -191,25 +189,21 @@ nb::object decode_jpegs(nb::handle datas, nb::handle geometry, nb::handle out, c
                         nb::handle table, std::optional<double> reducing_gap, bool orient, bool tolerant, bool libjpeg,
                         std::int64_t limit, nb::handle seek_tables, nb::handle refused) {
     const BatchOutput images(out, is_channels_first(layout), table);
-    const nb::object list = sequence_argument(datas, "datas: expected a list of bytes");
-    const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(list.ptr()));
+    const Sequence list(datas, "datas: expected a list of bytes");
+    const std::size_t count = list.size();
     if (images.count() != count) {
         raise_value_error("out has room for " + std::to_string(images.count()) + " images, expected " +
                           std::to_string(count));
     }
     const GeometryRows rows = geometry_argument(geometry, count);
     std::deque<BufferArgument> buffers;
-    for (std::size_t row = 0; row < count; ++row) {
-        buffers.emplace_back(PySequence_Fast_GET_ITEM(list.ptr(), static_cast<Py_ssize_t>(row)));
-    }
+    for (std::size_t row = 0; row < count; ++row) buffers.emplace_back(list[row]);
     std::deque<TableArgument> tables;
     if (!seek_tables.is_none()) {
-        const nb::object given = sequence_argument(seek_tables, "seek_tables: expected a list");
-        if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(given.ptr())) != count)
+        const Sequence given(seek_tables, "seek_tables: expected a list");
+        if (given.size() != count)
             raise_value_error("seek_tables: expected one for each image, or None");
-        for (std::size_t row = 0; row < count; ++row) {
-            tables.emplace_back(PySequence_Fast_GET_ITEM(given.ptr(), static_cast<Py_ssize_t>(row)));
-        }
+        for (std::size_t row = 0; row < count; ++row) tables.emplace_back(given[row]);
     }
     JpegOptions options;
     options.reducing_gap = reducing_gap.value_or(0);

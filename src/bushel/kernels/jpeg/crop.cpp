@@ -61,9 +61,9 @@ Axis scaled_axis(int begin, int end, int scale) {
 Pixels decode_with_libjpeg(LibjpegDecoder &decoder, const std::uint8_t *data, std::size_t size,
                            const JpegHeader &header, const Region &region, int scale, int channels, bool tolerant) {
     thread_local std::vector<std::uint8_t> spliced;
-    const Region wanted{region.left * scale, region.top * scale, std::min(region.right * scale, header.width),
+    const Region pixels{region.left * scale, region.top * scale, std::min(region.right * scale, header.width),
                         std::min(region.bottom * scale, header.height)};
-    const SegmentWindow window = find_window(header, wanted);
+    const SegmentWindow window = find_window(header, pixels);
     const std::vector<std::size_t> segments =
         window.is_empty() ? std::vector<std::size_t>() : find_segments(data, size, header);
     if (segments.empty()) {
@@ -78,8 +78,8 @@ Pixels decode_with_libjpeg(LibjpegDecoder &decoder, const std::uint8_t *data, st
 
 // Decode with Bushel's decoders: from the states of the seek table, or from the start if that is not the image's. A
 // table of an image that cannot be decoded from the start either is not to blame.
-bool read_own(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
-              const SeekTable &table, const Region &region, int scale, int channels, const ImageRows &out) {
+bool read_without_libjpeg(JpegDecoders &decoders, const std::uint8_t *data, std::size_t size, const JpegHeader &header,
+                          const SeekTable &table, const Region &region, int scale, int channels, const ImageRows &out) {
     if (is_usual_progressive(header)) {
         if (!decoders.progressive) decoders.progressive = std::make_unique<ProgressiveDecoder>();
         return decoders.progressive->read(data, size, header, region, scale, channels, out);
@@ -97,7 +97,7 @@ Pixels decode_region(JpegDecoders &decoders, const std::uint8_t *data, std::size
     const std::size_t stride = static_cast<std::size_t>(region.width()) * static_cast<std::size_t>(channels);
     std::uint8_t *out = decoders.pixels.bytes(stride * static_cast<std::size_t>(region.height()));
     const ImageRows rows(out, region.width(), region.height(), channels);
-    if (!options.libjpeg && read_own(decoders, data, size, header, table, region, scale, channels, rows)) {
+    if (!options.libjpeg && read_without_libjpeg(decoders, data, size, header, table, region, scale, channels, rows)) {
         return {out, static_cast<std::ptrdiff_t>(stride), region.width(), region.height(), channels};
     }
     return decode_with_libjpeg(decoders.libjpeg, data, size, header, region, scale, channels, options.tolerant);
@@ -162,7 +162,8 @@ void decode_all(JpegDecoders &decoders, const std::uint8_t *data, std::size_t si
     const ImageRows rows(out, header.width, header.height, channels, orientation, decoders.pixels);
     decoders.refused_table = false;
     // GulpIO2 decodes with libjpeg's fast inverse DCT.
-    if (!options.libjpeg && !options.fast && read_own(decoders, data, size, header, table, all, 1, channels, rows)) {
+    if (!options.libjpeg && !options.fast &&
+        read_without_libjpeg(decoders, data, size, header, table, all, 1, channels, rows)) {
         return;
     }
     decoders.libjpeg.begin(data, size, channels, 1, options.tolerant, options.fast);

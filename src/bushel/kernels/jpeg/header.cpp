@@ -227,15 +227,15 @@ bool HuffmanSpecs::take(const std::uint8_t *payload, std::size_t size) {
 }
 
 int JpegHeader::max_h_samp_factor() const {
-    int found = 1;
-    for (int i = 0; i < std::min(components, 4); ++i) found = std::max(found, component[i].h_samp_factor);
-    return found;
+    int largest = 1;
+    for (int i = 0; i < std::min(components, 4); ++i) largest = std::max(largest, component[i].h_samp_factor);
+    return largest;
 }
 
 int JpegHeader::max_v_samp_factor() const {
-    int found = 1;
-    for (int i = 0; i < std::min(components, 4); ++i) found = std::max(found, component[i].v_samp_factor);
-    return found;
+    int largest = 1;
+    for (int i = 0; i < std::min(components, 4); ++i) largest = std::max(largest, component[i].v_samp_factor);
+    return largest;
 }
 
 bool JpegHeader::is_ycbcr() const {

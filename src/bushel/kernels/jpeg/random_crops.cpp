@@ -103,9 +103,9 @@ bool crop_largest(Combined &image, const CropStep &step) {
     const double ratio = std::min(std::max(width / height, step.least_ratio), step.most_ratio);
     const std::int64_t tall = rounded(width / ratio), wide = rounded(height * ratio);
     if (tall < 0 || wide < 0) return false;
-    const std::int64_t own_height = std::min(image.height(), std::max<std::int64_t>(1, tall));
-    const std::int64_t own_width = std::min(image.width(), std::max<std::int64_t>(1, wide));
-    return image.crop((image.width() - own_width) / 2, (image.height() - own_height) / 2, own_width, own_height);
+    const std::int64_t crop_height = std::min(image.height(), std::max<std::int64_t>(1, tall));
+    const std::int64_t crop_width = std::min(image.width(), std::max<std::int64_t>(1, wide));
+    return image.crop((image.width() - crop_width) / 2, (image.height() - crop_height) / 2, crop_width, crop_height);
 }
 
 bool crop_and_resize(Combined &image, const CropStep &step, SampleDraws &draws) {

@@ -159,10 +159,10 @@ bool SeekStates::unpack(const SeekTable &table, std::size_t states) {
         const unsigned shift = at % 64;
         std::uint64_t bits = together ? table[first] >> shift : 0;
         if (shift + together > 64) bits |= table[first + 1] << (64 - shift);
-        const auto take = [&bits](const PackedField &one) {
-            const auto value = static_cast<std::int64_t>(bits & low_bits(one.width));
-            bits >>= one.width;
-            return one.least + value;
+        const auto take = [&bits](const PackedField &packed) {
+            const auto value = static_cast<std::int64_t>(bits & low_bits(packed.width));
+            bits >>= packed.width;
+            return packed.least + value;
         };
         position += take(field[0]);
         const std::int64_t dc[] = {take(field[1]), take(field[2]), take(field[3])};
@@ -200,9 +200,9 @@ std::vector<std::uint64_t> pack_seek_table(const std::vector<std::uint64_t> &sta
             for (unsigned i = 1; i < fields; ++i) field[i].add(dc_of(chosen(number), i - 1));
         }
         unsigned together = 0;
-        for (PackedField &one : field) {
-            one.measure();
-            together += one.width;
+        for (PackedField &packed : field) {
+            packed.measure();
+            together += packed.width;
         }
         const std::size_t length = packed_head + (count * together + 63) / 64;
         if (length + 1 > most) continue;
@@ -215,12 +215,12 @@ std::vector<std::uint64_t> pack_seek_table(const std::vector<std::uint64_t> &sta
             words[2] |= (static_cast<std::uint64_t>(field[i].least) & low_bits(dc_bits)) << ((i - 1) * dc_bits);
         }
         std::size_t at = packed_head * 64;
-        const auto put = [&](std::int64_t value, const PackedField &one) {
-            if (one.width == 0) return;
-            const auto bits = static_cast<std::uint64_t>(value - one.least);
+        const auto put = [&](std::int64_t value, const PackedField &packed) {
+            if (packed.width == 0) return;
+            const auto bits = static_cast<std::uint64_t>(value - packed.least);
             words[at / 64] |= bits << (at % 64);
-            if (at % 64 + one.width > 64) words[at / 64 + 1] |= bits >> (64 - at % 64);
-            at += one.width;
+            if (at % 64 + packed.width > 64) words[at / 64 + 1] |= bits >> (64 - at % 64);
+            at += packed.width;
         };
         for (std::size_t number = 0; number < count; ++number) {
             put(position_of(chosen(number)) - (number ? position_of(chosen(number - 1)) : 0), field[0]);

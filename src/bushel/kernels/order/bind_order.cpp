@@ -58,12 +58,12 @@ nb::object look_up(nb::handle table, std::int64_t first, std::int64_t count, std
     if (first < 0 || count < 0 || first > size || count > size - first) {
         throw nb::index_error("first, count: expected values of 0 to the length of the table - 1");
     }
-    std::unique_ptr<std::uint32_t[]> found(new std::uint32_t[count]);
+    std::unique_ptr<std::uint32_t[]> entries(new std::uint32_t[count]);
     if (count) {
         const nb::gil_scoped_release unlocked;
-        Permutation(size, key).look_up(given.data(), first, found.get(), static_cast<std::size_t>(count));
+        Permutation(size, key).look_up(given.data(), first, entries.get(), static_cast<std::size_t>(count));
     }
-    return owned_array(found.release(), static_cast<std::size_t>(count));
+    return owned_array(entries.release(), static_cast<std::size_t>(count));
 }
 
 // The sizes and the capacity of rows of items.
@@ -129,18 +129,19 @@ bool within(const Array<const std::int64_t> &values, std::int64_t least, std::in
 
 nb::object mixed_draws_of(nb::handle draws, nb::handle shares, std::uint64_t state) {
     const auto given = array_argument<const std::int64_t>(draws, "draws");
-    const auto own = array_argument<const std::int64_t>(shares, "shares");
+    const auto per_set = array_argument<const std::int64_t>(shares, "shares");
     constexpr std::int64_t most = Permutation::limit;
-    if (!own.size() || !within(own, 1, most)) throw nb::value_error("shares: expected one or more, each 1 or more");
+    if (!per_set.size() || !within(per_set, 1, most))
+        throw nb::value_error("shares: expected one or more, each 1 or more");
     std::int64_t width = 0;
-    for (std::size_t i = 0; i < own.size(); ++i) {
-        width += own.data()[i];
+    for (std::size_t i = 0; i < per_set.size(); ++i) {
+        width += per_set.data()[i];
         if (width > most) throw nb::value_error("shares: expected a sum up to 2**48");
     }
     if (!within(given, 0, std::int64_t{1} << 62)) throw nb::index_error("draws: expected 0 to 2**62 - 1");
     std::unique_ptr<std::int64_t[]> set(new std::int64_t[given.size()]), number(new std::int64_t[given.size()]);
     without_lock([&] {
-        mixed_draws(given.data(), given.size(), own.data(), own.size(), static_cast<std::size_t>(width), state,
+        mixed_draws(given.data(), given.size(), per_set.data(), per_set.size(), static_cast<std::size_t>(width), state,
                     set.get(), number.get());
     });
     return nb::make_tuple(owned_array(set.release(), given.size()), owned_array(number.release(), given.size()));
@@ -189,14 +190,14 @@ nb::object even_draws_of(nb::handle draws, nb::handle starts, nb::handle firsts,
         const nb::gil_scoped_release unlocked;
         std::vector<Share> shares(sets);
         for (std::size_t i = 0; i < sets; ++i) shares[i] = {start.data()[i], first.data()[i], last.data()[i], ramp};
-        EvenDraws own(std::move(shares), next, before.data());
+        EvenDraws even(std::move(shares), next, before.data());
         for (std::size_t i = 0; i < given.size(); ++i) {
-            const auto found = own.draw(given.data()[i]);
-            set[i] = static_cast<std::int64_t>(found.first);
-            number[i] = found.second;
+            const auto draw = even.draw(given.data()[i]);
+            set[i] = static_cast<std::int64_t>(draw.first);
+            number[i] = draw.second;
         }
-        std::copy(own.drawn().begin(), own.drawn().end(), after.get());
-        at = own.next();
+        std::copy(even.drawn().begin(), even.drawn().end(), after.get());
+        at = even.next();
     }
     return nb::make_tuple(owned_array(set.release(), given.size()), owned_array(number.release(), given.size()), at,
                           owned_array(after.release(), sets));
@@ -215,14 +216,14 @@ nb::object guide_of_sums(nb::handle sums, std::int64_t buckets) {
 
 nb::object draws_by_weight(nb::handle sums, nb::handle guide, std::uint64_t key, nb::handle positions) {
     const auto given = array_argument<const double>(sums, "sums");
-    const auto own = array_argument<const std::int64_t>(guide, "guide");
+    const auto guides = array_argument<const std::int64_t>(guide, "guide");
     const auto places = array_argument<const std::int64_t>(positions, "positions");
     if (!given.size() || !(given.data()[given.size() - 1] > 0))
         throw nb::value_error("sums: expected one or more, the last above 0");
-    if (own.size() < 3) throw nb::value_error("guide: expected what guide_sums returns");
+    if (guides.size() < 3) throw nb::value_error("guide: expected what guide_sums returns");
     std::unique_ptr<std::int64_t[]> samples(new std::int64_t[places.size()]);
     without_lock([&] {
-        draw_by_weight(given.data(), given.size(), own.data(), own.size() - 2, key, places.data(), places.size(),
+        draw_by_weight(given.data(), given.size(), guides.data(), guides.size() - 2, key, places.data(), places.size(),
                        samples.get());
     });
     return owned_array(samples.release(), places.size());

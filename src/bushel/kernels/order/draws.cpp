@@ -51,7 +51,7 @@ std::uint64_t word_at(std::uint64_t key, std::int64_t position) {
 void mixed_draws(const std::int64_t *draws, std::size_t count, const std::int64_t *shares, std::size_t sets,
                  std::size_t width, std::uint64_t state, std::int64_t *set, std::int64_t *number) {
     const auto size = static_cast<std::int64_t>(width);
-    std::vector<std::int64_t> set_of(width), own(width), before(width), drawn(sets);
+    std::vector<std::int64_t> set_of(width), sets_of_block(width), before(width), drawn(sets);
     auto next = set_of.begin();
     for (std::size_t i = 0; i < sets; ++i) next = std::fill_n(next, shares[i], static_cast<std::int64_t>(i));
     std::int64_t block = 0, start = -size;  // of the block that is in `own` and `before`; none yet
@@ -59,18 +59,18 @@ void mixed_draws(const std::int64_t *draws, std::size_t count, const std::int64_
         if (draws[i] < start || draws[i] - start >= size) {
             block = draws[i] / size;
             start = block * size;
-            std::iota(own.begin(), own.end(), std::int64_t{0});
+            std::iota(sets_of_block.begin(), sets_of_block.end(), std::int64_t{0});
             Permutation(size, derive_more(state, static_cast<std::uint64_t>(block)))
-                .apply(own.data(), width, nullptr, false);
+                .apply(sets_of_block.data(), width, nullptr, false);
             std::fill(drawn.begin(), drawn.end(), 0);
             for (std::size_t k = 0; k < width; ++k) {
-                own[k] = set_of[static_cast<std::size_t>(own[k])];
-                before[k] = drawn[static_cast<std::size_t>(own[k])]++;
+                sets_of_block[k] = set_of[static_cast<std::size_t>(sets_of_block[k])];
+                before[k] = drawn[static_cast<std::size_t>(sets_of_block[k])]++;
             }
         }
         const auto place = static_cast<std::size_t>(draws[i] - start);
-        set[i] = own[place];
-        number[i] = block * shares[own[place]] + before[place];
+        set[i] = sets_of_block[place];
+        number[i] = block * shares[sets_of_block[place]] + before[place];
     }
 }
 
@@ -81,17 +81,17 @@ void draw_samples(const std::int64_t *set, const std::int64_t *number, std::size
     std::int64_t start = 0;  // of the samples of the set
     std::size_t before = 0;  // sets whose samples are counted in `start`
     for (std::size_t first = 0, last = 0; first < count; first = last) {
-        const auto own = static_cast<std::size_t>(set[order[first]]);
-        for (; before < own; ++before) start += sizes[before];
-        const std::int64_t size = sizes[own], pass = number[order[first]] / size, low = pass * size;
-        for (; last < count && static_cast<std::size_t>(set[order[last]]) == own; ++last) {
+        const auto number_of_set = static_cast<std::size_t>(set[order[first]]);
+        for (; before < number_of_set; ++before) start += sizes[before];
+        const std::int64_t size = sizes[number_of_set], pass = number[order[first]] / size, low = pass * size;
+        for (; last < count && static_cast<std::size_t>(set[order[last]]) == number_of_set; ++last) {
             const std::int64_t value = number[order[last]] - low;
             if (value < 0 || value >= size) break;  // another pass
             values[last] = value;
         }
         std::uint64_t key = state;
         for (const std::uint64_t word : {static_cast<std::uint64_t>(size), seed, static_cast<std::uint64_t>(pass),
-                                         static_cast<std::uint64_t>(own)}) {
+                                         static_cast<std::uint64_t>(number_of_set)}) {
             key = derive_more(key, word);
         }
         Permutation(size, key).apply(values.data() + first, last - first, nullptr, false);
@@ -103,7 +103,7 @@ void guide_sums(const double *sums, std::size_t count, std::int64_t *guide, std:
     const double scale = buckets_per_unit(sums, count, buckets);
     std::size_t bucket = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        for (const std::size_t own = bucket_of(sums[i], scale, buckets); bucket <= own; ++bucket) {
+        for (const std::size_t last_bucket = bucket_of(sums[i], scale, buckets); bucket <= last_bucket; ++bucket) {
             guide[bucket] = static_cast<std::int64_t>(i);
         }
     }
@@ -118,16 +118,16 @@ void draw_by_weight(const double *sums, std::size_t count, const std::int64_t *g
     const std::int64_t *places[block];
     const double all = sums[count - 1], scale = buckets_per_unit(sums, count, buckets);
     for (std::size_t first = 0; first < draws; first += block) {
-        const std::size_t own = std::min(block, draws - first);
-        for (std::size_t i = 0; i < own; ++i) {
+        const std::size_t batch = std::min(block, draws - first);
+        for (std::size_t i = 0; i < batch; ++i) {
             const std::uint64_t word = word_at(key, positions[first + i]);
             numbers[i] = static_cast<double>(word >> 11) * 0x1p-53 * all;
             places[i] = guide + bucket_of(numbers[i], scale, buckets);
             __builtin_prefetch(places[i]);
         }
-        for (std::size_t i = 0; i < own; ++i)
+        for (std::size_t i = 0; i < batch; ++i)
             __builtin_prefetch(sums + std::min(static_cast<std::size_t>(*places[i]), count));
-        for (std::size_t i = 0; i < own; ++i) {
+        for (std::size_t i = 0; i < batch; ++i) {
             // the sum that the guide has for the next bucket is above the number, and may be the answer
             const std::size_t low = std::min(static_cast<std::size_t>(places[i][0]), count);
             const std::size_t high = std::clamp(static_cast<std::size_t>(places[i][1]), low, count);

@@ -31,8 +31,8 @@ __attribute__((always_inline)) inline std::int64_t first_turn(const std::int64_t
     std::fill(best, best + lanes, never);
     for (std::size_t i = 0; i < count; i += lanes) {
         for (std::size_t lane = 0; lane < lanes; ++lane) {
-            const std::int64_t own = opens[i + lane] <= next ? turns[i + lane] : never;
-            best[lane] = own < best[lane] ? own : best[lane];
+            const std::int64_t turn = opens[i + lane] <= next ? turns[i + lane] : never;
+            best[lane] = turn < best[lane] ? turn : best[lane];
         }
     }
     for (std::size_t half = lanes / 2; half; half /= 2) {
@@ -193,15 +193,15 @@ std::size_t EvenDraws::advance() {
 // The last draw at which sets may be drawn only if they must be before a number; 0 if that is too near the start, where
 // sets may be farther from their shares. After `jump` to it, the draws from the number on are those from the start.
 std::int64_t EvenDraws::near(std::int64_t number) const {
-    std::int64_t found = number;
-    for (const Share &own : shares_) {
-        const std::int64_t due = must_be_drawn(own.after(number));
-        found = std::min(found, own.reaches(static_cast<__int128>(due) * one + slack_) - 1);
+    std::int64_t nearest = number;
+    for (const Share &share : shares_) {
+        const std::int64_t due = must_be_drawn(share.after(number));
+        nearest = std::min(nearest, share.reaches(static_cast<__int128>(due) * one + slack_) - 1);
     }
-    const auto is_settled = [found](const Share &own) {
-        return own.after(found) >= std::max(own.start, std::int64_t{0}) + 2 * one;
+    const auto is_settled = [nearest](const Share &share) {
+        return share.after(nearest) >= std::max(share.start, std::int64_t{0}) + 2 * one;
     };
-    return found > 0 && std::all_of(shares_.begin(), shares_.end(), is_settled) ? found : 0;
+    return nearest > 0 && std::all_of(shares_.begin(), shares_.end(), is_settled) ? nearest : 0;
 }
 
 // Go to a draw without those before it. Each set was drawn as often as it had to be, and those that have to be drawn

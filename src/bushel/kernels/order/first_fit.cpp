@@ -92,14 +92,14 @@ struct Counting {
         if (capacity < most_counters) {  // the items of each size are counted instead of sorted
             of_size.assign(std::size_t{capacity} + 1, 0);
             for (std::size_t i = 0; i < count; ++i) ++of_size[sizes[i]];
-            for (std::uint32_t own = capacity + 1; own-- > 0;) {
-                if (of_size[own]) runs.emplace_back(own, of_size[own]);
+            for (std::uint32_t item_size = capacity + 1; item_size-- > 0;) {
+                if (of_size[item_size]) runs.emplace_back(item_size, of_size[item_size]);
             }
         } else {
             sorted.assign(sizes, sizes + count);
             std::sort(sorted.begin(), sorted.end(), std::greater<>());
-            for (const std::uint32_t own : sorted) {
-                if (runs.empty() || runs.back().first != own) runs.emplace_back(own, 0);
+            for (const std::uint32_t item_size : sorted) {
+                if (runs.empty() || runs.back().first != item_size) runs.emplace_back(item_size, 0);
                 ++runs.back().second;
             }
         }
@@ -118,34 +118,36 @@ struct Counting {
 template <std::size_t many>
 void count_together(Counting (&windows)[many], std::size_t leaves, std::uint32_t capacity) {
     std::size_t active = 0;
-    for (Counting &own : windows) {
-        own.room.assign(2 * leaves, capacity);
-        own.size = own.left = 0;
-        active += own.advance();
+    for (Counting &counting : windows) {
+        counting.room.assign(2 * leaves, capacity);
+        counting.size = counting.left = 0;
+        active += counting.advance();
     }
     while (active) {
-        for (Counting &own : windows) own.node = 1;
+        for (Counting &counting : windows) counting.node = 1;
         for (std::size_t level = 1; level < leaves; level *= 2) {
-            for (Counting &own : windows) {
-                own.node *= 2;
-                own.node += own.room[own.node] < own.size;
+            for (Counting &counting : windows) {
+                counting.node *= 2;
+                counting.node += counting.room[counting.node] < counting.size;
             }
         }
-        for (Counting &own : windows) {
-            std::uint32_t &room = own.room[own.node];
-            const std::uint32_t fit = own.left < 2 || !own.size ? own.left : std::min(own.left, room / own.size);
-            room -= own.size * fit;
-            if (fit) own.used = std::max(own.used, own.node - leaves + 1);
-            own.left -= fit;
-            if (fit && !own.left && !own.advance()) {
-                own.size = 0;
+        for (Counting &counting : windows) {
+            std::uint32_t &room = counting.room[counting.node];
+            std::uint32_t fit = counting.left;
+            if (fit > 1 && counting.size) fit = std::min(fit, room / counting.size);
+            room -= counting.size * fit;
+            if (fit) counting.used = std::max(counting.used, counting.node - leaves + 1);
+            counting.left -= fit;
+            if (fit && !counting.left && !counting.advance()) {
+                counting.size = 0;
                 --active;
             }
         }
         for (std::size_t level = 1; level < leaves; level *= 2) {
-            for (Counting &own : windows) {
-                own.node /= 2;
-                own.room[own.node] = std::max(own.room[2 * own.node], own.room[2 * own.node + 1]);
+            for (Counting &counting : windows) {
+                counting.node /= 2;
+                const std::uint32_t *const below = &counting.room[2 * counting.node];
+                counting.room[counting.node] = std::max(below[0], below[1]);
             }
         }
     }
@@ -173,9 +175,9 @@ void count_rows(const std::uint32_t *sizes, std::size_t count, std::size_t windo
     Counting windows[many];
     for (std::size_t first = 0; first < count;) {
         std::size_t leaves = 1, begun = 0;
-        for (Counting &own : windows) {
+        for (Counting &counting : windows) {
             const std::size_t items = std::min(window, count - first);
-            own.begin(sizes + first, items, capacity);
+            counting.begin(sizes + first, items, capacity);
             leaves = std::max(leaves, leaves_for(sizes + first, items, capacity));
             begun += items > 0;
             first += items;

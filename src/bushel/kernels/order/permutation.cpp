@@ -93,12 +93,12 @@ void Permutation::apply(std::int64_t *values, std::size_t count, const std::uint
     const Halves with = {keys_, high_mask_, low_mask_};
     const Network run = network_here();
     for (std::size_t first = 0; first < count; first += block) {
-        std::int64_t *const own = values + first;
+        std::int64_t *const block_values = values + first;
         std::size_t left = std::min(block, count - first);
         for (std::size_t i = 0; i < left; ++i) walking[i] = static_cast<std::uint16_t>(i);
         while (left) {
             for (std::size_t k = 0; k < left; ++k) {
-                const auto value = static_cast<std::uint64_t>(own[walking[k]]);
+                const auto value = static_cast<std::uint64_t>(block_values[walking[k]]);
                 high[k] = static_cast<std::uint32_t>(value >> low_bits_);
                 low[k] = static_cast<std::uint32_t>(value) & low_mask_;
                 if (tweak) tweaks[k] = tweak[first + walking[k]];
@@ -107,9 +107,9 @@ void Permutation::apply(std::int64_t *values, std::size_t count, const std::uint
             std::size_t still = 0;
             for (std::size_t k = 0; k < left; ++k) {
                 const std::uint16_t i = walking[k];
-                own[i] = static_cast<std::int64_t>(std::uint64_t{high[k]} << low_bits_ | low[k]);
+                block_values[i] = static_cast<std::int64_t>(std::uint64_t{high[k]} << low_bits_ | low[k]);
                 walking[still] = i;
-                still += own[i] >= size_;
+                still += block_values[i] >= size_;
             }
             left = still;
         }
@@ -120,11 +120,11 @@ void Permutation::apply(std::int64_t *values, std::size_t count, const std::uint
 void Permutation::look_up(const std::uint32_t *table, std::int64_t first, std::uint32_t *found, std::size_t count) const {
     std::int64_t images[block];
     for (std::size_t start = 0; start < count; start += block) {
-        const std::size_t own = std::min(block, count - start);
-        for (std::size_t i = 0; i < own; ++i) images[i] = first + static_cast<std::int64_t>(start + i);
-        apply(images, own, nullptr, false);
-        for (std::size_t i = 0; i < own; ++i) __builtin_prefetch(table + images[i]);
-        for (std::size_t i = 0; i < own; ++i) found[start + i] = table[images[i]];
+        const std::size_t batch = std::min(block, count - start);
+        for (std::size_t i = 0; i < batch; ++i) images[i] = first + static_cast<std::int64_t>(start + i);
+        apply(images, batch, nullptr, false);
+        for (std::size_t i = 0; i < batch; ++i) __builtin_prefetch(table + images[i]);
+        for (std::size_t i = 0; i < batch; ++i) found[start + i] = table[images[i]];
     }
 }
 

@@ -28,8 +28,8 @@ void shuffle(Mt19937 &draw, std::int32_t *items, std::size_t count) {
     std::uint32_t mask = 0;
     while (mask < (count ? count - 1 : 0)) mask = mask << 1 | 1;
     for (std::size_t last = count ? count - 1 : 0; last > 0;) {
-        const std::size_t own = std::min(block, last);
-        for (std::size_t i = 0; i < own; ++i) {
+        const std::size_t batch = std::min(block, last);
+        for (std::size_t i = 0; i < batch; ++i) {
             const auto most = static_cast<std::uint32_t>(last - i);
             while (mask >> 1 >= most) mask >>= 1;
             std::uint32_t place = draw.next() & mask;
@@ -37,8 +37,8 @@ void shuffle(Mt19937 &draw, std::int32_t *items, std::size_t count) {
             places[i] = place;
             __builtin_prefetch(items + place, 1);
         }
-        for (std::size_t i = 0; i < own; ++i) std::swap(items[last - i], items[places[i]]);
-        last -= own;
+        for (std::size_t i = 0; i < batch; ++i) std::swap(items[last - i], items[places[i]]);
+        last -= batch;
     }
 }
 

@@ -19,7 +19,7 @@ nb::object unfilter(nb::handle filtered, std::size_t rows, std::size_t row, std:
     std::unique_ptr<std::uint8_t[]> out(new std::uint8_t[rows * row]);
     auto done = without_lock([&] { return unfilter_png(buffer.data(), rows, row, pixel, out.get()); });
     if (done < rows) {
-        throw nb::value_error(("row " + std::to_string(done) + " has an unknown filter").c_str());
+        raise_value_error("row " + std::to_string(done) + " has an unknown filter");
     }
     return owned_array(out.release(), rows * row);
 }

@@ -18,11 +18,10 @@ namespace bushel {
 namespace {
 
 std::vector<std::string> names_argument(nb::handle names) {
-    const nb::object items = sequence_argument(names, "names: expected a sequence of bytes");
-    const nb::handle list = items;
+    const Sequence items(names, "names: expected a sequence of bytes");
     std::vector<std::string> texts;
-    for (const nb::handle name : list) {
-        const BufferArgument buffer(name);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const BufferArgument buffer(items[i]);
         texts.emplace_back(reinterpret_cast<const char *>(buffer.data()), buffer.size());
     }
     return texts;
@@ -79,32 +78,33 @@ public:
     }
 
     void write(nb::handle rows, nb::handle out) const {
-        const auto wanted = array_argument<const std::int64_t>(rows, "rows");
-        const auto found = array_argument<std::int64_t>(out, "out");
-        if (found.size() != wanted.size()) throw nb::value_error("rows and out must have the same length");
-        rows_.take(wanted.data(), wanted.size(), found.data());
+        const auto samples = array_argument<const std::int64_t>(rows, "rows");
+        const auto values = array_argument<std::int64_t>(out, "out");
+        if (values.size() != samples.size()) throw nb::value_error("rows and out must have the same length");
+        rows_.take(samples.data(), samples.size(), values.data());
     }
 
     nb::object take(nb::handle rows) const {
-        const auto wanted = array_argument<const std::int64_t>(rows, "rows");
-        std::unique_ptr<std::int64_t[]> out(new std::int64_t[wanted.size()]);
-        rows_.take(wanted.data(), wanted.size(), out.get());
-        return result(std::move(out), wanted.size());
+        const auto samples = array_argument<const std::int64_t>(rows, "rows");
+        std::unique_ptr<std::int64_t[]> out(new std::int64_t[samples.size()]);
+        rows_.take(samples.data(), samples.size(), out.get());
+        return result(std::move(out), samples.size());
     }
 
     nb::object extents(nb::handle rows) const {
-        const auto wanted = array_argument<const std::int64_t>(rows, "rows");
-        std::unique_ptr<std::int64_t[]> offset(new std::int64_t[wanted.size()]), length(new std::int64_t[wanted.size()]);
-        rows_.extents(wanted.data(), wanted.size(), offset.get(), length.get());
-        return nb::make_tuple(owned_array(offset.release(), wanted.size()), owned_array(length.release(), wanted.size()));
+        const auto samples = array_argument<const std::int64_t>(rows, "rows");
+        const std::size_t count = samples.size();
+        std::unique_ptr<std::int64_t[]> offset(new std::int64_t[count]), length(new std::int64_t[count]);
+        rows_.extents(samples.data(), count, offset.get(), length.get());
+        return nb::make_tuple(owned_array(offset.release(), count), owned_array(length.release(), count));
     }
 
     nb::object item(std::int64_t row) const {
-        std::int64_t found;
-        rows_.take(&row, 1, &found);
-        if (part_ != LinePart::real) return nb::int_(found);
+        std::int64_t values;
+        rows_.take(&row, 1, &values);
+        if (part_ != LinePart::real) return nb::int_(values);
         double real;
-        std::memcpy(&real, &found, sizeof real);
+        std::memcpy(&real, &values, sizeof real);
         return nb::float_(real);
     }
 

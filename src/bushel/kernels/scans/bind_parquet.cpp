@@ -12,11 +12,11 @@ namespace bushel {
 namespace {
 
 nb::object find_values(nb::handle input, std::int64_t count, std::int64_t start, std::int64_t length) {
-    ByteArrays found;
+    ByteArrays arrays;
     const auto scan = [&](auto source) {
         const std::int64_t size = length < 0 ? source.size() - start : length;
         const nb::gil_scoped_release unlocked;
-        found = find_byte_arrays(source, start, size, count);
+        arrays = find_byte_arrays(source, start, size, count);
     };
     if (nb::isinstance<MappedFile>(input)) {
         scan(FileByteSource(*nb::inst_ptr<MappedFile>(input)));
@@ -24,7 +24,7 @@ nb::object find_values(nb::handle input, std::int64_t count, std::int64_t start,
         const BufferArgument buffer(input);
         scan(BufferByteSource(buffer.data(), static_cast<std::int64_t>(buffer.size())));
     }
-    return nb::make_tuple(array_of(std::move(found.offset)), array_of(std::move(found.length)));
+    return nb::make_tuple(array_of(std::move(arrays.offset)), array_of(std::move(arrays.length)));
 }
 
 nb::object hybrid_of(nb::handle data, unsigned width, std::int64_t count) {
@@ -68,18 +68,18 @@ nb::object present_elements(nb::handle repetition, nb::handle definition, std::i
 
 nb::object deltas_of(nb::handle data, std::int64_t count) {
     const BufferArgument buffer(data);
-    Deltas found = without_lock([&] { return decode_deltas(buffer.data(), buffer.size(), count); });
-    return nb::make_tuple(array_of(std::move(found.numbers)), found.used);
+    Deltas deltas = without_lock([&] { return decode_deltas(buffer.data(), buffer.size(), count); });
+    return nb::make_tuple(array_of(std::move(deltas.numbers)), deltas.used);
 }
 
 std::size_t join_values(nb::handle data, nb::handle prefix, nb::handle length, nb::handle out) {
     const BufferArgument buffer(data);
-    const auto shared = array_argument<const std::int64_t>(prefix, "prefix");
-    const auto own = array_argument<const std::int64_t>(length, "length");
+    const auto prefixes = array_argument<const std::int64_t>(prefix, "prefix");
+    const auto lengths = array_argument<const std::int64_t>(length, "length");
     const auto target = array_argument<std::uint8_t>(out, "out");
-    if (own.size() != shared.size()) throw nb::value_error("prefix and length must have the same length");
+    if (lengths.size() != prefixes.size()) throw nb::value_error("prefix and length must have the same length");
     const nb::gil_scoped_release unlocked;
-    return join_prefixed(buffer.data(), buffer.size(), shared.data(), own.data(), own.size(), target.data(),
+    return join_prefixed(buffer.data(), buffer.size(), prefixes.data(), lengths.data(), lengths.size(), target.data(),
                          target.size());
 }
 

@@ -21,9 +21,8 @@ namespace {
 
 void check_start(std::int64_t start, std::int64_t size, std::int64_t alignment) {
     if (start < 0 || start > size || start % alignment) {
-        throw nb::value_error(
-            ("start must be a multiple of " + std::to_string(alignment) + " between 0 and " + std::to_string(size))
-                .c_str());
+        raise_value_error("start must be a multiple of " + std::to_string(alignment) + " between 0 and " +
+                          std::to_string(size));
     }
 }
 
@@ -112,21 +111,20 @@ void feed_tar(TarScanner &self, nb::handle data) {
         if (!window) throw nb::value_error("the scan is over: next_window() is None");
         const auto length = static_cast<std::int64_t>(buffer.size());
         if (length < window->need) {
-            throw nb::value_error(("fed " + std::to_string(length) + " bytes at " + std::to_string(window->offset) +
-                                   ", but at least " + std::to_string(window->need) + " are needed")
-                                      .c_str());
+            raise_value_error("fed " + std::to_string(length) + " bytes at " + std::to_string(window->offset) +
+                              ", but at least " + std::to_string(window->need) + " are needed");
         }
         scan.feed(buffer.data(), std::min(length, window->wish));
     });
 }
 
 nb::object group_names(SampleNames &names, nb::handle data, nb::handle offsets, bool last) {
-    const KeysArgument given(data, offsets);
-    for (std::size_t row = 0; row < given.count(); ++row) given.check(row);
-    GroupedNames found = names.group(given.begin(), given.offsets(), static_cast<std::int64_t>(given.count()), last);
-    return nb::make_tuple(found.used, array_of(std::move(found.row)), array_of(std::move(found.sample)),
-                          array_of(std::move(found.extension)), array_of(std::move(found.text)),
-                          array_of(std::move(found.ends)));
+    const KeysArgument texts(data, offsets);
+    for (std::size_t row = 0; row < texts.count(); ++row) texts.check(row);
+    GroupedNames grouped = names.group(texts.begin(), texts.offsets(), static_cast<std::int64_t>(texts.count()), last);
+    return nb::make_tuple(grouped.used, array_of(std::move(grouped.row)), array_of(std::move(grouped.sample)),
+                          array_of(std::move(grouped.extension)), array_of(std::move(grouped.text)),
+                          array_of(std::move(grouped.ends)));
 }
 
 constexpr std::size_t header_numbers = 5;  // of ImageHeader
@@ -144,24 +142,24 @@ nb::object image_headers(nb::handle file, nb::handle offset, nb::handle length) 
     const BatchArgument batch(files, nb::int_(0), offset, length, nb::none());
     check(*batch);
     const MappedFile &mapped = *batch->files[0];
-    std::unique_ptr<std::int32_t[]> found(new std::int32_t[batch->rows * header_numbers]());
+    std::unique_ptr<std::int32_t[]> headers(new std::int32_t[batch->rows * header_numbers]());
     {
         const nb::gil_scoped_release unlocked;
         for (std::size_t row = 0; row < batch->rows && mapped.data(); ++row) {
             if (batch->missing(row)) continue;
             put_header(mapped.data() + batch->offset[row], static_cast<std::size_t>(batch->length[row]),
-                       found.get() + row * header_numbers);
+                       headers.get() + row * header_numbers);
         }
     }
-    return owned_array(found.release(), {batch->rows, header_numbers});
+    return owned_array(headers.release(), {batch->rows, header_numbers});
 }
 
 // The header of an image in memory, as the bytes of five int32.
 nb::bytes image_header(nb::handle data) {
     const BufferArgument image(data);
-    std::int32_t found[header_numbers];
-    put_header(image.data(), image.size(), found);
-    return nb::bytes(reinterpret_cast<const char *>(found), sizeof found);
+    std::int32_t numbers[header_numbers];
+    put_header(image.data(), image.size(), numbers);
+    return nb::bytes(reinterpret_cast<const char *>(numbers), sizeof numbers);
 }
 
 // Offsets of some frames of an MP3 file, and the number of all of them.
@@ -169,10 +167,10 @@ nb::object mp3_frames(nb::handle data, std::int64_t start, std::int64_t first, s
     const BufferArgument buffer(data);
     check_start(start, static_cast<std::int64_t>(buffer.size()), 1);
     if (first < 1 || step < 1) throw nb::value_error("first and step must be positive");
-    Mp3Frames found = without_lock([&] {
+    Mp3Frames frames = without_lock([&] {
         return find_mp3_frames(buffer.data(), buffer.size(), static_cast<std::size_t>(start), first, step);
     });
-    return nb::make_tuple(array_of(std::move(found.offset)), found.frames);
+    return nb::make_tuple(array_of(std::move(frames.offset)), frames.frames);
 }
 
 }  // namespace

@@ -18,10 +18,10 @@ ByteArrays find(Source &source, std::int64_t start, std::int64_t size, std::int6
         throw std::invalid_argument(std::to_string(count) + " values are announced in " + std::to_string(size) +
                                     " bytes");
     }
-    ByteArrays found;
+    ByteArrays arrays;
     const auto values = static_cast<std::size_t>(count);
-    found.offset.resize(values);
-    found.length.resize(values);
+    arrays.offset.resize(values);
+    arrays.length.resize(values);
     const std::int64_t end = start + size;
     std::int64_t at = start, stride = 0;
     for (std::size_t i = 0; i < values; ++i) {
@@ -34,12 +34,12 @@ ByteArrays find(Source &source, std::int64_t start, std::int64_t size, std::int6
             throw std::invalid_argument("value " + std::to_string(i) + " of a page has " + std::to_string(length) +
                                         " bytes, but only " + std::to_string(end - at) + " are left");
         }
-        found.offset[i] = at;
-        found.length[i] = length;
+        arrays.offset[i] = at;
+        arrays.length[i] = length;
         at += length;
         stride = length + 4;
     }
-    return found;
+    return arrays;
 }
 
 }  // namespace

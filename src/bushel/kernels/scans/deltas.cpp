@@ -46,15 +46,15 @@ Deltas decode_deltas(const std::uint8_t *data, std::size_t size, std::int64_t co
                                     std::to_string(parts) + " parts");
     }
     const auto truncated = [] { throw std::invalid_argument("delta-encoded numbers end inside a block"); };
-    Deltas found;
+    Deltas deltas;
     std::vector<std::uint8_t> tail;  // the last bytes, and some after them that can be read
-    if (total) found.numbers.push_back(static_cast<std::int64_t>(value));
-    while (found.numbers.size() < total) {
+    if (total) deltas.numbers.push_back(static_cast<std::int64_t>(value));
+    while (deltas.numbers.size() < total) {
         const std::uint64_t least = signed_varint(at, end);
         const std::uint8_t *const widths = at;
         if (static_cast<std::uint64_t>(end - at) < parts) truncated();
         at += parts;
-        for (std::uint64_t part = 0; part < parts && found.numbers.size() < total; ++part) {  // the others have none
+        for (std::uint64_t part = 0; part < parts && deltas.numbers.size() < total; ++part) {  // the others have none
             const unsigned width = widths[part];
             if (width > 64) {
                 throw std::invalid_argument("delta-encoded numbers of " + std::to_string(width) + " bits are announced");
@@ -67,18 +67,18 @@ Deltas decode_deltas(const std::uint8_t *data, std::size_t size, std::int64_t co
                 std::copy(at, at + bytes, tail.begin());
                 packed = tail.data();
             }
-            const std::uint64_t numbers = std::min<std::uint64_t>(length, total - found.numbers.size());
-            const std::size_t first = found.numbers.size();
-            found.numbers.resize(first + static_cast<std::size_t>(numbers));
+            const std::uint64_t numbers = std::min<std::uint64_t>(length, total - deltas.numbers.size());
+            const std::size_t first = deltas.numbers.size();
+            deltas.numbers.resize(first + static_cast<std::size_t>(numbers));
             for (std::uint64_t i = 0; i < numbers; ++i) {
                 value += least + (width ? bits_at(packed, i * width, width) : 0);
-                found.numbers[first + static_cast<std::size_t>(i)] = static_cast<std::int64_t>(value);
+                deltas.numbers[first + static_cast<std::size_t>(i)] = static_cast<std::int64_t>(value);
             }
             at += bytes;
         }
     }
-    found.used = static_cast<std::size_t>(at - data);
-    return found;
+    deltas.used = static_cast<std::size_t>(at - data);
+    return deltas;
 }
 
 std::size_t join_prefixed(const std::uint8_t *data, std::size_t size, const std::int64_t *prefix,
@@ -92,11 +92,11 @@ std::size_t join_prefixed(const std::uint8_t *data, std::size_t size, const std:
         if (length[i] < 0 || static_cast<std::uint64_t>(length[i]) > size) {
             throw std::invalid_argument("byte arrays take more bytes than there are");
         }
-        const auto shared = static_cast<std::size_t>(prefix[i]), own = static_cast<std::size_t>(length[i]);
-        if (shared + own > room - at) throw std::invalid_argument("byte arrays take more bytes than they have room");
+        const auto shared = static_cast<std::size_t>(prefix[i]), rest = static_cast<std::size_t>(length[i]);
+        if (shared + rest > room - at) throw std::invalid_argument("byte arrays take more bytes than they have room");
         std::copy_n(out + at - before, shared, out + at);
-        std::copy_n(data, own, out + at + shared);
-        data += own, size -= own, before = shared + own, at += before;
+        std::copy_n(data, rest, out + at + shared);
+        data += rest, size -= rest, before = shared + rest, at += before;
     }
     return at;
 }

@@ -86,19 +86,20 @@ std::size_t ExampleScan::feed(const std::uint8_t *data, std::size_t size, std::i
             break;
         }
         const std::uint8_t *const head = data + at;
-        const std::uint64_t own = length_of(head);
-        unusual_ = !has_checksum(head) || own > longest_record;
+        const std::uint64_t length = length_of(head);
+        unusual_ = !has_checksum(head) || length > longest_record;
         if (unusual_) break;
-        if (size - at - head_size < own + tail_size) {
-            need_ = head_size + own + tail_size;
+        if (size - at - head_size < length + tail_size) {
+            need_ = head_size + length + tail_size;
             break;
         }
         record_ = head + head_size;
         const auto row = static_cast<std::size_t>(row_);
         if (row >= starts_.size()) starts_.resize(2 * row + 64);
         starts_[row] = start + (record_ - data);
-        unusual_ = !(vectors_ ? FastExamples{*this}.example(record_, record_ + own) : example(record_, record_ + own));
-        at += head_size + own + tail_size;
+        const std::uint8_t *const record_end = record_ + length;
+        unusual_ = !(vectors_ ? FastExamples{*this}.example(record_, record_end) : example(record_, record_end));
+        at += head_size + length + tail_size;
         ++row_;
     }
     return at;
@@ -111,7 +112,7 @@ const std::vector<std::uint8_t> &ExampleScan::take() {
     encode_block(fields_, starts_.data(), static_cast<std::size_t>(row_), facts_, block_);
     taken_ += row_;
     row_ = 0;
-    for (FieldValues &each : fields_) each.clear();
+    for (FieldValues &values : fields_) values.clear();
     return block_;
 }
 
@@ -142,10 +143,10 @@ const std::uint8_t *ExampleScan::entry(const std::uint8_t *at, const std::uint8_
     const auto number = static_cast<std::size_t>(field);
     const auto single = static_cast<std::uint8_t>(1 << 3 | (kind == floats_kind ? 5 : 0));
     if (at == end) {
-        FieldValues &own = fields_[number];
-        if (own.size() && own.first() + static_cast<std::int32_t>(own.size()) > row_) return nullptr;
-        if (kind == bytes_kind) own.set(row_, 0, -1, ValueKind::null, 0);
-        else own.set(row_, at - record_, 0, ValueKind::bare, 0);
+        FieldValues &values = fields_[number];
+        if (values.has(row_)) return nullptr;
+        if (kind == bytes_kind) values.set(row_, 0, -1, ValueKind::null, 0);
+        else values.set(row_, at - record_, 0, ValueKind::bare, 0);
     } else if (kind != bytes_kind && *at == single) {
         const std::uint8_t *const value = at + 1;
         std::uint64_t ignored;
@@ -161,13 +162,13 @@ const std::uint8_t *ExampleScan::entry(const std::uint8_t *at, const std::uint8_
 
 // Add the value of a field: bytes, or numbers one after another. Return false if it is unusual.
 inline bool ExampleScan::put(std::size_t field, std::uint8_t kind, const std::uint8_t *value, std::size_t size) {
-    FieldValues &own = fields_[field];
-    if (own.size() && own.first() + static_cast<std::int32_t>(own.size()) > row_) return false;  // the record has it twice
-    ValueKind found = ValueKind::bare;
+    FieldValues &values = fields_[field];
+    if (values.has(row_)) return false;  // the record has the field twice
+    ValueKind value_kind = ValueKind::bare;
     std::int64_t number = 0;
     if (kind == floats_kind && size) {
         if (size % 4) return false;
-        found = size == 4 ? ValueKind::real : ValueKind::nested;
+        value_kind = size == 4 ? ValueKind::real : ValueKind::nested;
         if (size == 4) {
             const std::uint32_t bits = little_32(value);
             float single;
@@ -179,10 +180,10 @@ inline bool ExampleScan::put(std::size_t field, std::uint8_t kind, const std::ui
         const std::uint8_t *at = value, *const end = value + size;
         std::uint64_t bits;
         if (end[-1] >= 0x80 || !read_varint(at, end, bits)) return false;
-        found = at == end ? ValueKind::integer : ValueKind::nested;
+        value_kind = at == end ? ValueKind::integer : ValueKind::nested;
         if (at == end) number = static_cast<std::int64_t>(bits);
     }
-    own.set(row_, value - record_, static_cast<std::int64_t>(size), found, number);
+    values.set(row_, value - record_, static_cast<std::int64_t>(size), value_kind, number);
     ++values_of_all_;
     return true;
 }
@@ -215,8 +216,8 @@ std::int64_t ExampleScan::field_of(std::string_view name, std::uint8_t kind, std
         const std::size_t likely = leads_[place].field;
         if (names_[likely] == name) return kinds_[likely] == kind ? static_cast<std::int64_t>(likely) : -1;
     }
-    const auto [found, added] = numbers_.try_emplace(std::string(name), names_.size());
-    const std::size_t number = found->second;
+    const auto [entry, added] = numbers_.try_emplace(std::string(name), names_.size());
+    const std::size_t number = entry->second;
     if (!added) return kinds_[number] == kind ? static_cast<std::int64_t>(number) : -1;
     if (names_.size() == most_fields) return -1;
     names_.emplace_back(name), kinds_.push_back(kind), fields_.emplace_back();

@@ -119,7 +119,7 @@ struct FastLines {
     std::size_t enough_alike = few_alike;  // before a run begins: more after short runs, which do not gain time
 
     // A value with its quotes. One that is null begins with its line, and has the length -1.
-    struct Found {
+    struct Scanned {
         const std::uint8_t *begin;
         std::int64_t length, number;
         ValueKind kind;
@@ -155,52 +155,53 @@ struct FastLines {
 
     // Scan a value of a line, and return the byte after it; nullptr if it is unusual.
     BUSHEL_VECTORS_INLINE const std::uint8_t *value(const std::uint8_t *line, const std::uint8_t *at,
-                                                    const std::uint8_t *end, Found &found) const {
+                                                    const std::uint8_t *end, Scanned &scanned) const {
         const std::uint8_t first = *at;
-        found.begin = at;
-        found.number = 0;
+        scanned.begin = at;
+        scanned.number = 0;
         if (first == '"') {
             bool escaped = false;
             at = end_of_string(at + 1, end, escaped);
             if (!at) return nullptr;
             ++at;
-            found.kind = escaped ? ValueKind::escaped : ValueKind::quoted;
+            scanned.kind = escaped ? ValueKind::escaped : ValueKind::quoted;
         } else if (first <= '9') {
             NumberFound number;
             if (!fast_number(scan.data_, at, end, number)) return nullptr;
             at += number.size;
-            found.kind = number.kind;
-            found.number = number.bits;
+            scanned.kind = number.kind;
+            scanned.number = number.bits;
         } else if (first == '{' || first == '[') {
             at = end_of_value(at, end);
             if (!at) return nullptr;
-            found.kind = ValueKind::nested;
+            scanned.kind = ValueKind::nested;
         } else {
-            return word(line, at, end, found);
+            return word(line, at, end, scanned);
         }
-        found.length = at - found.begin;
+        scanned.length = at - scanned.begin;
         return at;
     }
 
     // The same of a value that is a word.
-    static const std::uint8_t *word(const std::uint8_t *line, const std::uint8_t *at, const std::uint8_t *end, Found &found) {
+    static const std::uint8_t *word(const std::uint8_t *line, const std::uint8_t *at, const std::uint8_t *end,
+                                    Scanned &scanned) {
         const auto is = [&](const char *text, std::ptrdiff_t size) {
             return end - at >= size && !std::memcmp(at, text, static_cast<std::size_t>(size));
         };
         if (is("null", 4)) {
-            found = {line, -1, 0, ValueKind::null};
+            scanned = {line, -1, 0, ValueKind::null};
             return at + 4;
         }
         if (is("true", 4)) {
-            found = {at, 4, 1, ValueKind::yes};
+            scanned = {at, 4, 1, ValueKind::yes};
         } else if (is("false", 5)) {
-            found = {at, 5, 0, ValueKind::no};
+            scanned = {at, 5, 0, ValueKind::no};
         } else {
             const ParsedNumber number = parse_number(at, end);
             if (!number.size) return nullptr;
-            found = {at, static_cast<std::int64_t>(number.size), number.bits, number.kind};
+            scanned = {at, static_cast<std::int64_t>(number.size), number.bits, number.kind};
         }
-        return at + found.length;
+        return at + scanned.length;
     }
 
     // Scan the rest of a line, which is after the value before a place, and return the byte after the line; nullptr if it
@@ -222,10 +223,10 @@ struct FastLines {
                 at = name(at, end, place, field);
                 if (!at) return nullptr;
             }
-            Found found;
-            at = value(scan.line_, at, end, found);
+            Scanned scanned;
+            at = value(scan.line_, at, end, scanned);
             if (!at) return nullptr;
-            if (field >= 0) scan.put(field, found.begin, found.length, found.kind, found.number);
+            if (field >= 0) scan.put(field, scanned.begin, scanned.length, scanned.kind, scanned.number);
         }
         at = skip_spaces(at + 1);
         if (*at != '\n') return nullptr;
@@ -257,10 +258,10 @@ struct FastLines {
             line = at;
             starts[rows] = line - scan.data_ + scan.start_;
             for (; place < count && is_at(leads[place], at, end); ++place) {
-                Found found;
-                const std::uint8_t *const next = value(line, at + leads[place].size, end, found);
+                Scanned scanned;
+                const std::uint8_t *const next = value(line, at + leads[place].size, end, scanned);
                 if (!next) break;
-                slots[place].set(rows, found.begin - line, found.length, found.kind, found.number);
+                slots[place].set(rows, scanned.begin - line, scanned.length, scanned.kind, scanned.number);
                 at = next;
             }
             if (place < count) break;

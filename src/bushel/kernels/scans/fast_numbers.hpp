@@ -33,15 +33,15 @@ struct PowersOfTen {
 constexpr PowersOfTen powers_of_ten() {
     PowersOfTen powers;
     for (int digits = 1; digits <= most_decimals; ++digits) {
-        PowerOfTen &own = powers.of[digits];
-        own.value = powers.of[digits - 1].value * 10;
-        while (own.bits < 64 && own.value >> own.bits) ++own.bits;
-        std::uint64_t rest = std::uint64_t{1} << (own.bits - 1);  // the long division of a power of two
+        PowerOfTen &power = powers.of[digits];
+        power.value = powers.of[digits - 1].value * 10;
+        while (power.bits < 64 && power.value >> power.bits) ++power.bits;
+        std::uint64_t rest = std::uint64_t{1} << (power.bits - 1);  // the long division of a power of two
         for (int bit = 0; bit < 128; ++bit) {
-            const bool one = 2 * rest >= own.value;
-            rest = 2 * rest - (one ? own.value : 0);
-            own.high = own.high << 1 | own.low >> 63;
-            own.low = own.low << 1 | std::uint64_t{one};
+            const bool one = 2 * rest >= power.value;
+            rest = 2 * rest - (one ? power.value : 0);
+            power.high = power.high << 1 | power.low >> 63;
+            power.low = power.low << 1 | std::uint64_t{one};
         }
     }
     return powers;
@@ -150,12 +150,12 @@ struct NumberFound {
 
 // Parse the number at the start of a text; false if it is not a usual one. Bytes around it can be read: 33 before its
 // end, and 64 from its start on.
-BUSHEL_VECTORS_INLINE bool usual_number(const std::uint8_t *const begin, NumberFound &found) {
+BUSHEL_VECTORS_INLINE bool usual_number(const std::uint8_t *const begin, NumberFound &number) {
     using namespace fast_numbers;
     if (is_digit(*begin) && !is_digit(begin[1]) && begin[1] != '.' && (begin[1] | 0x20) != 'e') {  // known without a wait
-        found.size = 1;
-        found.bits = *begin - '0';
-        found.kind = ValueKind::integer;
+        number.size = 1;
+        number.bits = *begin - '0';
+        number.kind = ValueKind::integer;
         return true;
     }
     const int negative = *begin == '-';
@@ -169,28 +169,28 @@ BUSHEL_VECTORS_INLINE bool usual_number(const std::uint8_t *const begin, NumberF
         if (!decimals || end > most_digits + 1 || (at[end] | 0x20) == 'e') return false;
         std::uint64_t bits;
         if (!real_of(at + end, end - 1, decimals, bits)) return false;
-        found.size = negative + end;
-        found.bits = static_cast<std::int64_t>(bits | std::uint64_t(negative) << 63);
-        found.kind = ValueKind::real;
+        number.size = negative + end;
+        number.bits = static_cast<std::int64_t>(bits | std::uint64_t(negative) << 63);
+        number.kind = ValueKind::real;
         return true;
     }
     if ((stop | 0x20) == 'e') return false;
     const auto value = static_cast<std::int64_t>(whole <= 8 ? first_digits(at, whole) : last_digits(at + whole, whole));
-    found.size = negative + whole;
-    found.bits = negative ? -value : value;
-    found.kind = ValueKind::integer;
+    number.size = negative + whole;
+    number.bits = negative ? -value : value;
+    number.kind = ValueKind::integer;
     return true;
 }
 
 // Parse the number at the start of a text; false if it does not begin with one. The bytes from `data` on can be read.
 BUSHEL_VECTORS_INLINE bool fast_number(const std::uint8_t *data, const std::uint8_t *at, const std::uint8_t *end,
-                                       NumberFound &found) {
-    if (at - data >= number_room_before && end - at >= number_room && usual_number(at, found)) return true;
-    const ParsedNumber number = parse_number(at, end);
-    found.size = static_cast<std::int64_t>(number.size);
-    found.bits = number.bits;
-    found.kind = number.kind;
-    return number.size;
+                                       NumberFound &number) {
+    if (at - data >= number_room_before && end - at >= number_room && usual_number(at, number)) return true;
+    const ParsedNumber parsed = parse_number(at, end);
+    number.size = static_cast<std::int64_t>(parsed.size);
+    number.bits = parsed.bits;
+    number.kind = parsed.kind;
+    return parsed.size;
 }
 
 // The functions below parse the text before `last`, which is not empty, as a number; false if it is not a usual number of

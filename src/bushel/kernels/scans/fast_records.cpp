@@ -16,12 +16,12 @@ constexpr std::size_t most_bytes = std::size_t{1} << 31;  // positions have 32 b
 constexpr std::uint64_t last_bit = std::uint64_t{1} << 63;
 
 // Append the positions of the bits of a mask. There is room for four more.
-BUSHEL_VECTORS_INLINE std::size_t append_bits(std::uint32_t *found, std::size_t count, std::uint64_t mask,
+BUSHEL_VECTORS_INLINE std::size_t append_bits(std::uint32_t *positions, std::size_t count, std::uint64_t mask,
                                               std::size_t at) {
     const auto end = count + static_cast<std::size_t>(__builtin_popcountll(mask));
     do {  // usually once: no branch depends on the number of bits
         for (std::size_t i = 0; i < 4; ++i, mask &= mask - 1) {
-            found[count + i] = static_cast<std::uint32_t>(at) + static_cast<std::uint32_t>(lowest(mask | last_bit));
+            positions[count + i] = static_cast<std::uint32_t>(at) + static_cast<std::uint32_t>(lowest(mask | last_bit));
         }
         count += 4;
     } while (count < end);
@@ -145,13 +145,14 @@ struct FastRecords {
     const std::size_t size;
     const std::size_t columns = scan.names_.size();
     std::size_t scanned = 0;  // bytes, in whole blocks
-    std::size_t next = 1, found = 1;  // the next end of a cell to be taken, after one end that was, and all in memory
+    std::size_t next = 1;        // the next end of a cell to be taken, after one end that was
+    std::size_t known_ends = 1;  // all ends in memory
     std::size_t damaged = 1;  // the first cell with more bytes after its closing quote, or all ends
     std::size_t next_inner = 0;
     BlockState carried;
 
-    FastRecords(LineScan &own, const std::uint8_t *at, const std::uint8_t *end)
-        : scan(own), base(at), size(std::min(static_cast<std::size_t>(end - at), most_bytes)) {
+    FastRecords(LineScan &lines, const std::uint8_t *at, const std::uint8_t *end)
+        : scan(lines), base(at), size(std::min(static_cast<std::size_t>(end - at), most_bytes)) {
         scan.ends_.resize(1 + columns + window + block_size + 4);
         scan.ends_[0] = ~std::uint32_t{0};  // the byte before the first one
         scan.inner_.clear();
@@ -163,7 +164,7 @@ struct FastRecords {
     // Find ends in more blocks, until a record is whole; false if the bytes end before.
     BUSHEL_VECTORS __attribute__((noinline)) bool fill() {
         std::uint32_t *const ends = scan.ends_.data();
-        auto count = static_cast<std::size_t>(std::copy(ends + next - 1, ends + found, ends) - ends);
+        auto count = static_cast<std::size_t>(std::copy(ends + next - 1, ends + known_ends, ends) - ends);
         std::size_t at = scanned;
         next = 1;
         scan.inner_.erase(scan.inner_.begin(), scan.inner_.begin() + static_cast<std::ptrdiff_t>(next_inner));
@@ -183,9 +184,9 @@ struct FastRecords {
         }
         carried = state;
         scanned = at;
-        found = count;
+        known_ends = count;
         find_damage();
-        return found > columns;
+        return known_ends > columns;
     }
 
     // Keep the places of quotes and line ends within the cells of a block. A quote that begins within a cell is a byte as
@@ -209,15 +210,15 @@ struct FastRecords {
     // Return the cell with a byte: the number of its end in memory.
     std::size_t cell_of(std::uint32_t at) const {
         const std::uint32_t *const ends = scan.ends_.data();
-        return static_cast<std::size_t>(std::upper_bound(ends + next, ends + found, at) - ends);
+        return static_cast<std::size_t>(std::upper_bound(ends + next, ends + known_ends, at) - ends);
     }
 
     // Find the first cell with more bytes after its closing quote.
     void find_damage() {
-        damaged = found;
-        for (const LineScan::InnerByte &each : scan.inner_) {
-            const std::size_t cell = each.literal ? cell_of(each.at) : found;
-            if (cell < found && base[static_cast<std::uint32_t>(scan.ends_[cell - 1] + 1)] == '"') {
+        damaged = known_ends;
+        for (const LineScan::InnerByte &inner : scan.inner_) {
+            const std::size_t cell = inner.literal ? cell_of(inner.at) : known_ends;
+            if (cell < known_ends && base[static_cast<std::uint32_t>(scan.ends_[cell - 1] + 1)] == '"') {
                 damaged = cell;
                 return;
             }
@@ -265,19 +266,19 @@ struct FastRecords {
     // Set what quotes and line ends within the cells of some records mean.
     void take_inner(std::size_t records) {
         for (; next_inner < scan.inner_.size(); ++next_inner) {
-            const LineScan::InnerByte &each = scan.inner_[next_inner];
-            const std::size_t cell = cell_of(each.at) - next, column = cell % columns, row = cell / columns;
+            const LineScan::InnerByte &inner = scan.inner_[next_inner];
+            const std::size_t cell = cell_of(inner.at) - next, column = cell % columns, row = cell / columns;
             if (row >= records) break;
-            const bool ends_line = base[each.at] == '\n';
+            const bool ends_line = base[inner.at] == '\n';
             scan.lines_ += ends_line;
-            if (each.literal || ends_line || scan.names_[column].empty()) continue;
+            if (inner.literal || ends_line || scan.names_[column].empty()) continue;
             scan.values_[column].slots(scan.row_, records).set_kinds(row, row + 1, ValueKind::escaped);
         }
     }
 
     // Take the records whose ends are known, or an empty line; false if the next record is unusual.
     BUSHEL_VECTORS bool take() {
-        const std::size_t known = can_read_before() ? std::min((found - next) / columns, scan.rows_left()) : 1;
+        const std::size_t known = can_read_before() ? std::min((known_ends - next) / columns, scan.rows_left()) : 1;
         std::size_t records = std::min(known, (damaged - next) / columns);
         set_starts(records);
         for (std::size_t column = 0; column < columns; ++column) records = take(column, records);
@@ -302,7 +303,7 @@ struct FastRecords {
     }
 
     BUSHEL_VECTORS const std::uint8_t *records() {
-        while (!scan.full() && (found - next >= columns || fill()) && take()) {}
+        while (!scan.full() && (known_ends - next >= columns || fill()) && take()) {}
         return record();
     }
 };

@@ -67,17 +67,17 @@ void HybridRuns::unpack() {
 
 std::vector<std::uint32_t> read_hybrid(const std::uint8_t *data, std::size_t size, unsigned width, std::int64_t count) {
     HybridRuns runs(data, size, width, count);
-    std::vector<std::uint32_t> found;
+    std::vector<std::uint32_t> numbers;
     while (!runs.done()) {
-        const std::int64_t numbers = runs.run();
+        const std::int64_t run = runs.run();
         if (runs.same()) {
-            found.insert(found.end(), static_cast<std::size_t>(numbers), runs[0]);
+            numbers.insert(numbers.end(), static_cast<std::size_t>(run), runs[0]);
         } else {
-            found.insert(found.end(), runs.values(), runs.values() + numbers);
+            numbers.insert(numbers.end(), runs.values(), runs.values() + run);
         }
-        runs.skip(numbers);
+        runs.skip(run);
     }
-    return found;
+    return numbers;
 }
 
 }  // namespace bushel

@@ -38,27 +38,27 @@ ImageHeader read_png(const std::uint8_t *data, std::size_t size) {
     const std::uint8_t *header = data + 16;
     const std::uint32_t width = big32(header), height = big32(header + 4);
     if (width == 0 || height == 0 || width > 0x7FFFFFFF || height > 0x7FFFFFFF) return {};
-    ImageHeader found;
+    ImageHeader image;
     switch (header[9]) {  // colour type; 3 is a palette, whose transparency decides the number of channels
         case 0:
-            found.channels = 1;
+            image.channels = 1;
             break;
         case 2:
-            found.channels = 3;
+            image.channels = 3;
             break;
         case 4:
-            found.channels = 2;
+            image.channels = 2;
             break;
         case 6:
-            found.channels = 4;
+            image.channels = 4;
             break;
         default:
             return {};
     }
     if (!has_plain_chunks(data, size)) return {};
-    found.format = ImageHeader::png;
-    found.width = static_cast<std::int32_t>(width), found.height = static_cast<std::int32_t>(height);
-    return found;
+    image.format = ImageHeader::png;
+    image.width = static_cast<std::int32_t>(width), image.height = static_cast<std::int32_t>(height);
+    return image;
 }
 
 }  // namespace
@@ -69,12 +69,12 @@ ImageHeader read_image_header(const std::uint8_t *data, std::size_t size) {
     if (size < 2 || data[0] != 0xFF || data[1] != SOI) return {};
     try {
         const JpegHeader header = read_jpeg_header(data, size);
-        ImageHeader found;
-        found.format = ImageHeader::jpeg;
-        found.width = header.width, found.height = header.height;
-        found.channels = header.components == 1 ? 1 : 3;
-        found.orientation = header.orientation;
-        return found;
+        ImageHeader image;
+        image.format = ImageHeader::jpeg;
+        image.width = header.width, image.height = header.height;
+        image.channels = header.components == 1 ? 1 : 3;
+        image.orientation = header.orientation;
+        return image;
     } catch (const JpegError &) {  // damaged, or of a kind that decoding refuses too
         return {};
     }

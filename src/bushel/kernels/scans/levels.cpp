@@ -27,28 +27,28 @@ void check_level(std::uint32_t level, unsigned largest) {
 
 Present find_present(Section definition, unsigned largest, std::int64_t values) {
     HybridRuns levels(definition.data, definition.size, bits_of(largest), values);
-    Present found;
+    Present present;
     while (!levels.done()) {
         const std::int64_t numbers = levels.run(), step = levels.same() ? numbers : 1;
         for (std::int64_t i = 0; i < numbers; i += step) {
             check_level(levels[i], largest);
-            found.add(step, levels[i] == largest);
+            present.add(step, levels[i] == largest);
         }
         levels.skip(numbers);
     }
-    return found;
+    return present;
 }
 
 Present find_elements(Section repetition, Section definition, unsigned largest, unsigned list, std::int64_t values,
                       ListRows rows) {
     HybridRuns repeated(repetition.data, repetition.size, 1, values);
     HybridRuns defined(definition.data, definition.size, bits_of(largest), values);
-    Present found;
+    Present present;
     std::int64_t row = rows.rows;  // the rows that have begun
     const auto add = [&](std::int64_t number, std::uint32_t repeats, std::uint32_t level) {
         check_level(repeats, 1), check_level(level, largest);
         const bool element = level > list;
-        if (element) found.add(number, level == largest);
+        if (element) present.add(number, level == largest);
         if (repeats && !row) throw std::invalid_argument("the first level of a column chunk continues a list");
         const std::int64_t first = repeats ? row - 1 : row, end = repeats ? row : row + number;
         for (std::int64_t i = first; i < std::min(end, rows.capacity); ++i) {
@@ -63,8 +63,8 @@ Present find_elements(Section repetition, Section definition, unsigned largest, 
         for (std::int64_t i = 0; i < numbers; i += step) add(step, repeated[i], defined[i]);
         repeated.skip(numbers), defined.skip(numbers);
     }
-    found.rows = row;
-    return found;
+    present.rows = row;
+    return present;
 }
 
 }  // namespace bushel

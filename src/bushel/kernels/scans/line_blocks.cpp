@@ -30,13 +30,16 @@ struct Padded {
     std::vector<std::uint8_t> kind;
     std::vector<std::int64_t> number;
 
-    Dense of(const FieldValues &own, std::size_t samples) {
-        const auto first = static_cast<std::size_t>(own.first());
+    Dense of(const FieldValues &values, std::size_t samples) {
+        const auto first = static_cast<std::size_t>(values.first());
         const auto fill = [&](auto &to, const auto *from) {
             to.assign(samples, 0);
-            std::copy_n(from, own.size(), to.begin() + static_cast<std::ptrdiff_t>(first));
+            std::copy_n(from, values.size(), to.begin() + static_cast<std::ptrdiff_t>(first));
         };
-        fill(place, own.place()), fill(length, own.length()), fill(kind, own.kind()), fill(number, own.number());
+        fill(place, values.place());
+        fill(length, values.length());
+        fill(kind, values.kind());
+        fill(number, values.number());
         return {place.data(), length.data(), kind.data(), number.data()};
     }
 };
@@ -87,28 +90,29 @@ std::uint32_t kinds_of(const std::uint8_t *kind, std::size_t count) {
     return kinds;
 }
 
-void add_integers(const Dense &own, std::uint32_t kinds, std::size_t count, FieldFacts &facts) {
+void add_integers(const Dense &column, std::uint32_t kinds, std::size_t count, FieldFacts &facts) {
     constexpr std::int64_t exact = std::int64_t{1} << 53;
     for (std::size_t i = 0; i < count; ++i) {
-        if (kinds != bit(ValueKind::integer) && own.kind[i] != static_cast<std::uint8_t>(ValueKind::integer)) continue;
-        facts.negative |= own.number[i] < 0;
-        facts.inexact |= own.number[i] > exact || own.number[i] < -exact;
+        const bool is_integer = column.kind[i] == static_cast<std::uint8_t>(ValueKind::integer);
+        if (kinds != bit(ValueKind::integer) && !is_integer) continue;
+        facts.negative |= column.number[i] < 0;
+        facts.inexact |= column.number[i] > exact || column.number[i] < -exact;
     }
 }
 
-void encode_numbers(const Dense &own, std::size_t count, FieldHead &head, FieldFacts &facts) {
+void encode_numbers(const Dense &column, std::size_t count, FieldHead &head, FieldFacts &facts) {
     if (!(head.kinds & number_kinds)) return;
-    const Bits bits = bits_of(reinterpret_cast<const std::uint64_t *>(own.number), count);
+    const Bits bits = bits_of(reinterpret_cast<const std::uint64_t *>(column.number), count);
     head.number_width = width_of(bits.differ);
-    head.number = static_cast<std::uint64_t>(own.number[0]) & ~low_bits(head.number_width);
-    if (head.kinds & bit(ValueKind::integer) && bits.any >> 53) add_integers(own, head.kinds, count, facts);
+    head.number = static_cast<std::uint64_t>(column.number[0]) & ~low_bits(head.number_width);
+    if (head.kinds & bit(ValueKind::integer) && bits.any >> 53) add_integers(column, head.kinds, count, facts);
 }
 
 // Whether the values of a field all follow the values of the field before by the same number of bytes.
-bool follows(const Dense &own, const Dense &before, std::size_t count) {
-    const std::uint32_t first = own.place[0] - before.place[0] - before.length[0];
+bool follows(const Dense &column, const Dense &before, std::size_t count) {
+    const std::uint32_t first = column.place[0] - before.place[0] - before.length[0];
     std::uint32_t differ = 0;
-    for (std::size_t i = 0; i < count; ++i) differ |= (own.place[i] - before.place[i] - before.length[i]) ^ first;
+    for (std::size_t i = 0; i < count; ++i) differ |= (column.place[i] - before.place[i] - before.length[i]) ^ first;
     return !differ && first < std::uint32_t{1} << 31;
 }
 
@@ -132,32 +136,31 @@ void encode_block(const std::vector<FieldValues> &values, const std::int64_t *st
         head.kinds = bit(ValueKind::none);
         bool whole = false;
         if (values_of.size()) {
-            const bool dense = !values_of.first() && values_of.size() == samples;
-            const Dense own = dense ? Dense{values_of.place(), values_of.length(), values_of.kind(), values_of.number()}
-                                    : copy.of(values_of, samples);
-            head.kinds = static_cast<std::uint16_t>(kinds_of(own.kind, samples));
-            head.kind = own.kind[0];
+            Dense column{values_of.place(), values_of.length(), values_of.kind(), values_of.number()};
+            if (values_of.first() || values_of.size() != samples) column = copy.of(values_of, samples);
+            head.kinds = static_cast<std::uint16_t>(kinds_of(column.kind, samples));
+            head.kind = column.kind[0];
             head.kind_width = head.kinds & (head.kinds - 1) ? 1 : 0;
-            head.length = own.length[0];
-            const Bits lengths = bits_of(own.length, samples);
+            head.length = column.length[0];
+            const Bits lengths = bits_of(column.length, samples);
             head.length_width = lengths.differ ? width_of(lengths.any) : 0;
             whole = !(head.kinds & absent_kinds);
-            head.after = whole && chain < longest_chain && follows(own, before, samples);
+            head.after = whole && chain < longest_chain && follows(column, before, samples);
             if (head.after) {
-                head.place = own.place[0] - before.place[0] - before.length[0];
+                head.place = column.place[0] - before.place[0] - before.length[0];
                 ++chain;
             } else {
-                const Bits bits = bits_of(own.place, samples);
-                head.place = own.place[0];
+                const Bits bits = bits_of(column.place, samples);
+                head.place = column.place[0];
                 head.place_width = bits.differ ? width_of(bits.any) : 0;
                 chain = 1;
             }
-            encode_numbers(own, samples, head, facts[field]);
-            append(out, head.kind_width, own.kind, samples);
-            append(out, head.place_width, own.place, samples);
-            append(out, head.length_width, own.length, samples);
-            append(out, head.number_width, own.number, samples);
-            before = own;
+            encode_numbers(column, samples, head, facts[field]);
+            append(out, head.kind_width, column.kind, samples);
+            append(out, head.place_width, column.place, samples);
+            append(out, head.length_width, column.length, samples);
+            append(out, head.number_width, column.number, samples);
+            before = column;
         }
         if (!whole) chain = longest_chain;
         facts[field].kinds |= head.kinds;
@@ -201,11 +204,11 @@ void LineBlocks::read(std::size_t field, LinePart part, bool quotes, std::int64_
         OpenBlock block;
         block.open(bytes, field, part == LinePart::offset);
         const auto first = static_cast<std::size_t>(row - bytes.first);
-        const std::size_t own = std::min(count, bytes.samples - first);
-        block.read(part, quotes, first, own, out);
-        row += static_cast<std::int64_t>(own);
-        out += own;
-        count -= own;
+        const std::size_t rows = std::min(count, bytes.samples - first);
+        block.read(part, quotes, first, rows, out);
+        row += static_cast<std::int64_t>(rows);
+        out += rows;
+        count -= rows;
     }
 }
 

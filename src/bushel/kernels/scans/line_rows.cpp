@@ -23,10 +23,10 @@ const OpenBlock &LineRows::block(std::size_t number) const {
 }
 
 const OpenBlock &LineRows::opened(std::size_t number) const {
-    auto own = std::make_unique<OpenBlock>();
-    own->open(blocks_.block(number), field_, extent_);
+    auto fresh = std::make_unique<OpenBlock>();
+    fresh->open(blocks_.block(number), field_, extent_);
     const OpenBlock *before = nullptr;
-    if (known_[number].compare_exchange_strong(before, own.get())) return *own.release();
+    if (known_[number].compare_exchange_strong(before, fresh.get())) return *fresh.release();
     return *before;  // of another thread
 }
 
@@ -34,20 +34,20 @@ template <typename Put>
 void LineRows::each(const std::int64_t *rows, std::size_t count, Put put) const {
     constexpr std::size_t together = 32;
     const OpenBlock *blocks[together];
-    std::size_t own[together];
+    std::size_t places[together];
     const std::int64_t samples = blocks_.samples();
     std::call_once(made_, [&] { known_.reset(new std::atomic<const OpenBlock *>[blocks_.blocks()]()); });
     for (std::size_t first = 0; first < count; first += together) {
-        const std::size_t some = std::min(together, count - first);
-        for (std::size_t i = 0; i < some; ++i) {
+        const std::size_t batch = std::min(together, count - first);
+        for (std::size_t i = 0; i < batch; ++i) {
             std::int64_t row = rows[first + i];
             if (row < 0) row += samples;
             if (row < 0 || row >= samples) throw std::out_of_range("samples that do not exist");
             blocks[i] = &block(blocks_.block_of(row));
-            own[i] = static_cast<std::size_t>(row - blocks[i]->first());
-            blocks[i]->load(extent_, own[i]);
+            places[i] = static_cast<std::size_t>(row - blocks[i]->first());
+            blocks[i]->load(extent_, places[i]);
         }
-        for (std::size_t i = 0; i < some; ++i) put(*blocks[i], first + i, own[i]);
+        for (std::size_t i = 0; i < batch; ++i) put(*blocks[i], first + i, places[i]);
     }
 }
 

@@ -111,7 +111,7 @@ bool LineScan::fail(const char *what, const std::uint8_t *at) {
 }
 
 void LineScan::drop_row() {
-    for (FieldValues &each : values_) each.remove(row_);
+    for (FieldValues &values : values_) values.remove(row_);
 }
 
 // Return the number of a field, -1 for one that is not wanted, and -2 if there are too many.
@@ -121,10 +121,10 @@ std::int64_t LineScan::field_of(const std::uint8_t *name, std::size_t size, std:
         if (expected.size() == size && !std::memcmp(expected.data(), name, size)) return order_[place];
     }
     std::string text(reinterpret_cast<const char *>(name), size);
-    const auto found = numbers_.find(text);
+    const auto entry = numbers_.find(text);
     std::int64_t number = -1;
-    if (found != numbers_.end()) {
-        number = found->second;
+    if (entry != numbers_.end()) {
+        number = entry->second;
     } else if (!closed_) {
         if (names_.size() >= most_names_) return -2;
         number = static_cast<std::int64_t>(names_.size());
@@ -243,7 +243,7 @@ bool LineScan::json_line(const std::uint8_t *at, const std::uint8_t *end) {
 }
 
 void LineScan::clear() {
-    for (FieldValues &each : values_) each.clear();
+    for (FieldValues &values : values_) values.clear();
     row_ = 0;
 }
 

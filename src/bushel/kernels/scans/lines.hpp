@@ -37,6 +37,9 @@ public:
     const std::uint8_t *kind() const { return kind_.get(); }
     const std::int64_t *number() const { return number_.get(); }  // truth values, integers, bits of real numbers; else 0
 
+    // Whether a sample, which no later one follows so far, has a value.
+    bool has(std::int32_t row) const { return size_ && first_ + static_cast<std::int32_t>(size_) > row; }
+
     // Set the value of a sample that is the last one so far, or comes after it. The length of one that is null is -1.
     void set(std::int32_t row, std::int64_t place, std::int64_t length, ValueKind kind, std::int64_t number) {
         std::size_t at = static_cast<std::size_t>(row - first_);

@@ -33,23 +33,23 @@ std::size_t mp3_frame_size(const std::uint8_t *header) {
 
 Mp3Frames find_mp3_frames(const std::uint8_t *data, std::size_t size, std::size_t start, std::int64_t first,
                           std::int64_t step) {
-    Mp3Frames found;
+    Mp3Frames listed;
     std::size_t at = start;
     std::int64_t next = first;
     while (at <= size && size - at >= header_size) {
-        const std::size_t own = mp3_frame_size(data + at);
-        if (own == 0 || own > size - at || stream_of(data + at) != stream_of(data + start)) break;
-        if (found.frames == 0) {
-            found.offset.push_back(static_cast<std::int64_t>(at));
-        } else if (found.frames == next) {
-            found.offset.push_back(static_cast<std::int64_t>(at));
+        const std::size_t frame_size = mp3_frame_size(data + at);
+        if (frame_size == 0 || frame_size > size - at || stream_of(data + at) != stream_of(data + start)) break;
+        if (listed.frames == 0) {
+            listed.offset.push_back(static_cast<std::int64_t>(at));
+        } else if (listed.frames == next) {
+            listed.offset.push_back(static_cast<std::int64_t>(at));
             next += step;
         }
-        at += own;
-        ++found.frames;
+        at += frame_size;
+        ++listed.frames;
     }
-    found.offset.push_back(static_cast<std::int64_t>(at));
-    return found;
+    listed.offset.push_back(static_cast<std::int64_t>(at));
+    return listed;
 }
 
 }  // namespace bushel

@@ -118,36 +118,36 @@ public:
         }
     }
 
-    const FieldArrays &own() const { return fields_[0]; }
+    const FieldArrays &arrays() const { return fields_[0]; }
 
     std::int64_t value(LinePart part, bool quotes, std::size_t i) const {
         if (part == LinePart::number || part == LinePart::real) return number(part, i);
-        const FieldArrays &own = this->own();
-        const auto length = static_cast<std::int64_t>(own.length[i]);
+        const FieldArrays &arrays = this->arrays();
+        const auto length = static_cast<std::int64_t>(arrays.length[i]);
         switch (part) {
             case LinePart::kind:
-                return static_cast<std::int64_t>(own.kind[i]);
+                return static_cast<std::int64_t>(arrays.kind[i]);
             case LinePart::length:
-                return length - 1 - 2 * (!quotes && own.is(quoted_kinds, i));
+                return length - 1 - 2 * (!quotes && arrays.is(quoted_kinds, i));
             default:
-                return length ? offset(!quotes && own.is(quoted_kinds, i), i) : 0;
+                return length ? offset(!quotes && arrays.is(quoted_kinds, i), i) : 0;
         }
     }
 
     // Offset and length of a value.
     std::pair<std::int64_t, std::int64_t> extent(bool quotes, std::size_t i) const {
-        const FieldArrays &own = this->own();
-        const auto length = static_cast<std::int64_t>(own.length[i]);
-        const bool trimmed = !quotes && own.is(quoted_kinds, i);
+        const FieldArrays &arrays = this->arrays();
+        const auto length = static_cast<std::int64_t>(arrays.length[i]);
+        const bool trimmed = !quotes && arrays.is(quoted_kinds, i);
         return {length ? offset(trimmed, i) : 0, length - 1 - 2 * trimmed};
     }
 
     // A part that is a number.
     std::int64_t number(LinePart part, std::size_t i) const {
-        const FieldArrays &own = this->own();
-        if (!own.is(number_kinds, i)) return 0;
-        const auto bits = static_cast<std::int64_t>(own.number[i] | own.number.same);
-        if (part == LinePart::number || !own.is(bit(ValueKind::integer), i)) return bits;
+        const FieldArrays &arrays = this->arrays();
+        if (!arrays.is(number_kinds, i)) return 0;
+        const auto bits = static_cast<std::int64_t>(arrays.number[i] | arrays.number.same);
+        if (part == LinePart::number || !arrays.is(bit(ValueKind::integer), i)) return bits;
         const auto real = static_cast<double>(bits);
         std::int64_t real_bits;
         std::memcpy(&real_bits, &real, sizeof real);
@@ -159,9 +159,9 @@ public:
 
     // Load the bytes of a sample into the cache: where its value is, or which number.
     void load(bool extent, std::size_t i) const {
-        const FieldArrays &own = this->own();
-        load_element(own.kind, i);
-        if (!extent) return load_element(own.number, i);
+        const FieldArrays &arrays = this->arrays();
+        load_element(arrays.kind, i);
+        if (!extent) return load_element(arrays.number, i);
         load_element(starts_, i);
         for (std::size_t field = 0; field < count_; ++field) {
             load_element(fields_[field].place, i);
@@ -171,27 +171,27 @@ public:
 
     // Write the values of samples from one on.
     void read(LinePart part, bool quotes, std::size_t first, std::size_t count, std::int64_t *out) const {
-        const FieldArrays &own = this->own();
-        const bool mixed = own.kind.width;
-        const std::int64_t trimmed = !quotes && !mixed && own.is(quoted_kinds, 0);
-        const bool plain = (!mixed || quotes || !(own.kinds & quoted_kinds)) && !(own.kinds & absent_kinds);
+        const FieldArrays &arrays = this->arrays();
+        const bool mixed = arrays.kind.width;
+        const std::int64_t trimmed = !quotes && !mixed && arrays.is(quoted_kinds, 0);
+        const bool plain = (!mixed || quotes || !(arrays.kinds & quoted_kinds)) && !(arrays.kinds & absent_kinds);
         if (part == LinePart::kind) {
             fill(out, count, 0);
-            own.kind.add_to(out, first, count);
+            arrays.kind.add_to(out, first, count);
         } else if (part == LinePart::length && plain) {
             fill(out, count, -1 - 2 * trimmed);
-            own.length.add_to(out, first, count);
+            arrays.length.add_to(out, first, count);
         } else if (part == LinePart::offset && plain) {
             fill(out, count, start_ + trimmed);
             starts_.add_to(out, first, count);
-            own.place.add_to(out, first, count);
+            arrays.place.add_to(out, first, count);
             for (std::size_t before = 1; before < count_; ++before) {
                 fields_[before].place.add_to(out, first, count);
                 fields_[before].length.add_to(out, first, count);
             }
-        } else if (plain && (part == LinePart::number || own.kinds == bit(ValueKind::real))) {
-            fill(out, count, static_cast<std::int64_t>(own.number.width ? own.number.same : 0));
-            own.number.add_to(out, first, count);
+        } else if (plain && (part == LinePart::number || arrays.kinds == bit(ValueKind::real))) {
+            fill(out, count, static_cast<std::int64_t>(arrays.number.width ? arrays.number.same : 0));
+            arrays.number.add_to(out, first, count);
         } else {
             for (std::size_t i = 0; i < count; ++i) out[i] = value(part, quotes, first + i);
         }
@@ -199,40 +199,40 @@ public:
 
 private:
     std::int64_t offset(bool trimmed, std::size_t i) const {
-        std::uint64_t place = starts_[i] + own().place[i] + trimmed;
+        std::uint64_t place = starts_[i] + arrays().place[i] + trimmed;
         for (std::size_t before = 1; before < count_; ++before) {
             place += fields_[before].place[i] + fields_[before].length[i];
         }
         return sum(start_, place);
     }
 
-    static void load_element(const Elements &each, std::size_t i) {
-        if (each.width) load_line(each.array + i * each.width);
+    static void load_element(const Elements &elements, std::size_t i) {
+        if (elements.width) load_line(elements.array + i * elements.width);
     }
 
     static void fill(std::int64_t *out, std::size_t count, std::int64_t value) { std::fill_n(out, count, value); }
 
-    void arrays_of(std::size_t field, FieldArrays &found) const {
+    void arrays_of(std::size_t field, FieldArrays &arrays) const {
         FieldHead head;
         std::memcpy(&head, data_ + sizeof(BlockHead) + field * sizeof head, sizeof head);
         constexpr std::uint32_t widths = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 4;
-        const bool known = head.kind_width <= 1 && head.place_width <= 4 && widths >> head.place_width & 1 &&
+        const bool has_known_widths = head.kind_width <= 1 && head.place_width <= 4 && widths >> head.place_width & 1 &&
                            head.length_width <= 4 && widths >> head.length_width & 1 && head.number_width <= 8 &&
                            (widths | 1 << 8) >> head.number_width & 1;
         const std::size_t bytes = std::size_t{head.kind_width} + head.place_width + head.length_width + head.number_width;
-        if (!known || head.arrays > size_ || bytes * samples_ > size_ - head.arrays) damaged("is too small");
+        if (!has_known_widths || head.arrays > size_ || bytes * samples_ > size_ - head.arrays) damaged("is too small");
         const std::uint8_t *at = data_ + head.arrays;
         const auto next = [&](std::uint8_t width, std::uint64_t same) {
             const Elements elements{at, width, same};
             at += width * samples_;
             return elements;
         };
-        found.kind = next(head.kind_width, head.kind);
-        found.place = next(head.place_width, head.place);
-        found.length = next(head.length_width, head.length);
-        found.number = next(head.number_width, head.number);
-        found.kinds = head.kinds;
-        found.after = head.after;
+        arrays.kind = next(head.kind_width, head.kind);
+        arrays.place = next(head.place_width, head.place);
+        arrays.length = next(head.length_width, head.length);
+        arrays.number = next(head.number_width, head.number);
+        arrays.kinds = head.kinds;
+        arrays.after = head.after;
     }
 
     std::int64_t first_ = 0;

@@ -56,17 +56,17 @@ Part read_part(const std::uint8_t *header, bool open, std::int64_t rest) {
 __attribute__((always_inline)) inline bool search(const std::uint8_t *payload, std::size_t words) {
     constexpr std::size_t block = 1024;
     constexpr std::uint8_t bytes[] = {magic & 0xFF, magic >> 8 & 0xFF, magic >> 16 & 0xFF, magic >> 24};
-    std::uint32_t wanted;
-    std::memcpy(&wanted, bytes, sizeof wanted);
+    std::uint32_t pattern;
+    std::memcpy(&pattern, bytes, sizeof pattern);
     for (std::size_t at = 0; at < words; at += block) {
         const std::size_t end = std::min(at + block, words);
-        std::uint32_t found = 0;
+        std::uint32_t matches = 0;
         for (std::size_t i = at; i < end; ++i) {
             std::uint32_t word;
             std::memcpy(&word, payload + 4 * i, sizeof word);
-            found |= word == wanted;
+            matches |= word == pattern;
         }
-        if (found) return true;
+        if (matches) return true;
     }
     return false;
 }
@@ -79,23 +79,23 @@ BUSHEL_AVX2 bool search_avx2(const std::uint8_t *payload, std::size_t words) { r
 }  // namespace
 
 RecordioRecords scan_recordio(ByteSource &source, std::int64_t start) {
-    RecordioRecords found;
-    found.end = start;
+    RecordioRecords records;
+    records.end = start;
     const std::int64_t size = source.size();
-    std::int64_t pos = start, record = -1, stride = 0;
+    std::int64_t pos = start, begin = -1, stride = 0;
     std::int32_t parts = 0;
 
     const auto stop = [&](const char *problem) {
-        found.problem = problem;
-        found.problem_offset = pos;
+        records.problem = problem;
+        records.problem_offset = pos;
     };
     while (pos < size) {
-        if (size - pos < header_size) return stop("header is cut by the end of the file"), found;
+        if (size - pos < header_size) return stop("header is cut by the end of the file"), records;
         const std::int64_t wish = std::min(stride < max_dense_stride ? large_window : small_window, size - pos);
-        const Part part = read_part(source.view(pos, header_size, wish), record >= 0, size - pos - header_size);
-        if (part.problem) return stop(part.problem), found;
-        if (record < 0) record = pos, parts = 0;
-        if (parts == std::numeric_limits<std::int32_t>::max()) return stop("record of too many parts"), found;
+        const Part part = read_part(source.view(pos, header_size, wish), begin >= 0, size - pos - header_size);
+        if (part.problem) return stop(part.problem), records;
+        if (begin < 0) begin = pos, parts = 0;
+        if (parts == std::numeric_limits<std::int32_t>::max()) return stop("begin of too many parts"), records;
         ++parts;
         const std::int64_t end = pos + header_size + part.length;
         const std::int64_t next =
@@ -103,15 +103,15 @@ RecordioRecords scan_recordio(ByteSource &source, std::int64_t start) {
         stride = stride ? (stride * 3 + (next - pos)) / 4 : next - pos;
         pos = next;
         if (part.flag == whole || part.flag == last) {
-            found.offset.push_back(record);
-            found.span.push_back(end - record - header_size);
-            found.parts.push_back(parts);
-            found.end = next;
-            record = -1;
+            records.offset.push_back(begin);
+            records.span.push_back(end - begin - header_size);
+            records.parts.push_back(parts);
+            records.end = next;
+            begin = -1;
         }
     }
-    if (record >= 0) stop("the file ends before the last part of a record");
-    return found;
+    if (begin >= 0) stop("the file ends before the last part of a begin");
+    return records;
 }
 
 std::string join_recordio(const std::uint8_t *raw, std::size_t length) {

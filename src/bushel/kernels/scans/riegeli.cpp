@@ -33,10 +33,10 @@ bool is_known(std::uint8_t compression) {
 }  // namespace
 
 RiegeliChunks scan_riegeli(ByteSource &source, std::int64_t position, std::int64_t end, std::size_t most) {
-    RiegeliChunks found;
+    RiegeliChunks chunks;
     const std::int64_t size = position_of(source.size());
     std::int64_t stride = 0;
-    while (position < end && found.start.size() < most) {
+    while (position < end && chunks.start.size() < most) {
         if (size - position <= chunk_header) break;
         const std::int64_t start = position + chunk_header, count = std::min(read_together, size - position);
         const std::int64_t offset = place_of(position), need = place_of(position + count - 1) + 1 - offset;
@@ -60,9 +60,9 @@ RiegeliChunks scan_riegeli(ByteSource &source, std::int64_t position, std::int64
             if (sizes < 0 || sizes > length - 1 - taken) break;
             const std::int64_t values = start + 1 + taken + sizes;
             if (!compression && start + length - values != expanded) break;
-            found.start.push_back(start), found.length.push_back(length), found.records.push_back(records);
-            found.expanded.push_back(expanded), found.sizes.push_back(sizes), found.values.push_back(values);
-            found.compression.push_back(compression);
+            chunks.start.push_back(start), chunks.length.push_back(length), chunks.records.push_back(records);
+            chunks.expanded.push_back(expanded), chunks.sizes.push_back(sizes), chunks.values.push_back(values);
+            chunks.compression.push_back(compression);
         }
         std::int64_t next = start + length;
         if (records > length) {  // a chunk covers a byte of the file for each record, so that each has a place
@@ -71,8 +71,8 @@ RiegeliChunks scan_riegeli(ByteSource &source, std::int64_t position, std::int64
         stride = next - position;
         position = next;
     }
-    found.end = position;
-    return found;
+    chunks.end = position;
+    return chunks;
 }
 
 }  // namespace bushel

@@ -45,7 +45,7 @@ std::int32_t ExtensionNumbers::number_of(std::string_view extension) {
 }
 
 GroupedNames SampleNames::group(const std::uint8_t *names, const std::int64_t *offsets, std::int64_t count, bool last) {
-    GroupedNames found;
+    GroupedNames grouped;
     std::string_view key;
     for (std::int64_t row = 0; row < count; ++row) {
         const std::string_view name(reinterpret_cast<const char *>(names + offsets[row]),
@@ -54,22 +54,22 @@ GroupedNames SampleNames::group(const std::uint8_t *names, const std::int64_t *o
         if (dot == std::string_view::npos) continue;
         if (name.substr(0, dot) != key) {  // a key is never empty
             key = name.substr(0, dot);
-            found.text.insert(found.text.end(), key.begin(), key.end());
-            found.ends.push_back(static_cast<std::int64_t>(found.text.size()));
+            grouped.text.insert(grouped.text.end(), key.begin(), key.end());
+            grouped.ends.push_back(static_cast<std::int64_t>(grouped.text.size()));
         }
-        found.row.push_back(row);
-        found.sample.push_back(static_cast<std::int64_t>(found.ends.size()) - 1);
-        found.extension.push_back(extensions_.number_of(name.substr(dot + 1)));
+        grouped.row.push_back(row);
+        grouped.sample.push_back(static_cast<std::int64_t>(grouped.ends.size()) - 1);
+        grouped.extension.push_back(extensions_.number_of(name.substr(dot + 1)));
     }
-    found.used = count;
-    if (last || found.ends.empty()) return found;
-    while (!found.sample.empty() && found.sample.back() == static_cast<std::int64_t>(found.ends.size()) - 1) {
-        found.used = found.row.back();
-        found.row.pop_back(), found.sample.pop_back(), found.extension.pop_back();
+    grouped.used = count;
+    if (last || grouped.ends.empty()) return grouped;
+    while (!grouped.sample.empty() && grouped.sample.back() == static_cast<std::int64_t>(grouped.ends.size()) - 1) {
+        grouped.used = grouped.row.back();
+        grouped.row.pop_back(), grouped.sample.pop_back(), grouped.extension.pop_back();
     }
-    found.ends.pop_back();
-    found.text.resize(found.ends.empty() ? 0 : static_cast<std::size_t>(found.ends.back()));
-    return found;
+    grouped.ends.pop_back();
+    grouped.text.resize(grouped.ends.empty() ? 0 : static_cast<std::size_t>(grouped.ends.back()));
+    return grouped;
 }
 
 }  // namespace bushel

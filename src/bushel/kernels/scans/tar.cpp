@@ -150,9 +150,9 @@ void TarScan::read_end(const std::uint8_t *block, std::int64_t length) {
 }
 
 void TarScan::read_tail(const std::uint8_t *data, std::int64_t length) {
-    const std::uint8_t *found = std::find_if(data, data + length, [](std::uint8_t byte) { return byte != 0; });
-    pos_ += found - data;
-    if (found == data + length) return;
+    const std::uint8_t *nonzero = std::find_if(data, data + length, [](std::uint8_t byte) { return byte != 0; });
+    pos_ += nonzero - data;
+    if (nonzero == data + length) return;
     members_.trailing_bytes = size_ - pos_;
     phase_ = Phase::over;
 }

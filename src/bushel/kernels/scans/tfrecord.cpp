@@ -81,21 +81,21 @@ std::size_t TfrecordScan::feed(const std::uint8_t *data, std::size_t size) {
             problem = "the length of a record has another checksum";
             break;
         }
-        const std::uint64_t own = length_of(head);
-        if (own > max_length) {
-            problem = "a record has a length of " + std::to_string(own) + " bytes";
+        const std::uint64_t stated = length_of(head);
+        if (stated > max_length) {
+            problem = "a record has a length of " + std::to_string(stated) + " bytes";
             break;
         }
-        if (size - at - head_size < own + tail_size) {
-            need = head_size + own + tail_size;
+        if (size - at - head_size < stated + tail_size) {
+            need = head_size + stated + tail_size;
             break;
         }
         const std::uint8_t *const record = head + head_size;
-        const auto bytes = static_cast<std::size_t>(own);
+        const auto bytes = static_cast<std::size_t>(stated);
         offset.push_back(end + static_cast<std::int64_t>(head_size));
-        length.push_back(static_cast<std::int64_t>(own));
+        length.push_back(static_cast<std::int64_t>(stated));
         ++rows;
-        if (checksums_ && little_32(record + own) != masked(crc32c(record, bytes))) wrong.push_back(last_record());
+        if (checksums_ && little_32(record + stated) != masked(crc32c(record, bytes))) wrong.push_back(last_record());
         if (parsing_) read_example(record, bytes);
         at += head_size + bytes + tail_size;
         end += static_cast<std::int64_t>(head_size + bytes + tail_size);
@@ -109,9 +109,9 @@ void TfrecordScan::forget_rows() {
     rows = 0;
     held.clear();
     for (auto *const array : {&offset, &length, &wrong}) array->clear();
-    for (ExampleFeature &each : features) {
-        for (auto *const array : {&each.record, &each.count, &each.offset, &each.length, &each.first, &each.value_offset,
-                                  &each.value_length})
+    for (ExampleFeature &feature : features) {
+        for (auto *const array : {&feature.record, &feature.count, &feature.offset, &feature.length, &feature.first,
+                                  &feature.value_offset, &feature.value_length})
             array->clear();
     }
 }
@@ -127,9 +127,9 @@ void TfrecordScan::read_example(const std::uint8_t *data, std::size_t size) {
                 Piece name{nullptr, nullptr}, feature{nullptr, nullptr};
                 for (const std::uint8_t *part = entry.data; part < entry.end;) {
                     const bool is_name = *part == delimited(1);
-                    const Piece found =
+                    const Piece piece =
                         read_field(part, entry.end, delimited(is_name ? 1 : 2), "an entry of its features is not a pair");
-                    (is_name ? name : feature) = found;
+                    (is_name ? name : feature) = piece;
                 }
                 const auto chars = static_cast<std::size_t>(name.end - name.data);
                 read_feature({reinterpret_cast<const char *>(name.data), chars}, feature.data, feature.end);
@@ -162,10 +162,10 @@ void TfrecordScan::read_feature(std::string_view name, const std::uint8_t *data,
 }
 
 ExampleFeature &TfrecordScan::feature_of(std::string_view name, std::uint8_t kind) {
-    const auto found = by_name_.find(name);
-    if (found != by_name_.end()) {
-        if (found->second->kind != kind) throw NotExampleError{"a feature has another type than before"};
-        return *found->second;
+    const auto known = by_name_.find(name);
+    if (known != by_name_.end()) {
+        if (known->second->kind != kind) throw NotExampleError{"a feature has another type than before"};
+        return *known->second;
     }
     ExampleFeature &feature = features.emplace_back();
     feature.name = name, feature.kind = kind;

@@ -101,7 +101,7 @@ std::size_t ZipDirectory::feed(const std::uint8_t *data, std::size_t size) {
     return used;
 }
 
-ZipEntries ZipDirectory::take() { return std::exchange(found_, ZipEntries()); }
+ZipEntries ZipDirectory::take() { return std::exchange(entries_, ZipEntries()); }
 
 void ZipDirectory::read_entry(const std::uint8_t *data) {
     const std::uint16_t flags = little_16(data + 8);
@@ -137,19 +137,19 @@ void ZipDirectory::read_entry(const std::uint8_t *data) {
         problem = "an entry has sizes or an offset that no file can have";
         return;
     }
-    const std::size_t before = found_.names.size();
+    const std::size_t before = entries_.names.size();
     add_name(name, name_length, utf8);
     if (!problem.empty() || (!all_ && passed_over())) {
-        found_.names.resize(before);
+        entries_.names.resize(before);
         return;
     }
-    found_.name_offsets.push_back(static_cast<std::int64_t>(found_.names.size()));
-    found_.header.push_back(static_cast<std::int64_t>(numbers.header) + shift_);
-    found_.stored.push_back(static_cast<std::int64_t>(numbers.stored));
-    found_.size.push_back(static_cast<std::int64_t>(numbers.size));
-    found_.crc32.push_back(little_32(data + 16));
-    found_.method.push_back(little_16(data + 10));
-    found_.flags.push_back(flags);
+    entries_.name_offsets.push_back(static_cast<std::int64_t>(entries_.names.size()));
+    entries_.header.push_back(static_cast<std::int64_t>(numbers.header) + shift_);
+    entries_.stored.push_back(static_cast<std::int64_t>(numbers.stored));
+    entries_.size.push_back(static_cast<std::int64_t>(numbers.size));
+    entries_.crc32.push_back(little_32(data + 16));
+    entries_.method.push_back(little_16(data + 10));
+    entries_.flags.push_back(flags);
 }
 
 // Add a name up to its first zero byte, as readers of zip archives do.
@@ -160,25 +160,26 @@ void ZipDirectory::add_name(const std::uint8_t *name, std::size_t length, bool u
     }
     length = static_cast<std::size_t>(std::find(name, name + length, 0) - name);
     if (utf8 || is_ascii(name, length)) {
-        found_.names.insert(found_.names.end(), name, name + length);
+        entries_.names.insert(entries_.names.end(), name, name + length);
     } else {
         for (std::size_t i = 0; i < length; ++i) {
-            append_utf8(found_.names, name[i] < 0x80 ? name[i] : cp437[name[i] - 0x80]);
+            append_utf8(entries_.names, name[i] < 0x80 ? name[i] : cp437[name[i] - 0x80]);
         }
     }
 }
 
 // Whether the last name is of a folder, or hidden, as the copies of file attributes that macOS adds.
 bool ZipDirectory::passed_over() const {
-    const std::uint8_t *part = found_.names.data() + found_.name_offsets.back();
-    const std::uint8_t *const stop = found_.names.data() + found_.names.size();
+    const std::uint8_t *part = entries_.names.data() + entries_.name_offsets.back();
+    const std::uint8_t *const stop = entries_.names.data() + entries_.names.size();
     if (part == stop) return false;
     constexpr char macos[] = "__MACOSX/";
     constexpr std::ptrdiff_t length = sizeof macos - 1;
     if (stop[-1] == '/' || (stop - part >= length && std::equal(macos, macos + length, part))) return true;
     while (true) {
         const std::uint8_t *const slash = std::find(part, stop, '/');
-        if (part < slash && *part == '.' && std::any_of(part, slash, [](std::uint8_t each) { return each != '.'; })) return true;
+        const auto is_dot = [](std::uint8_t byte) { return byte == '.'; };
+        if (part < slash && is_dot(*part) && !std::all_of(part, slash, is_dot)) return true;
         if (slash == stop) return false;
         part = slash + 1;
     }
@@ -187,32 +188,34 @@ bool ZipDirectory::passed_over() const {
 std::vector<std::int64_t> zip_data(const MappedFile &file, const std::int64_t *header, std::size_t count) {
     constexpr std::int64_t most = 1 << 16, near = 2048, far = 1 << 16;
     constexpr std::size_t in_advance = 64;
-    std::vector<std::int64_t> found(count, -1);
+    std::vector<std::int64_t> places(count, -1);
     FileByteSource source(file);
+    const auto is_inside = [&](std::size_t i) { return i < count && file.contains(header[i], header_size); };
     std::size_t together = 0;  // number of the header after those that are read together
     std::int64_t wish = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        if (!file.contains(header[i], header_size)) continue;
+        if (!is_inside(i)) continue;
         if (i >= together) {
             wish = header_size;
-            for (together = i + 1; together < count; ++together) {
+            for (together = i + 1; is_inside(together); ++together) {
                 const std::int64_t gap = header[together] - header[together - 1], size = header[together] - header[i] + header_size;
                 if (gap < 0 || gap > near || size > most) break;
                 wish = size;
             }
-            const std::int64_t gap = together < count ? header[together] - header[i] : 0;
+            const std::int64_t gap = is_inside(together) ? header[together] - header[i] : 0;
             if (gap >= 0 && gap <= far) {
                 source.read_ahead(header[i]);
-            } else if (i + in_advance < count && file.contains(header[i + in_advance], header_size)) {
+            } else if (is_inside(i + in_advance)) {
                 file.prefetch(header[i + in_advance], header_size);
             }
         }
         const std::uint8_t *const data = source.view(header[i], header_size, wish);
         if (std::memcmp(data, "PK\3\4", 4) == 0) {
-            found[i] = header[i] + static_cast<std::int64_t>(header_size) + little_16(data + 26) + little_16(data + 28);
+            const int name_length = little_16(data + 26), extra_length = little_16(data + 28);
+            places[i] = header[i] + static_cast<std::int64_t>(header_size) + name_length + extra_length;
         }
     }
-    return found;
+    return places;
 }
 
 }  // namespace bushel

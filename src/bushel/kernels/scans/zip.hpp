@@ -45,7 +45,7 @@ private:
 
     std::int64_t size_, shift_;
     bool all_;
-    ZipEntries found_;
+    ZipEntries entries_;
 };
 
 // Return where the data of members begin, after the headers at these offsets; -1 where no header is in the file. Headers
