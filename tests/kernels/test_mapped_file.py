@@ -85,9 +85,8 @@ def test_negative_length(tmp_path: Path) -> None:
 def test_a_file_that_shrinks_is_an_error_and_not_a_dead_process(tmp_path: Path) -> None:
     file = written(tmp_path / "x", os.urandom(100_000))
     file.read(0, 100_000)  # all pages are now read from the map, where a lost page would kill the process
-    file.check()
     os.truncate(tmp_path / "x", 5000)
-    for call in (file.check, lambda: file.read(50_000, 100), lambda: file.read(0, 100)):
+    for call in (lambda: file.read(50_000, 100), lambda: file.read(0, 0), lambda: file.read(0, 100)):
         with pytest.raises(ExtentError, match="shrunk") as error:
             call()
         assert (error.value.reason, error.value.expected, error.value.found) == ("shrunk", 100_000, 5000)
@@ -97,7 +96,6 @@ def test_a_file_that_grows_is_read_up_to_its_old_size(tmp_path: Path) -> None:
     file = written(tmp_path / "x", b"abc")
     with (tmp_path / "x").open("ab") as more:
         more.write(b"def")
-    file.check()
     assert file.read(0, 3) == b"abc"
     with pytest.raises(ExtentError):
         file.read(0, 4)

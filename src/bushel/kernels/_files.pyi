@@ -86,8 +86,6 @@ class MappedFile:
             ExtentError: They are not all inside the file, or the file has shrunk.
             OSError: The system could not read the file.
         """
-    def check(self) -> None:
-        """Raise `ExtentError` ("shrunk") if the file is smaller than at opening."""
 
 def cold_reads() -> int:
     """Return the number of batches of this thread so far that waited for a row that was not in memory."""

@@ -44,8 +44,6 @@ class LineScanner:
             Number of bytes of the lines that were scanned. It is 0 if no line ends in the bytes, and if the scanner was
             full before. After a problem, the damaged line has no values, and the next call may continue after it.
         """
-    def clear(self) -> None:
-        """Drop all samples. Names stay."""
     def take(self) -> NDArray[np.uint8]:
         """Take all samples out, and return a block of their values for `LineBlocks`. Names stay."""
     def facts(self, field: int) -> tuple[int, bool, bool]:
@@ -64,13 +62,13 @@ class LineScanner:
         """
     @property
     def full(self) -> bool:
-        """Whether `take` or `clear` must be called before more lines are scanned."""
+        """Whether `take` must be called before more lines are scanned."""
     @property
     def names(self) -> list[bytes]:
         """Names of the fields, in the order in which they appeared. Escapes are resolved."""
     @property
     def rows(self) -> int:
-        """Number of samples since `take` or `clear`. Empty lines have none."""
+        """Number of samples since `take`. Empty lines have none."""
     @property
     def lines(self) -> int:
         """Number of lines that were scanned in all calls, empty ones too."""

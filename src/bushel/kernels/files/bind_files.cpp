@@ -261,15 +261,7 @@ void bind_files(nb::module_ &module) {
         .def("read", &read, nb::arg("offset"), nb::arg("length"))
         .def("read_into", &read_into, nb::arg("offset"), nb::arg("out"))
         .def("direct", [](const MappedFile &self) { return self.direct().release(); },
-             nb::rv_policy::take_ownership)
-        .def("check", [](const MappedFile &self) {
-            const std::int64_t zero = 0;
-            Batch batch;
-            batch.files.push_back(&self);
-            batch.offset = batch.length = &zero;
-            batch.rows = 1;
-            check(batch);
-        });
+             nb::rv_policy::take_ownership);
     module.def("read_many", &read_many, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),
                nb::arg("crc32") = nb::none());
     module.def("cold_reads", &cold_reads);

@@ -150,7 +150,6 @@ void bind_lines(nb::module_ &module) {
         .def("take",
              [](Shared<LineScan> &self) { return self.with([](LineScan &scan) { return copy_of(scan.take()); }); })
         .def("facts", &facts, nb::arg("field"))
-        .def("clear", [](Shared<LineScan> &self) { self.with([](LineScan &scan) { scan.clear(); }); })
         .def_prop_ro("full", fact_of<LineScan>(&LineScan::full))
         .def_prop_ro("names",
                      [](Shared<LineScan> &self) {
