@@ -156,7 +156,7 @@ def test_headers_before_the_data(tmp_path: Path) -> None:
         assert [data[at : at + 6] for at in found.tolist()] == [b"%06d" % number for number in order.tolist()]
     wrong = np.array([-1, header[1] + 1, len(data) - 29, 1 << 62, -(1 << 62)], np.int64)
     assert zip_data(file, wrong).tolist() == [-1] * 5
-    distant = np.array([header[0], -(1 << 63), header[1], (1 << 63) - 1], np.int64)  # differences have more than 63 bits
+    distant = np.array([header[0], -(1 << 63), header[1], (1 << 63) - 1], np.int64)
     assert zip_data(file, distant).tolist()[1::2] == [-1, -1]
 
 
