@@ -241,6 +241,14 @@ def test_the_same_sample_in_another_batch() -> None:
     assert digests({"id": np.array([7])}, "id") == digests({"__key__": ["7"]})
 
 
+@pytest.mark.parametrize("keys", [range(4), np.arange(4), ["0", "1", "2", "3"], iter([0, 1, 2, 3])], ids=type)
+def test_keys_may_be_numbers(keys: Any, tmp_path: Path) -> None:
+    batches = [{"id": np.array([number])} for number in (0, 1, 3)]
+    assert len(list(record(batches, tmp_path, key="id", rank=0, world_size=1))) == 3
+    [problem] = examine(tmp_path, keys=keys).problems
+    assert problem.text == "1 sample never came: 2"
+
+
 def test_samples_that_cannot_be_told_apart() -> None:
     for batch in ({"a": ROWS, "b": np.arange(2)}, {"loss": 3.0}):
         with pytest.raises(TypeError, match="cannot be distinguished"):

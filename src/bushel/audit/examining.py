@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from .identify import digest
+from .identify import digest, texts_of
 from .recordings import U64, Stretch, load_run
 
 
@@ -92,7 +92,7 @@ def examine(
     folder: str | os.PathLike[str],
     *,
     against: str | os.PathLike[str] | None = None,
-    keys: Iterable[str] | None = None,
+    keys: Iterable[str | int] | None = None,
     samples: int | None = None,
 ) -> Report:
     """Examine what `record` noted of a run.
@@ -111,7 +111,7 @@ def examine(
     """
     run = load_run(folder)
     other = None if against is None else load_run(against)
-    named = None if keys is None else {_number(key): key for key in keys}
+    named = None if keys is None else {_number(key): key for key in texts_of(list(keys))}
     findings: list[Finding] = []
     orders: dict[bytes, int] = {}
     for epoch, stretches in run.items():
@@ -138,7 +138,7 @@ def examine(
 Found = Iterator[tuple[str, bool]]
 
 
-def _number(key: str) -> int:
+def _number(key: str | bytes) -> int:
     return int.from_bytes(digest(key), "little")
 
 
@@ -218,7 +218,10 @@ def _repeats(rows: Samples, stretches: list[Stretch]) -> Found:
 
 
 def _missing(
-    rows: Samples, stretches: list[Stretch], named: dict[int, str] | None, samples: int | None
+    rows: Samples,
+    stretches: list[Stretch],
+    named: dict[int, str | bytes] | None,
+    samples: int | None,
 ) -> Found:
     """Yield which samples never came. Fewer than a step of all ranks are what `drop_last` leaves out."""
     present = np.unique(rows.digests)
@@ -231,7 +234,7 @@ def _missing(
         if strange:
             yield f"{_count(strange, 'sample')} came that the keys do not name", True
         number = len(absent)
-        examples = ": " + _listed(named[int(number)] for number in absent)
+        examples = ": " + _listed(str(named[int(number)]) for number in absent)
     else:
         number, examples = (samples or 0) - len(present), ""
     if number < 0:

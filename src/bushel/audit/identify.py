@@ -36,7 +36,7 @@ def digests(batch: Any, key: Key = None) -> bytes:
     """
     keys = _keys(batch, key)
     if keys is not None:
-        return b"".join(map(digest, _texts(keys)))
+        return b"".join(map(digest, texts_of(keys)))
     if isinstance(batch, list) and batch and isinstance(batch[0], Mapping):
         return b"".join(digest(_contents(sample)) for sample in batch)
     columns = list(_columns(batch))
@@ -66,13 +66,13 @@ def _keys(batch: Any, key: Key) -> Any:
     return getattr(batch, KEY, None)
 
 
-def _texts(keys: Any) -> Iterable[str | bytes]:
-    """Yield the keys, also of the lists of lists that packed rows have."""
+def texts_of(keys: Any) -> Iterable[str | bytes]:
+    """Yield keys as texts, numbers too, also of the lists of lists that packed rows have."""
     if isinstance(keys, str | bytes):
         yield keys
     elif isinstance(keys, list | tuple):
         for part in keys:
-            yield from _texts(part)
+            yield from texts_of(part)
     else:
         yield from map(str, np.asarray(_on_host(keys)).reshape(-1).tolist())
 
