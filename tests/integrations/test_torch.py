@@ -68,6 +68,14 @@ def test_a_state_resumes_at_the_next_batch(tmp_path: Path) -> None:
         other.load_state_dict({"wrong": 1})
 
 
+def test_a_node_refuses_another_state(tmp_path: Path) -> None:
+    nodes = pytest.importorskip("bushel.integrations.torchdata_nodes")
+    bushel.pack([{"n": number} for number in range(4)], tmp_path / "set", container="bag")
+    node = nodes.LoaderNode(bushel.Loader(bushel.open(tmp_path / "set"), 2))
+    with pytest.raises(bushel.errors.StateError, match=r"is not what state_dict\(\) returned"):
+        node.reset({"bad": 1})
+
+
 def test_a_node_and_its_state(tmp_path: Path) -> None:
     nodes = pytest.importorskip("torchdata.nodes")
     from bushel.integrations.torchdata_nodes import LoaderNode

@@ -3,9 +3,11 @@
 import gc
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from tests.ends_of_threads import drop_in_cycle, own_threads, wait_for_none
 from tests.interrupts import started
 from tests.loader.memory_dataset import MemoryDataset
 
+import bushel
 from bushel.loader import Loader
 
 
@@ -158,3 +161,22 @@ for batch in Loader(MemoryDataset(100_000), 64, threads=2, transforms={"number":
     _, errors = child.communicate(timeout=60)
     assert child.returncode == -signal.SIGINT
     assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_an_iteration_that_is_left_open_ends_without_a_word(processes: int, tmp_path: Path) -> None:
+    bushel.pack([{"n": number} for number in range(400)], tmp_path / "set", container="bag")
+    program = f"""
+import sys
+import bushel
+
+class Kept: pass
+
+batches = iter(bushel.Loader(bushel.open({str(tmp_path / "set")!r}), 4, processes={processes}, prefetch=2))
+next(batches)
+kept = Kept()  # until modules have lost their names
+kept.itself, kept.batches = kept, batches
+sys.modules["kept"] = kept
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")

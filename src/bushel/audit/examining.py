@@ -229,8 +229,9 @@ def _missing(
     if last.ranks.keys() - last.complete or (named is None and samples is None):
         return
     if named is not None:
-        absent = np.setdiff1d(np.fromiter(named, np.uint64, len(named)), present)
-        strange = len(np.setdiff1d(present, np.fromiter(named, np.uint64, len(named))))
+        expected = np.fromiter(named, np.uint64, len(named))
+        absent = np.setdiff1d(expected, present)
+        strange = len(np.setdiff1d(present, expected))
         if strange:
             yield f"{_count(strange, 'sample')} came that the keys do not name", True
         number = len(absent)

@@ -85,15 +85,14 @@ class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
         if worker is not None:
             # each worker counts its iterations; other numbers of workers divide the epochs in other
             # ways
-            counts, place = (
-                self._next_epochs.numbers,
-                worker.num_workers * (worker.num_workers - 1) // 2 + worker.id,
-            )
-            self._epoch = None if self._resumes else int(counts[place])
-            counts[place] = (loader.epoch if self._epoch is None else self._epoch) + 1
-        if self._epoch is not None:
-            loader.epoch, self._epoch = self._epoch, None
-        self._resumes = False
+            counts = self._next_epochs.numbers
+            place = worker.num_workers * (worker.num_workers - 1) // 2 + worker.id
+            if not self._resumes:
+                loader.epoch = int(counts[place])
+            counts[place] = loader.epoch + 1
+        elif self._epoch is not None:
+            loader.epoch = self._epoch
+        self._epoch, self._resumes = None, False
         return iter(loader)
 
     def set_epoch(self, epoch: int) -> None:

@@ -42,7 +42,7 @@ class LoaderNode(BaseNode[Any]):  # type: ignore[misc] # torchdata is an extra, 
         """Start the next epoch, or continue from a state."""
         super().reset(initial_state)
         if initial_state is not None:
-            self._loader.load_state_dict(initial_state[self._STATE])
+            self._loader.load_state_dict(initial_state.get(self._STATE, {}))
         self._batches = iter(self._loader)
 
     def next(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import typing
@@ -9,8 +10,10 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import fields
+from threading import current_thread, main_thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from weakref import WeakSet
 
 from bushel._runtime.arrays import check_count, python_numbers
 from bushel._runtime.threads import Clock, cpu_count
@@ -219,6 +222,8 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
 
     def _iterate(self, progress: Progress) -> Generator[Item]:
         finished = self._run(progress, self._report, self._clock)
+        if current_thread() is main_thread():
+            _of_main_thread.add(finished)
         request_time, training = perf_counter(), 0.0
         try:
             for step in finished:
@@ -355,6 +360,16 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         return LoaderStats.of(
             self._clock.read(), errors=len(self.errors), threads=threads, cpus=cpu_count()
         )
+
+
+_of_main_thread: WeakSet[Generator[Finished]] = WeakSet()
+
+
+@atexit.register
+def _end_iterations() -> None:
+    """End the iterations that the program leaves open, while modules still have the names that their ends need."""
+    for finished in list(_of_main_thread):
+        finished.close()
 
 
 def _restored(

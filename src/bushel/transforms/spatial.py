@@ -82,16 +82,12 @@ def size_pair(size: Size) -> tuple[int, int]:
     """Return height and width of a size. Raise TypeError or ValueError if it is neither an int nor two."""
     if type(size) is int and size > 0:  # it is asked for each image
         return size, size
-    pair: Any = (size, size) if isinstance(size, int) else size
-    if not isinstance(pair, Sequence) or len(pair) != 2 or not all(map(_is_whole, pair)):
+    sides: Any = size if isinstance(size, Sequence) else (size, size)
+    if len(sides) != 2 or any(type(side) is not int for side in sides):
         raise TypeError(f"invalid size {size!r}: expected an int or (height, width)")
-    if min(pair) < 1:
+    if min(sides) < 1:
         raise ValueError(f"invalid size {size!r}: expected an int or (height, width), 1 or more")
-    return int(pair[0]), int(pair[1])
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return sides[0], sides[1]
 
 
 def _check_bounds(name: str, bounds: Any) -> None:

@@ -308,12 +308,13 @@ class RandomAffine(Warping):
             raise ValueError(f"invalid scale={self.scale!r}: expected (low, high) above 0")
 
     def _shears(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        if isinstance(self.shear, tuple) and len(self.shear) == 4:
-            return _symmetric("shear", self.shear[:2]), _symmetric("shear", self.shear[2:])
-        if isinstance(self.shear, tuple) and len(self.shear) != 2:
-            raise ValueError(
-                f"invalid shear={self.shear!r}: expected a number, or two or four of them"
-            )
+        if isinstance(self.shear, tuple):
+            if len(self.shear) == 4:
+                return _symmetric("shear", self.shear[:2]), _symmetric("shear", self.shear[2:])
+            if len(self.shear) != 2:
+                raise ValueError(
+                    f"invalid shear={self.shear!r}: expected a number, or two or four of them"
+                )
         return _symmetric("shear", self.shear), (0.0, 0.0)
 
     def step(self, width: int, height: int, rng: np.random.Generator) -> Warp:
