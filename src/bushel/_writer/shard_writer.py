@@ -21,8 +21,8 @@ from bushel._index.saving import save_index
 from bushel._index.shard import FileStamp, Shard
 from bushel._index.table import ShardIndex
 from bushel.codecs.extensions import storing_codec
-from bushel.containers.base import ColumnLimits, Container, Layout, ShardWriter, Stored
-from bushel.containers.stored_column import StoredColumn
+from bushel.containers.base import Container, Layout, ShardWriter, Stored
+from bushel.containers.stored_column import ColumnLimits, StoredColumn
 from bushel.kernels import KeySet, SampleBuffer
 from bushel.spec import KEY
 from bushel.storage import Staging, open_file

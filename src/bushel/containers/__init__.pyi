@@ -7,7 +7,6 @@ from bushel._index.shard import Keys as Keys
 from bushel._index.shard import Shard as Shard
 from bushel._index.table import FieldExtents as FieldExtents
 from bushel._index.table import ShardIndex as ShardIndex
-from bushel.containers.base import ColumnLimits as ColumnLimits
 from bushel.containers.base import Container as Container
 from bushel.containers.base import Layout as Layout
 from bushel.containers.base import LayoutField as LayoutField
@@ -36,5 +35,6 @@ from bushel.containers.registry import register_container as register_container
 from bushel.containers.registry import registered_here as registered_here
 from bushel.containers.registry import with_episodes as with_episodes
 from bushel.containers.registry import writable_containers as writable_containers
+from bushel.containers.stored_column import ColumnLimits as ColumnLimits
 
 __all__: list[str]

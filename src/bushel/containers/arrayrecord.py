@@ -9,7 +9,6 @@ https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md
 
 from __future__ import annotations
 
-import re
 import struct
 import warnings
 from collections.abc import Iterator
@@ -27,12 +26,12 @@ from bushel.filters import FilterError, expand
 from bushel.filters.riegeli import BLOCK, HEADER, KINDS, SIDE, read_number, sides_of
 from bushel.kernels import MappedFile, decode_varints, scan_riegeli
 from bushel.spec import Field
-from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, Side, open_file
+from bushel.storage import BlockFile, Blocks, ExtentError, File, Side, open_file
 
 from .base import Container, ReadOptions, Report
 from .features import codec_of_first_bytes
 from .growing import GrowingArrays
-from .plain_table import PlainField, declared_field, file_shards, table_of
+from .plain_table import PlainField, declared_field, table_of
 
 HINT = "the file is damaged or incomplete: write it again, or fetch it again"
 READ_AHEAD = 64
@@ -223,7 +222,6 @@ def _footer(reader: Reader) -> int:
     return position_of(offset)
 
 
-_NAME = re.compile(r".*\.array_?record(-[0-9]+-of-[0-9]+)?", re.DOTALL)
 _FIELD = "data"
 _FEATURES = "features.json"  # which TensorFlow Datasets writes beside its files
 _BATCH = 1024
@@ -231,16 +229,6 @@ _BATCH = 1024
 
 class _ArrayRecord(Container):
     name = "arrayrecord"
-    suffixes = (
-        ".array_record",
-        ".array_record-#-of-#",
-        ".arrayrecord",
-        ".arrayrecord-#-of-#",
-    )
-
-    def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of a file, or the shards of a folder."""
-        return file_shards(path, _NAME.fullmatch)
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the records of one file are. The headers of all chunks are read.

@@ -18,6 +18,8 @@ from bushel.errors import FormatError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath
 
+from .facts import BUILT_IN, shape_of
+
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from bushel.storage import File, Staging
 
     from .recovery import Fault, Recovered
-    from .stored_column import StoredColumn
+    from .stored_column import ColumnLimits, StoredColumn
 
 Stored: TypeAlias = "Buffer | Iterable[Buffer]"
 """Stored bytes of a field; for a sequence field, the stored bytes of each element."""
@@ -49,7 +51,7 @@ class ReadOptions(Struct, frozen=True):
         report: Called with the bytes scanned since the last call.
         damaged: Whether a record that differs from its checksum becomes an unreadable sample.
         kept: Whether the table of a folder of plain files, kept by an earlier opening, is used if
-            no folder in it has changed. Files are looked at when they are read.
+            no folder in it has changed.
         recorded: The fields in `spec` whose types an earlier table has, and no caller: a value of
             another type is damaged.
     """
@@ -112,14 +114,6 @@ class Layout(Struct, frozen=True):
     only_named_kinds: bool = False  # whether readers expect images of the kind of their field
 
 
-class ColumnLimits(Struct, frozen=True):
-    """The samples that `ShardWriter.extend` takes in any case: they have all fields, and such keys and values."""
-
-    # bytes of the longest key, which consists of ASCII letters, digits, `-` and, not first, `_`
-    longest_key: int = 4096
-    refused_start: bytes = b""  # values that start with it are not among them, unless it is empty
-
-
 class Section(Struct, frozen=True):
     """A run of samples whose bytes are together in one file, and which can be indexed on its own.
 
@@ -132,7 +126,7 @@ class Section(Struct, frozen=True):
     start: int  # first byte of the file that belongs to it
     stop: int  # end of its bytes
     details: Any  # data that the container needs to index it; they can be pickled
-    # first byte and end of each part that is needed, ascending; empty if all from `start` on is
+    # first byte and end of each part that is needed, ascending; empty for all from `start` to `stop`
     spans: tuple[tuple[int, int], ...] = ()
     fields: tuple[str, ...] = ()  # the fields of its table; empty for all
 
@@ -230,6 +224,8 @@ class Container(ABC):
             (`ReadOptions.spec`) needs another table.
         promises_checksums: Whether it stores the CRC-32 of values, which its own reader compares:
             `index` gives them (`Column.crc32`), and datasets compare them by default.
+        has_own_index: Whether `index` is quick, without a pass over the data, so that its result is
+            not worth storing.
         has_sections: Whether its shards are one file each, which is indexed by sections (`outline`).
         keeps_folders: Whether it stores `WriteOptions.folders`.
         names_file: Name of the file in which its original tool keeps the names of classes, or None.
@@ -249,6 +245,7 @@ class Container(ABC):
     lacks_fields: bool = False
     stores_text: bool = False
     promises_checksums: bool = False
+    has_own_index: bool = False
     has_sections: bool = False
     keeps_folders: bool = False
     names_file: str | None = None
@@ -257,11 +254,24 @@ class Container(ABC):
     stem: str = ""
     needs_keys: bool = False
 
+    def __init_subclass__(cls) -> None:
+        """Give a container of Bushel its facts."""
+        facts = BUILT_IN.get(vars(cls).get("name", ""))
+        if facts is not None:
+            cls.suffixes, cls.file_names = facts.suffixes, facts.file_names
+            cls.has_first_bytes = facts.first_bytes
+            cls.is_written, cls.suffix = facts.suffix is not None, facts.suffix or ""
+
     # Finding and indexing the shards of a dataset
 
-    @abstractmethod
+    def owns(self, name: str) -> bool:
+        """Return whether the name of a file, in any case, ends with one of the suffixes."""
+        return shape_of(name.lower()).endswith(self.suffixes)
+
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shards of the dataset at a path, in the original reader's order; None for other containers.
+
+        By default, these are the file, or the files of the folder that `owns` finds, sorted by name.
 
         Args:
             path: A file, or the folder of a dataset. It may be in an object store.
@@ -269,6 +279,9 @@ class Container(ABC):
         Raises:
             FormatError: The dataset is of this container, but too damaged to list its shards.
         """
+        from .plain_table import file_shards
+
+        return file_shards(path, self.owns)
 
     @abstractmethod
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
@@ -294,20 +307,12 @@ class Container(ABC):
         """
         return None
 
-    def has_own_index(self, shard: Shard) -> bool:
-        """Return whether `index` is quick, without a pass over the data, so that its result is not worth storing."""
-        return False
-
     def index_reads(self, shard: Shard) -> Sequence[int]:
         """Return the numbers of the files that `index` reads whole."""
         return range(len(shard.files))
 
     def outline(self, shard: Shard) -> Outline:
-        """Return the facts about a remote shard, after one or two requests, if `has_sections`.
-
-        Raises:
-            FormatError: The file is damaged.
-        """
+        """Return the facts about a remote shard, after one or two requests. Raise FormatError if it is damaged."""
         raise NotImplementedError
 
     def narrowed(self, section: Section, names: Collection[str]) -> Section:
@@ -341,11 +346,7 @@ class Container(ABC):
         return None
 
     def empty_folders(self, shard: Shard) -> list[str]:
-        """Return the paths of folders that hold no sample.
-
-        Raises:
-            FormatError: The shard is damaged.
-        """
+        """Return the paths of folders that hold no sample. Raise FormatError if the shard is damaged."""
         return []
 
     # Damage

@@ -29,7 +29,6 @@ _TAB = (".tsv", *(f".tsv{end}" for end in COMPRESSED))
 
 class _Csv(LineContainer):
     name = "csv"
-    suffixes = tuple(suffix + end for suffix in (".csv", ".tsv") for end in ("", *COMPRESSED))
 
     def scanned(self, shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTable:
         """Return the table of the records after the header, if there is one."""

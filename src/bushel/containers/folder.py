@@ -51,6 +51,7 @@ from .kept_folder import FolderNames, blocks_of, keep_folder, names_below, watch
 
 class _Folder(Container):
     name = "folder"
+    has_own_index = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the one shard of a folder with files of images, clips or sounds; None of any other folder or file."""
@@ -61,10 +62,6 @@ class _Folder(Container):
         if media:
             return [Shard(path, "", names)]
         return None
-
-    def has_own_index(self, shard: Shard) -> bool:
-        """Return True: the list of the folder is the index."""
-        return True
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of the files: a block for each, and a sample for those that share a name."""

@@ -22,6 +22,7 @@ from bushel.spec import KEY, parse_spec
 from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 
 from .base import Container, ReadOptions, Report, unreported
+from .facts import BUILT_IN
 from .line_values import GrowingLines, LineField
 from .plain_table import file_shards
 from .read_forward import (
@@ -319,7 +320,6 @@ class LineContainer(Container):
     """
 
     stores_text = True
-    alone: tuple[str, ...] = ()
 
     @abstractmethod
     def scanned(self, shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTable:
@@ -327,7 +327,9 @@ class LineContainer(Container):
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one file, or a shard for each file of a folder of such files and pages about them."""
-        ends = self.suffixes if path.is_dir() else (*self.suffixes, *self.alone)
+        ends = self.suffixes
+        if not path.is_dir():
+            ends += BUILT_IN[self.name].alone
         return file_shards(
             path, lambda name: name.endswith(ends), beside=lambda name: name.endswith(_ABOUT)
         )
@@ -349,8 +351,6 @@ def scanner_of(names: list[str], delimiter: str = "", *, closed: bool = False) -
 
 class _Jsonl(LineContainer):
     name = "jsonl"
-    suffixes = tuple(suffix + end for suffix in (".jsonl", ".ndjson") for end in ("", *COMPRESSED))
-    alone = ARRAYS
 
     def scanned(self, shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTable:
         """Return the table of all names, or, where that is impossible, of the declared ones."""

@@ -72,7 +72,6 @@ _BY_EXTENSION = ("image", "video", "audio", "file")
 
 class _Litdata(Container):
     name = "litdata"
-    file_names = (INDEX,)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the chunks that the index.json of a folder lists.

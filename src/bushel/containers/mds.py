@@ -263,7 +263,6 @@ _LISTS = {"jpeg_array": ("jpg", 0), "jpegarray": ("jpg", 0)} | {
 
 class _Mds(Container):
     name = "mds"
-    file_names = (INDEX,)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shards that the index.json of a folder lists, or the shards of its streams: sub-folders with one.

@@ -38,8 +38,8 @@ _FIELD = "tokens"
 
 class _Megatron(Container):
     name = "megatron"
-    suffixes = (".bin",)
     files_per_shard = 2
+    has_own_index = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of a `.bin` with its `.idx`, or a shard for each such pair in a folder."""
@@ -58,10 +58,6 @@ class _Megatron(Container):
         if below(path.parent, f"{stem}.idx").is_file():
             return [_shard(path.parent, stem)]
         return None
-
-    def has_own_index(self, shard: Shard) -> bool:
-        """Return True: that is the `.idx`."""
-        return True
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the tokens of each document are."""

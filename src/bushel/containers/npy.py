@@ -30,15 +30,11 @@ _LARGEST_ROW = 1 << 48
 
 class _Npy(Container):
     name = "npy"
-    suffixes = (".npy", ".npz")
+    has_own_index = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one file, or the shards of a folder that holds only arrays."""
-        return file_shards(path, lambda name: name.endswith(self.suffixes), beside=lambda _: False)
-
-    def has_own_index(self, shard: Shard) -> bool:
-        """Return True: the header implies the positions of the rows."""
-        return True
+        return file_shards(path, self.owns, beside=lambda _: False)
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the rows of the arrays in one file."""

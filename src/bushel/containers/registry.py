@@ -10,100 +10,22 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from importlib import import_module
 from itertools import chain
 from typing import cast
-
-from msgspec import Struct
 
 from bushel._runtime.public import broken_plugin, has_plugin, load_plugin, plugin_names, public
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, below
 
 from .base import Container
+from .facts import BUILT_IN, Facts, shape_of
 
 _GROUP = "bushel.containers"
 _NAME = r"[a-z][a-z0-9_-]*"
-_DIGITS = re.compile(r"[0-9]+")
 
 
-class _Registration(Struct, frozen=True):
-    """The description of a container before it is imported."""
-
-    load: Callable[[], Container]  # returns the container
-    suffixes: tuple[str, ...] = ()
-    file_names: tuple[str, ...] = ()
-    suffix: str | None = None  # its `suffix`; None if it is only read
-    forward: tuple[str, ...] = ()  # ends of names of files that are read in a stream
-    slow: tuple[str, ...] = ()  # the same, of streams unless they have an index
-    alone: tuple[str, ...] = ()  # the same, of those that are its data only if a caller names them
-    first_bytes: bool = False  # whether its files are recognised by their first bytes, too
-    partitioned: bool = False  # whether folders `year=2020` may have its files
-    nested: bool = False  # whether its datasets may be in sub-folders that form one dataset
-    episodes: str | None = None  # the container of the same files with an episode as a sample
-
-    def owns(self, whole: frozenset[str], endings: frozenset[str]) -> bool:
-        """Return whether some of the names (`_shapes`) may be names of its files."""
-        return (
-            not whole.isdisjoint(self.file_names)
-            or not endings.isdisjoint(_endings(self.suffixes))
-            or (self.partitioned and any("=" in name for name in whole))
-        )
-
-
-def _own(name: str) -> Callable[[], Container]:
-    return lambda: cast("Container", import_module(f"bushel.containers.{name}").CONTAINER)
-
-
-def _with_compressed(*suffixes: str) -> tuple[str, ...]:
-    return tuple(suffix + end for suffix in suffixes for end in ("", ".gz", ".zst"))
-
-
-_INDEXED_TAR = (".tar.gz", ".tgz", ".tar.zst")
-_TFRECORD = tuple(
-    f".tfrecord{plural}{end}" for end in ("", "-#-of-#", ".gz") for plural in ("", "s")
-)
-_ARRAY_RECORD = (".array_record", ".array_record-#-of-#", ".arrayrecord", ".arrayrecord-#-of-#")
-_TAR_LISTS = ("index.json", "shardindex.json", ".nv-meta")
-_STREAMED_TAR = (".tbz", ".tbz2", ".txz", ".tar.bz2", ".tar.xz")
-
-_registered: dict[str, _Registration] = {
-    "bag": _Registration(_own("bag"), (".bag",), ("spec.json", "#"), suffix=""),
-    "tar": _Registration(
-        _own("tar"),
-        (".tar", *_INDEXED_TAR),
-        _TAR_LISTS,
-        suffix=".tar",
-        forward=_STREAMED_TAR,
-        slow=_INDEXED_TAR,
-    ),
-    "ffrecord": _Registration(_own("ffrecord"), (".ffr",), suffix=".ffr"),
-    "gulp": _Registration(_own("gulp"), (".gulp", ".gmeta"), suffix=".gulp"),
-    "recordio": _Registration(_own("recordio"), (".rec", ".rec.part#"), suffix=".rec"),
-    "lerobot": _Registration(
-        _own("lerobot.container"), file_names=("meta",), episodes="lerobot-episodes"
-    ),
-    "lerobot-episodes": _Registration(_own("lerobot.episodes"), file_names=("meta/info.json",)),
-    "parquet": _Registration(
-        _own("parquet.container"), (".parquet",), ("data",), first_bytes=True, partitioned=True
-    ),
-    "mds": _Registration(_own("mds"), file_names=("index.json",), nested=True),
-    "litdata": _Registration(_own("litdata"), file_names=("index.json",)),
-    "arrayrecord": _Registration(_own("arrayrecord"), _ARRAY_RECORD),
-    "zip": _Registration(_own("zip.container"), (".zip",)),
-    "npy": _Registration(_own("npy"), (".npy", ".npz")),
-    "megatron": _Registration(_own("megatron"), (".bin",)),
-    "tfrecord": _Registration(_own("tfrecord.container"), _TFRECORD, first_bytes=True),
-    "jsonl": _Registration(
-        _own("jsonl"), _with_compressed(".jsonl", ".ndjson"), alone=_with_compressed(".json")
-    ),
-    "csv": _Registration(_own("csv"), _with_compressed(".csv", ".tsv")),
-    "arrow": _Registration(_own("arrow.container"), (".arrow", ".feather"), first_bytes=True),
-    "folder": _Registration(_own("folder")),
-}
-"""The containers in the order in which they are tried on an unknown path. A new one of Bushel gets a line here."""
-
-_BUILT_IN = frozenset(_registered)
+_registered = dict(BUILT_IN)
+"""All containers in the order in which they are tried on an unknown path."""
 
 
 @public()
@@ -148,7 +70,7 @@ def register_container(container: Container, *, replace: bool = False) -> None:
             f"{name!r} cannot be the name of a container: use lower-case letters,"
             " digits, '_' and '-'"
         )
-    if name in _BUILT_IN:
+    if name in BUILT_IN:
         raise ValueError(f"container {name!r} exists already: choose another name")
     if name in _registered and not replace:
         raise ValueError(
@@ -174,7 +96,8 @@ def get_container(name: str) -> Container:
         if not has_plugin(_GROUP, name):
             raise _unknown(name, container_names())
         _add(_loaded(name))
-    return _registered[name].load()
+    container: Container = _registered[name].load()
+    return container
 
 
 def get_writable(name: str) -> Container:
@@ -286,7 +209,7 @@ def refuse_read_only(name: str, container: Container, path: str) -> None:
 
 def registered_here(name: str) -> Container | None:
     """Return the container of this name if only this process has it, by `register_container`; else None."""
-    if name in _BUILT_IN or name not in _registered or has_plugin(_GROUP, name):
+    if name in BUILT_IN or name not in _registered or has_plugin(_GROUP, name):
         return None
     return get_container(name)
 
@@ -304,7 +227,7 @@ def candidates(names: Iterable[str]) -> list[Container]:
     return _registered_with(lambda registration: registration.owns(*shapes))
 
 
-def _registered_with(property_of: Callable[[_Registration], bool]) -> list[Container]:
+def _registered_with(property_of: Callable[[Facts], bool]) -> list[Container]:
     """Return the registered containers with a property."""
     chosen = [name for name, registration in _registered.items() if property_of(registration)]
     return list(map(get_container, chosen))
@@ -333,7 +256,7 @@ def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[Container]:
     """Return the containers whose datasets may be in the sub-folders of a folder, given some of the names in it."""
     names = list(names)
 
-    def has_one(facts: _Registration) -> bool:
+    def has_one(facts: Facts) -> bool:
         return any(
             (below(path, name, any_text=True) / file_name).exists()
             for name in names
@@ -357,7 +280,7 @@ def last_candidates(file: str = "") -> list[Container]:
 
 def is_data_file(name: str) -> bool:
     """Return whether a name has a suffix of a container that is read at random."""
-    return _ends(_DIGITS.sub("#", name), "suffixes")
+    return _ends(shape_of(name), "suffixes")
 
 
 def is_data_if_named(name: str) -> bool:
@@ -389,7 +312,7 @@ def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the containers whose files have one of these names by its ending, and these names, sorted."""
     names_by_owner: dict[str, list[str]] = {}
     for name in sorted(names):
-        plain = _DIGITS.sub("#", name.lower())
+        plain = shape_of(name.lower())
         owners = (owner for owner, facts in _registered.items() if plain.endswith(facts.suffixes))
         owner = next(owners, None)
         if owner is not None and not name.startswith("."):
@@ -401,20 +324,15 @@ def _shapes(names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the whole names and their endings, with `#` for each run of digits."""
     whole = frozenset(names)
     endings = {name[max(name.rfind("."), 0) :].lower() for name in whole}
-    endings = {_DIGITS.sub("#", ending) for ending in endings}
+    endings = {shape_of(ending) for ending in endings}
     return whole | endings, frozenset(endings)
-
-
-@lru_cache
-def _endings(suffixes: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(suffix[max(suffix.rfind("."), 0) :] for suffix in suffixes)
 
 
 # Containers of other packages
 
 
 def _add(container: Container) -> None:
-    _registered[container.name] = _Registration(
+    _registered[container.name] = Facts(
         lambda: container,
         tuple(container.suffixes),
         tuple(container.file_names),

@@ -104,6 +104,14 @@ class StoredColumn(Struct, frozen=True):
         return self.data[self.offsets[0] : self.offsets[-1]]
 
 
+class ColumnLimits(Struct, frozen=True):
+    """The samples that `ShardWriter.extend` takes in any case: they have all fields, and such keys and values."""
+
+    # bytes of the longest key, which consists of ASCII letters, digits, `-` and, not first, `_`
+    longest_key: int = 4096
+    refused_start: bytes = b""  # values that start with it are not among them, unless it is empty
+
+
 def fitting(ends: I64, room: int | None) -> int:
     """Return the number of samples until a shard is full: those before `room` is filled, and the one that fills it.
 

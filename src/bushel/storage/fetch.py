@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -164,7 +165,7 @@ def _read(
     keep_freed_memory()
     reading = _Reading(files, ranges.extents, [None] * len(ranges.extents))
     covered = None if held is None else held.covers(files, ranges.extents)
-    try:
+    with _numbered(ranges.row):
         if held is None or covered is None:
             reading.read(np.flatnonzero(needed))
             return reading.out
@@ -175,10 +176,17 @@ def _read(
             if taken[row] is None:
                 late.append(row)
         reading.read(np.array(late, np.int64))
-    except ExtentError as error:
-        error.row = int(ranges.row[error.row])
-        raise
     return reading.out
+
+
+@contextmanager
+def _numbered(rows: Sequence[int] | I64) -> Iterator[None]:
+    """Let the error of an extent have the number that `rows` has for it."""
+    try:
+        yield
+    except ExtentError as error:
+        error.row = int(rows[error.row])
+        raise
 
 
 class _Reading(Struct, frozen=True):
@@ -212,11 +220,8 @@ class _Reading(Struct, frozen=True):
         read = kernels.read_small_files(paths, size, mtime, offset, length)
         for number, (row, data) in enumerate(zip(rows.tolist(), read, strict=True)):
             if data is None:
-                try:
+                with _numbered([row]):
                     data = chosen[number].read(int(offset[number]), int(length[number]))
-                except ExtentError as error:
-                    error.row = row
-                    raise
             self.out[row] = data
 
     def _mapped(self, rows: I64) -> None:
@@ -224,16 +229,13 @@ class _Reading(Struct, frozen=True):
         maps, numbers = cast("list[MappedFile]", self.files), self._numbers(rows)
         offset, length = self.extents.offset[rows], self.extents.length[rows]
         size = int(np.maximum(length, 0).sum())
-        try:
+        with _numbered(rows):
             if size < _WORTH_THREADS:
                 values: Sequence[Buffer | None] = kernels.read_many(maps, numbers, offset, length)
             else:
                 whole = room_for(size)
                 ends = kernels.gather_into(maps, numbers, offset, length, None, whole).tolist()
                 values = [whole[start:end].data for start, end in pairwise(ends)]
-        except ExtentError as error:
-            error.row = int(rows[error.row])
-            raise
         for row, value in zip(rows.tolist(), values, strict=True):
             self.out[row] = value
 
@@ -273,11 +275,8 @@ class _Reading(Struct, frozen=True):
             chosen = rows[numbers == number]
             offset, length = self.extents.offset[chosen], self.extents.length[chosen]
             for span in coalesce(offset, length):
-                try:
+                with _numbered(chosen[span.rows[0] :]):
                     data = self.files[number].read(span.start, span.stop - span.start)
-                except ExtentError as error:
-                    error.row = int(chosen[span.rows[0]])
-                    raise
                 for at in span.rows:
                     first = int(offset[at]) - span.start
                     self.out[int(chosen[at])] = data[first : first + int(length[at])]

@@ -257,7 +257,7 @@ def table_to_read(
     if table is not None and complete and options.checksums:
         index, complete = accepted(table, index, shard, options.spec or ()), False
     if table is None or not complete:
-        worth = options.spec is None and not get_container(container).has_own_index(shard)
+        worth = options.spec is None and not get_container(container).has_own_index
         stored = _keep(index, shard) if keep and worth else None
         return TableToRead(stored or index, stored=stored is not None)
     if table.fits:
@@ -397,7 +397,7 @@ def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> 
         index = kept_table(container, shard, stamps)
         if index is not None and not lacks_checksums(index, options):
             return index
-    if is_object(shard.root) and not get_container(container).has_own_index(shard):
+    if is_object(shard.root) and not get_container(container).has_own_index:
         size = sum(stamps[number].size for number in get_container(container).index_reads(shard))
         log_warning(
             "%s has no index: up to %s bytes are read to make one", shard.path(0), f"{size:,}"

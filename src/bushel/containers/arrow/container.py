@@ -28,8 +28,6 @@ _LARGEST_STATE = 16 << 20
 
 class _Arrow(Container):
     name = "arrow"
-    suffixes = (".arrow", ".feather")
-    has_first_bytes = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one file, or the shards of a folder of `save_to_disk` or of such files, sorted by name.

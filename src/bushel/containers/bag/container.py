@@ -57,9 +57,7 @@ class Bag(Container):
     """Reads and writes Granular datasets: all of the container but `recover`."""
 
     name = "bag"
-    suffixes = (".bag",)
-    file_names = ("spec.json", "#")
-    is_written = True
+    has_own_index = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard for a plain dataset or a bag file, else one for each numbered folder.
@@ -105,10 +103,6 @@ class Bag(Container):
     def written_as(self, generation: str) -> str:
         """Return `B` for `A`, which is only read."""
         return "B" if generation == "A" else generation
-
-    def has_own_index(self, shard: Shard) -> bool:
-        """Return True: every bag ends with a table of its records."""
-        return True
 
     def file_of_references(self, shard: Shard) -> str | None:
         """Return the path of `refs.bag`, which generation C does not have."""
@@ -314,14 +308,16 @@ def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
         )
     number = {name: shard.files.index(f"{prefix}{name}.bag") for name in spec}
     columns, samples = (_columns_split if split else _columns_with_refs)(spec, files, number)
-    keys = None
-    if (column := columns.pop(KEY, None)) is not None:
-        keys = sample_keys(column, files[column.file])
+    keys = sample_keys(columns, files)
     return ShardIndex(samples, stamps(shard, files), columns, "bag", keys)
 
 
-def sample_keys(column: FieldExtents, file: File) -> Keys:
-    """Return the keys that a field of type `utf8` holds."""
+def sample_keys(columns: dict[str, FieldExtents], files: list[File]) -> Keys | None:
+    """Take the column of keys out of all columns, and return the keys; None without one."""
+    column = columns.pop(KEY, None)
+    if column is None:
+        return None
+    file = files[column.file]
     if not gapless(column.offset, column.length):
         return Keys.build(*gather([file], Extents(0, column.offset, column.length)))
     offsets = offsets_of(column.length)

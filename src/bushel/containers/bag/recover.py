@@ -14,7 +14,7 @@ from bushel._runtime.arrays import I64, U64, Bools, offsets_of
 from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered, intact_ranges, looks_complete, trusted
 from bushel.errors import FormatError
-from bushel.spec import KEY, Field
+from bushel.spec import Field
 from bushel.storage import File
 
 from .container import (
@@ -167,9 +167,7 @@ def _recovered(
             " are missing"
         )
         fault(FormatError(message, f"{shard.root}/{shard.name}"))
-    keys = None
-    if (column := columns.pop(KEY, None)) is not None:
-        keys = sample_keys(column, files[column.file])
+    keys = sample_keys(columns, files)
     return Recovered(
         ShardIndex(len(whole), stamps(shard, files), columns, "bag", keys), whole, lost
     )

@@ -19,14 +19,13 @@ from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
 from bushel.codecs.registry import asked_for
 from bushel.containers.base import (
-    ColumnLimits,
     Layout,
     LayoutField,
     ShardWriter,
     Stored,
     WriteOptions,
 )
-from bushel.containers.stored_column import StoredColumn, fitting, key_rows
+from bushel.containers.stored_column import ColumnLimits, StoredColumn, fitting, key_rows
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.spec import KEY, Spec

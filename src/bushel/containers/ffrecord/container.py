@@ -33,7 +33,6 @@ from bushel.containers.packed_map import PackedFields, Record, index_records, is
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import (
-    AnyPath,
     ExtentError,
     Extents,
     File,
@@ -73,19 +72,9 @@ class FFRecord(Container):
     """Reads and writes FFRecord files: all of the container but `recover`."""
 
     name = "ffrecord"
-    suffixes = (".ffr",)
-    is_written = True
-    suffix = ".ffr"
     promises_checksums = True
     keeps_folders = True
-
-    def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of one `.ffr` file, or the shards of all in a folder, sorted by name as FFRecord does."""
-        if not path.is_dir():
-            if path.name.lower().endswith(self.suffix):
-                return [Shard.of(path)]
-            return None
-        return [Shard(path, name, (name,)) for name in _names(path)] or None
+    has_own_index = True
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one file, from its header; of a file of maps, from a pass that checks every CRC."""
@@ -106,10 +95,6 @@ class FFRecord(Container):
         return ShardIndex(len(header.offset), stamp, {field.name: column}, self.name, keys).check(
             file.path
         )
-
-    def has_own_index(self, shard: Shard) -> bool:
-        """Return True: the header has the offset of every record."""
-        return True
 
     def empty_folders(self, shard: Shard) -> list[str]:
         """Return the folders in a packed folder that hold nothing, so that no sample shows them.
@@ -381,7 +366,3 @@ def _corrupt(file: File, offset: int, what: str, expected: int, actual: int) -> 
     return CorruptError(
         message, file=file.path, offset=offset, expected=expected, found=actual, hint=_hint(file)
     )
-
-
-def _names(folder: AnyPath) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir() if entry.name.lower().endswith(".ffr"))

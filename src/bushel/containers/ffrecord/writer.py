@@ -22,9 +22,9 @@ from msgspec import Struct
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.shard import Shard
-from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
+from bushel.containers.base import Layout, ShardWriter, Stored
 from bushel.containers.packed_map import encode, is_packed_map, mark_absent
-from bushel.containers.stored_column import StoredColumn, fitting, key_rows
+from bushel.containers.stored_column import ColumnLimits, StoredColumn, fitting, key_rows
 from bushel.errors import SpecError, naming
 
 from .packed_folder import MAGIC, FolderPaths, write_table

@@ -67,10 +67,7 @@ _JSON = frozenset(
 
 class _Gulp(Container):
     name = "gulp"
-    suffixes = (".gulp", ".gmeta")
     files_per_shard = 2
-    is_written = True
-    suffix = ".gulp"
     needs_keys = True
     names_file = "label2idx.json"
     lacks_fields = True

@@ -104,15 +104,17 @@ def _all_there(shard: Shard) -> Iterator[None]:
 
 def _episode_of_rows(rows: ShardIndex, episodes: Episodes, shard: Shard) -> I64:
     episode_numbers = numbers_of(rows, _EPISODE, shard).astype(np.int64)
-    place: I64 = np.minimum(episodes.index.searchsorted(episode_numbers), len(episodes.index) - 1)
-    wrong = episodes.index[place] != episode_numbers
+    what = "row %d belongs to episode %d, which the metadata do not list for this file"
+    return _places(episode_numbers, episodes.index, what, shard)
+
+
+def _places(numbers: I64, listed: I64, what: str, shard: Shard) -> I64:
+    """Return the place of each number among the listed ones. Raise FormatError for the first one that is not there."""
+    place: I64 = np.minimum(listed.searchsorted(numbers), len(listed) - 1)
+    wrong = listed[place] != numbers
     if wrong.any():
         row = int(wrong.argmax())
-        message = (
-            f"row {row} belongs to episode {episode_numbers[row]}, which the metadata do"
-            " not list for this file"
-        )
-        raise FormatError(message, shard.path(0), hint=HINT)
+        raise FormatError(what % (row, numbers[row]), shard.path(0), hint=HINT)
     return place
 
 
@@ -180,14 +182,8 @@ def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:
         return rows
     task_numbers = numbers_of(rows, "task_index", shard).astype(np.int64)
     listed_tasks = np.array(sorted(meta.tasks), np.int64)
-    place = np.minimum(listed_tasks.searchsorted(task_numbers), len(listed_tasks) - 1)
-    wrong = listed_tasks[place] != task_numbers
-    if wrong.any():
-        row = int(wrong.argmax())
-        message = (
-            f"row {row} has the task {task_numbers[row]}, which meta/tasks.parquet does not list"
-        )
-        raise FormatError(message, shard.path(0), hint=HINT)
+    what = "row %d has the task %d, which meta/tasks.parquet does not list"
+    place = _places(task_numbers, listed_tasks, what, shard)
     texts = [meta.tasks[task] for task in listed_tasks.tolist()]
     stored_texts, ends = joined(texts)
     places = ends[place], np.diff(ends)[place]
@@ -212,7 +208,6 @@ class Frames(Container):
     """Datasets with a frame as a sample. With an episode as a sample, `shards` and `table` differ (`episodes`)."""
 
     name = "lerobot"
-    file_names = ("meta",)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return a shard for each file with rows, in the order of episodes."""

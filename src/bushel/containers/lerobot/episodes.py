@@ -31,7 +31,6 @@ _KINDS = {"signed": "int", "unsigned": "uint", "real": "float"}
 
 class _Episodes(Frames):
     name = "lerobot-episodes"
-    file_names = ("meta/info.json",)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return a shard for each file with rows, with an index of its own."""

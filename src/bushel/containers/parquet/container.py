@@ -54,9 +54,6 @@ _ENOUGH_VALUES, _VALUES_PER_BYTE = 1 << 26, 64
 
 class _Parquet(Container):
     name = "parquet"
-    suffixes = (".parquet",)
-    file_names = ("data",)
-    has_first_bytes = True
     has_sections = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:

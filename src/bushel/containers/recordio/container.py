@@ -46,9 +46,6 @@ _NAME = re.compile(r".+\.rec(\.part[0-9]+)?")
 
 class _RecordIO(Container):
     name = "recordio"
-    suffixes = (".rec", ".rec.part#")  # im2rec names parts x.rec.part000
-    is_written = True
-    suffix = ".rec"
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.rec` file, or of all in a folder, sorted by name, each with its `.idx`."""

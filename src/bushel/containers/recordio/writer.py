@@ -11,10 +11,10 @@ import numpy as np
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.shard import Shard
-from bushel._runtime.arrays import U32
-from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
+from bushel._runtime.arrays import I64, U8, U32
+from bushel.containers.base import Layout, ShardWriter, Stored
 from bushel.containers.packed_map import encode, is_packed_map, mark_absent
-from bushel.containers.stored_column import StoredColumn, fitting, key_rows
+from bushel.containers.stored_column import ColumnLimits, StoredColumn, fitting, key_rows
 from bushel.errors import SpecError
 from bushel.spec import Spec
 
@@ -129,10 +129,7 @@ class RecordIOWriter(ShardWriter):
         self._check_first(values[0][:16])
         framed, ends, split = kernels.frame_recordio(values.data, values.offsets)
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-        key_text = None if keys is None else (keys.data, keys.offsets)
-        lines, line_ends = kernels.frame_idx(
-            key_text, self._builder.samples, self._data.position + starts
-        )
+        lines, line_ends = self._lines(keys, starts)
         count = fitting(ends + line_ends, room)
         base = self._data.write(framed[: ends[count - 1]].data)
         self._idx.write(lines[: line_ends[count - 1]].data)
@@ -151,6 +148,13 @@ class RecordIOWriter(ShardWriter):
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
 
+    def _lines(self, keys: StoredColumn | None, starts: I64) -> tuple[U8, I64]:
+        """Return the lines of the `.idx` of records that begin at these places, and the end of each line."""
+        key_text = None
+        if keys is not None:
+            key_text = keys.data, keys.offsets
+        return kernels.frame_idx(key_text, self._builder.samples, self._data.position + starts)
+
     def _extend_images(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
     ) -> int:
@@ -167,10 +171,7 @@ class RecordIOWriter(ShardWriter):
         check_keys(keys)
         sizes = _FRAME + images.lengths + -images.lengths % _WORD
         starts = np.cumsum(sizes) - sizes
-        key_text = None if keys is None else (keys.data, keys.offsets)
-        lines, line_ends = kernels.frame_idx(
-            key_text, self._builder.samples, self._data.position + starts
-        )
+        lines, line_ends = self._lines(keys, starts)
         count = min(
             fitting(starts + sizes + line_ends, room),
             int(split.argmax()) if split.any() else len(images),

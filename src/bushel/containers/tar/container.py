@@ -45,10 +45,6 @@ _GLANCE = 1000  # number of members that are read to learn how an existing archi
 
 class _Tar(Container):
     name = "tar"
-    suffixes = (".tar", *COMPRESSED)
-    file_names = (*LISTS, META)
-    is_written = True
-    suffix = ".tar"
     stem = "shard-"
     needs_keys = True
     holds_files = True

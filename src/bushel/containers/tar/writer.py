@@ -12,8 +12,8 @@ from bushel import kernels
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.class_names import Labels
 from bushel._runtime.arrays import I64, U8
-from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
-from bushel.containers.stored_column import LARGE, StoredColumn, fitting, key_rows
+from bushel.containers.base import Layout, ShardWriter, Stored
+from bushel.containers.stored_column import LARGE, ColumnLimits, StoredColumn, fitting, key_rows
 from bushel.errors import SpecError
 from bushel.spec import Field
 from bushel.storage import Sink

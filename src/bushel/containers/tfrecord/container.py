@@ -50,7 +50,6 @@ from .features import (
 )
 from .scan import ends_of_windows, scanned
 
-_NAME = re.compile(r".*\.tfrecords?(-[0-9]+-of-[0-9]+)?(\.gz)?", re.DOTALL)
 _NUMBERED = re.compile(r"[^.].*-[0-9]{5}-of-[0-9]{5}", re.DOTALL)
 _HEAD = struct.Struct("<QI")
 _DATA = "data"
@@ -58,14 +57,10 @@ _DATA = "data"
 
 class _Tfrecord(Container):
     name = "tfrecord"
-    suffixes = tuple(
-        f".tfrecord{plural}{end}" for end in ("", "-#-of-#", ".gz") for plural in ("", "s")
-    )
-    has_first_bytes = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of a file, or the shards of a folder: files with a suffix, or else files numbered N-of-M."""
-        return file_shards(path, _NAME.fullmatch) or file_shards(path, _NUMBERED.fullmatch)
+        return super().shards(path) or file_shards(path, _NUMBERED.fullmatch)
 
     def begins_with(self, head: bytes, size: int) -> bool:
         """Return whether a file begins with the length of a record that it can hold, and the checksum of the length."""

@@ -15,22 +15,16 @@ from bushel._index.shard import Keys, Shard, stamps
 from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import offsets_of
 from bushel.containers.base import Container, ReadOptions
-from bushel.containers.plain_table import file_shards
 from bushel.containers.tar.samples import Groups, SampleTable
 from bushel.spec import Spec
-from bushel.storage import AnyPath, Blocks, File, open_file
+from bushel.storage import Blocks, File, open_file
 
 from .members import FILTERS, STEP, Members, members_of
 
 
 class _Zip(Container):
     name = "zip"
-    suffixes = (".zip",)
     holds_files = True
-
-    def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of a `.zip` file, or a shard for each `.zip` file of a folder, sorted by name."""
-        return file_shards(path, lambda name: name.endswith(self.suffixes))
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of one archive, from its directory and the headers of its members."""
