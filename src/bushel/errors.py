@@ -26,7 +26,6 @@ __all__ = [
     "TooManyErrors",
     "UnsupportedError",
     "UntrustedWarning",
-    "error_limit",
     "is_out_of_room",
     "name_file",
     "needed_by",

@@ -115,6 +115,7 @@ def test_suffixes() -> None:
     assert container_by_suffix("x.jpg") is None
     assert is_data_file("train-000.tar")
     assert is_data_file("x.rec.part012")
+    assert is_data_file("x.tfrecord-00000-of-00010.gz")
     assert not is_data_file("train.txt")
     assert is_forward_only("a.tar.xz")
     assert not is_forward_only("a.tar.gz")
@@ -147,6 +148,25 @@ def test_a_registered_container_is_opened(tmp_path: Path) -> None:
     assert len(bushel.open(path)) == 0
     assert bushel.open(path).info.container == "empty"
     assert bushel.open(path, container="empty").info.container == "empty"
+
+
+class Numbered(Container):
+    """A container whose shards are the files with its suffix."""
+
+    name, suffixes = "numbered", (".part#",)
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return a table without rows."""
+        return table_of(self.name, shard, 0, {})
+
+
+def test_by_default_the_files_with_a_suffix_are_shards(tmp_path: Path) -> None:
+    for name in ("b.part12", "a.PART3", ".c.part4", "d.part", "e.txt"):
+        (tmp_path / name).write_bytes(b"")
+    bushel.register_container(Numbered())
+    assert [shard.shard.name for shard in bushel.open(tmp_path, container="numbered").shards] == ["a.PART3", "b.part12"]
+    assert bushel.open(tmp_path / "b.part12").info.container == "numbered"
+    assert Numbered().shards(tmp_path / "d.part") is None
 
 
 def test_it_is_not_written(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ class ShardWriter(ABC):
 class Container(ABC):
     """A container format: how the shards of a dataset are found and indexed, and perhaps written.
 
-    A subclass has a `name`, `shards` and `index`. By default, it is only read and nothing special.
+    A subclass has a `name`, `suffixes` and `index`. By default, it is only read and nothing special.
 
     Attributes:
         name: The name for users: lower-case letters and digits (`Dataset.info.container`,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
@@ -21,7 +19,7 @@ def shape_of(name: str) -> str:
 class Facts(Struct, frozen=True):
     """The facts by which files of a container are recognised, before it is imported: see `Container`."""
 
-    load: Callable[[], Any]  # returns the container
+    module: str = ""  # of Bushel's own, below `bushel.containers`
     suffixes: tuple[str, ...] = ()
     file_names: tuple[str, ...] = ()
     suffix: str | None = None  # its `suffix`; None if it is only read
@@ -32,6 +30,7 @@ class Facts(Struct, frozen=True):
     partitioned: bool = False  # whether folders `year=2020` may have its files
     nested: bool = False  # whether its datasets may be in sub-folders that form one dataset
     episodes: str | None = None  # the container of the same files with an episode as a sample
+    container: Any = None  # itself, if it was registered
 
     def owns(self, whole: frozenset[str], endings: frozenset[str]) -> bool:
         """Return whether some of the names (`_shapes`) may be names of its files."""
@@ -40,10 +39,6 @@ class Facts(Struct, frozen=True):
             or not endings.isdisjoint(_endings(self.suffixes))
             or (self.partitioned and any("=" in name for name in whole))
         )
-
-
-def _own(name: str) -> Callable[[], Any]:
-    return lambda: import_module(f"bushel.containers.{name}").CONTAINER
 
 
 def _with_compressed(*suffixes: str) -> tuple[str, ...]:
@@ -62,37 +57,35 @@ _TAR_LISTS = ("index.json", "shardindex.json", ".nv-meta")
 _STREAMED_TAR = (".tbz", ".tbz2", ".txz", ".tar.bz2", ".tar.xz")
 
 BUILT_IN: dict[str, Facts] = {
-    "bag": Facts(_own("bag"), (".bag",), ("spec.json", "#"), suffix=""),
+    "bag": Facts("bag", (".bag",), ("spec.json", "#"), suffix=""),
     "tar": Facts(
-        _own("tar"),
+        "tar",
         (".tar", *_INDEXED_TAR),
         _TAR_LISTS,
         suffix=".tar",
         forward=_STREAMED_TAR,
         slow=_INDEXED_TAR,
     ),
-    "ffrecord": Facts(_own("ffrecord"), (".ffr",), suffix=".ffr"),
-    "gulp": Facts(_own("gulp"), (".gulp", ".gmeta"), suffix=".gulp"),
+    "ffrecord": Facts("ffrecord", (".ffr",), suffix=".ffr"),
+    "gulp": Facts("gulp", (".gulp", ".gmeta"), suffix=".gulp"),
     # im2rec names parts x.rec.part000
-    "recordio": Facts(_own("recordio"), (".rec", ".rec.part#"), suffix=".rec"),
-    "lerobot": Facts(_own("lerobot.container"), file_names=("meta",), episodes="lerobot-episodes"),
-    "lerobot-episodes": Facts(_own("lerobot.episodes"), file_names=("meta/info.json",)),
+    "recordio": Facts("recordio", (".rec", ".rec.part#"), suffix=".rec"),
+    "lerobot": Facts("lerobot.container", file_names=("meta",), episodes="lerobot-episodes"),
+    "lerobot-episodes": Facts("lerobot.episodes", file_names=("meta/info.json",)),
     "parquet": Facts(
-        _own("parquet.container"), (".parquet",), ("data",), first_bytes=True, partitioned=True
+        "parquet.container", (".parquet",), ("data",), first_bytes=True, partitioned=True
     ),
-    "mds": Facts(_own("mds"), file_names=("index.json",), nested=True),
-    "litdata": Facts(_own("litdata"), file_names=("index.json",)),
-    "arrayrecord": Facts(_own("arrayrecord"), _ARRAY_RECORD),
-    "zip": Facts(_own("zip.container"), (".zip",)),
-    "npy": Facts(_own("npy"), (".npy", ".npz")),
-    "megatron": Facts(_own("megatron"), (".bin",)),
-    "tfrecord": Facts(_own("tfrecord.container"), _TFRECORD, first_bytes=True),
-    "jsonl": Facts(
-        _own("jsonl"), _with_compressed(".jsonl", ".ndjson"), alone=_with_compressed(".json")
-    ),
-    "csv": Facts(_own("csv"), _with_compressed(".csv", ".tsv")),
-    "arrow": Facts(_own("arrow.container"), (".arrow", ".feather"), first_bytes=True),
-    "folder": Facts(_own("folder")),
+    "mds": Facts("mds", file_names=("index.json",), nested=True),
+    "litdata": Facts("litdata", file_names=("index.json",)),
+    "arrayrecord": Facts("arrayrecord", _ARRAY_RECORD),
+    "zip": Facts("zip.container", (".zip",)),
+    "npy": Facts("npy", (".npy", ".npz")),
+    "megatron": Facts("megatron", (".bin",)),
+    "tfrecord": Facts("tfrecord.container", _TFRECORD, first_bytes=True),
+    "jsonl": Facts("jsonl", _with_compressed(".jsonl", ".ndjson"), alone=_with_compressed(".json")),
+    "csv": Facts("csv", _with_compressed(".csv", ".tsv")),
+    "arrow": Facts("arrow.container", (".arrow", ".feather"), first_bytes=True),
+    "folder": Facts("folder"),
 }
 """The containers in the order in which they are tried on an unknown path. A new one of Bushel gets a line here."""
 

@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from importlib import import_module
 from itertools import chain
 from typing import cast
 
@@ -49,9 +50,6 @@ def register_container(container: Container, *, replace: bool = False) -> None:
     Examples:
         >>> class Lines(bushel.containers.Container):
         ...     name, suffixes = "lines", (".lines",)
-        ...     def shards(self, path):
-        ...         own = path.name.endswith(self.suffixes)
-        ...         return [bushel.containers.Shard.of(path)] if own else None
         ...     def index(self, shard, options):
         ...         ends = [at for at, byte in enumerate(shard.path(0).read_bytes()) if byte == 10]
         ...         starts = [0, *(end + 1 for end in ends[:-1])]
@@ -96,7 +94,10 @@ def get_container(name: str) -> Container:
         if not has_plugin(_GROUP, name):
             raise _unknown(name, container_names())
         _add(_loaded(name))
-    container: Container = _registered[name].load()
+    facts = _registered[name]
+    container: Container = facts.container
+    if container is None:
+        container = import_module(f"bushel.containers.{facts.module}").CONTAINER
     return container
 
 
@@ -333,11 +334,11 @@ def _shapes(names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
 
 def _add(container: Container) -> None:
     _registered[container.name] = Facts(
-        lambda: container,
-        tuple(container.suffixes),
-        tuple(container.file_names),
-        container.suffix if container.is_written else None,
+        suffixes=tuple(container.suffixes),
+        file_names=tuple(container.file_names),
+        suffix=container.suffix if container.is_written else None,
         first_bytes=container.has_first_bytes,
+        container=container,
     )
     get_container.cache_clear()
     _all_endings.cache_clear()

@@ -13,7 +13,7 @@ from bushel.containers import (
     table_of,
 )
 from bushel.errors import FormatError, SpecError
-from bushel.storage import AnyPath, File, open_file
+from bushel.storage import File, open_file
 
 MAGIC = b"SHELF 1\n"
 HEADER = struct.Struct("<III")  # bytes of key and text, CRC-32 of the text
@@ -25,16 +25,6 @@ class Shelf(Container):
     name = "shelf"
     suffixes = (".shelf",)
     promises_checksums = True  # the files have the CRC-32 of each text
-
-    def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shard of one file, or of each in a folder."""
-        if not path.is_dir():
-            if not path.name.endswith(".shelf"):
-                return None
-            return [Shard.of(path)]
-        names = sorted(entry.name for entry in path.iterdir())
-        own = [name for name in names if name.endswith(".shelf")]
-        return [Shard(path, name, (name,)) for name in own] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the texts of one file are."""
