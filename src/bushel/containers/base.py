@@ -117,8 +117,7 @@ class Layout(Struct, frozen=True):
 class Section(Struct, frozen=True):
     """A run of samples whose bytes are together in one file, and which can be indexed on its own.
 
-    So a remote file is read only when needed. The sections of a file must be known from a small
-    part of it, such as a footer or a table of offsets.
+    So a remote file is read only when needed. A small part of it, such as a footer, has to list them.
     """
 
     number: int  # its number in the shard
