@@ -182,3 +182,22 @@ def test_every_damaged_line_is_named(tmp_path: Path, name: str, text: str, damag
     for key, line in damaged.items():
         with pytest.raises(FormatError, match=rf"sample '{key}' .*: {line}: "):
             dataset[key]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_a_column_whose_name_no_field_has_is_left_out_and_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, suffix: str, name: str
+) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, table = tmp_path / f"x.{suffix}", pa.table({name: [1, 2], "y": [3, 4], "z": [["a"], []]})
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    for _ in range(2):  # the second time by the table that the first time, or `bushel index`, has kept
+        assert [sample["y"] for sample in bushel.open(path)] == [3, 4]
+        assert list(bushel.index(path).spec) == ["y", "z"]
+    assert "not an index" not in caplog.text
+    assert f"a column that is called {name!r} is not read" in caplog.text

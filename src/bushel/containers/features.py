@@ -11,11 +11,20 @@ from msgspec import Struct
 
 from bushel._kinds import IMAGES, WEAK, kind_of
 from bushel._runtime.arrays import I64
+from bushel._runtime.messages import log_warning
 from bushel.codecs.newer_images import NEWER_FORMATS
 from bushel.errors import FormatError
 from bushel.storage import File
 
 _CODECS = {"Image": "image"}
+
+
+def can_be_field(name: str, path: str) -> bool:
+    """Return whether a column of a table can be a field by its name; log it if not."""
+    if name and "\0" not in name:
+        return True
+    log_warning("%s: a column that is called %r is not read: give it another name", path, name)
+    return False
 
 
 class Tensor(NamedTuple):

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import Bools, ranges
-from bushel.containers.features import Feature, codec_of_first_bytes
+from bushel.containers.features import Feature, can_be_field, codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.row_table import RowTable
 from bushel.spec import Field, Spec
@@ -288,6 +288,8 @@ class Table(RowTable):
         all_arrays = self._arrays.finish()
         for growing in self._columns:
             name = growing.column.name
+            if not can_be_field(name, self.file.path):
+                continue
             arrays = {
                 array: all_arrays[key]
                 for array in _ARRAYS

@@ -12,6 +12,7 @@ from itertools import count
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bushel.containers.features import can_be_field
 from bushel.errors import FormatError
 from bushel.filters.parquet_pages import ThriftError, ThriftStruct, read_struct
 from bushel.storage import File
@@ -315,7 +316,7 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
         data = file.read(start, length)
     try:
         parsed, _ = read_struct(data)
-        return _footer(parsed, size)
+        return _footer(parsed, file)
     except _RefusedError as error:
         message, hint = error.args
         raise FormatError(message, file.path, start, hint) from error
@@ -326,7 +327,7 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
         raise FormatError(f"damaged footer: {error}", file.path, start, _HINT) from error
 
 
-def _footer(parsed: ThriftStruct, size: int) -> Footer:
+def _footer(parsed: ThriftStruct, file: File) -> Footer:
     if 8 in parsed:
         raise _RefusedError("its columns are encrypted, which Bushel does not read", _DECRYPT)
     elements = _structs(parsed, 2)
@@ -342,7 +343,7 @@ def _footer(parsed: ThriftStruct, size: int) -> Footer:
             f"several columns have the name {name!r}", "write the file again with different names"
         )
     leaves = sum(1 for _ in root.leaves())
-    groups = tuple(_group(group, leaves, size) for group in _structs(parsed, 4))
+    groups = tuple(_group(group, leaves, file.size) for group in _structs(parsed, 4))
     rows = count_in(parsed, 3)
     if rows != sum(group.rows for group in groups):
         raise ValueError(
@@ -354,7 +355,8 @@ def _footer(parsed: ThriftStruct, size: int) -> Footer:
         match pair:
             case {1: bytes(key), 2: bytes(value)}:
                 metadata[key.decode("utf-8", "replace")] = value
-    return Footer(rows, root.children, groups, metadata)
+    fields = tuple(node for node in root.children if can_be_field(node.name, file.path))
+    return Footer(rows, fields, groups, metadata)
 
 
 def _group(group: ThriftStruct, leaves: int, size: int) -> RowGroup:
