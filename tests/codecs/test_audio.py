@@ -255,3 +255,26 @@ def test_flac_without_frames() -> None:
     for damaged in (long, data[:60], data[:42]):
         with pytest.raises(CodecError, match="flac"):
             codec.decode(damaged)
+
+
+@pytest.mark.parametrize("named", ["wav", "flac", "mp3", "ogg"])
+@pytest.mark.parametrize("kind", ["wav", "flac", "mp3", "ogg", "m4a"])
+def test_a_sound_that_is_named_like_another_format_is_decoded_by_its_first_bytes(
+    tmp_path: Path, named: str, kind: str
+) -> None:
+    sound = get_codec("audio").decode(encoded(kind))
+    for number in range(2):
+        (tmp_path / f"{number}.{named}").write_bytes(encoded(kind))
+    bushel.pack(tmp_path, tmp_path.parent / f"{named}-{kind}.tar")
+    for path in (tmp_path, tmp_path.parent / f"{named}-{kind}.tar"):
+        dataset = bushel.index(path, columns="audio.length")
+        assert (dict(dataset.spec), dataset.column("audio.length").tolist()) == ({"audio": named}, [len(sound)] * 2)
+        assert np.array_equal(dataset[1]["audio"], sound)
+        window = dataset.windows("audio", 1000, hop=1000)[2]["audio"]
+        assert np.array_equal(window, sound[2000:3000])
+
+
+def test_tags_before_a_sound_do_not_make_it_an_mp3() -> None:
+    tag = b"ID3\x03\0\0\0\0\0\x0a" + bytes(10)
+    flac = encoded("flac")
+    assert np.array_equal(get_codec("flac").decode(tag + flac), get_codec("flac").decode(flac))

@@ -152,3 +152,11 @@ class TestLabelledFolder:
 def test_kinds_of_images() -> None:
     assert Image().field(["a.jpg", "b.JPEG"]) == ("image", "jpg")
     assert Image().field(["a.jpg", "b.png"]) == ("image", "image")
+
+
+def test_frames_of_clips_that_are_named_like_another_format(tmp_path: Path) -> None:
+    (tmp_path / "clips").mkdir()
+    (tmp_path / "clips/a.mkv").write_bytes(clip(tmp_path / "a.mp4").read_bytes())
+    (tmp_path / "clips/b.mp4").write_bytes(clip(tmp_path / "b.webm").read_bytes())
+    source = LabelledFolder(tmp_path / "clips", Frames())
+    assert [len(source[0]["frames"]), len(source[1]["frames"])] == [len(LEVELS)] * 2

@@ -35,7 +35,7 @@ from .base import (
     refusing,
 )
 from .libsndfile import flac_frames, flac_frames_of
-from .mp3_parts import Mp3Outline
+from .mp3_parts import Mp3Outline, size_of_tag
 from .video import MAX_DECODED
 from .wav_parts import WavOutline
 
@@ -75,8 +75,14 @@ def sample_rate(data: Buffer, codec: str = "audio") -> int:
 
 
 def _format_of(codec: str, data: Buffer) -> str:
-    """Return FFmpeg's name of the format; FFmpeg's own detection also accepts playlists, which open other files."""
-    kind = kind_of(data, sound=True)
+    """Return FFmpeg's name of the format; FFmpeg's own detection also accepts playlists, which open other files.
+
+    The first bytes tell it, after a tag. Where they do not, it is that of the codec.
+    """
+    base = codec.partition("(")[0]
+    kind = kind_of(memoryview(data)[size_of_tag(data) :], sound=True)
+    if kind not in SOUNDS and base != ANY:
+        return base
     if kind not in SOUNDS:
         raise refused(codec, "a sound (WAV, FLAC, MP3, Ogg, MP4)", data)
     return "mp4" if kind == "m4a" else kind
@@ -339,19 +345,18 @@ def _audio(name: str, arguments: str) -> Codec:
     if container == ANY and rate is not None:
         decode_at = partial(_decode_at, name, rate)
         return Codec(name, encode, decode_at, Ranged(partial(_count_at, name, rate), decode_at))
-    if container == ANY:
-        ranged = Ranged(partial(_of_any, _count, name), partial(_of_any, _decode_some, name))
-        return Codec(name, encode, partial(_of_any, decode_sound, name), ranged)
     ranged = Ranged(
-        partial(_count, name, container),
-        partial(_decode_some, name, container),
+        partial(_by_content, _count, name),
+        partial(_by_content, _decode_some, name),
         in_file=partial(flac_frames, name) if container == "flac" else None,
         outline=_OUTLINES.get(container),
     )
-    return Codec(name, encode, partial(decode_sound, name, container), ranged)
+    return Codec(name, encode, partial(_by_content, decode_sound, name), ranged)
 
 
-def _of_any(function: Callable[..., Any], name: str, data: Buffer, *elements: slice | I64) -> Any:
+def _by_content(
+    function: Callable[..., Any], name: str, data: Buffer, *elements: slice | I64
+) -> Any:
     """Call a function of one format with a sound, whose first bytes tell the format."""
     return function(name, _format_of(name, data), data, *elements)
 

@@ -208,13 +208,17 @@ class _Run(NamedTuple):
     at_start: bool  # whether the frames are the first ones of the file
 
 
+def size_of_tag(data: Buffer) -> int:
+    """Return the bytes of the tag ID3 with which a sound of any format may begin."""
+    if data[:3] != b"ID3" or len(data) <= 10:
+        return 0
+    digits = zip(data[6:10], (21, 14, 7, 0), strict=True)
+    return 10 + sum((byte & 0x7F) << shift for byte, shift in digits)
+
+
 def _find_frames(data: bytes) -> _Frames | None:
     """Return the frames of a file; None if it is not a plain sequence of frames, perhaps with tags around it."""
-    start = 0
-    if data[:3] == b"ID3" and len(data) > 10:
-        start = 10 + sum(
-            (byte & 0x7F) << shift for byte, shift in zip(data[6:10], (21, 14, 7, 0), strict=True)
-        )
+    start = size_of_tag(data)
     head = data[start : start + _LONGEST + 4]
     offsets, frames = mp3_frames(head, 0, 1, 1)
     if not frames:

@@ -223,6 +223,11 @@ class FileSource(ABC):
         return path
 
 
+def ending_of(name: str) -> str:
+    """Return the last suffix of a file's name in lower case, with its dot."""
+    return os.path.splitext(name)[1].lower()
+
+
 def read_file(path: AnyPath) -> bytes:
     """Return the bytes of a file, which may have been read already."""
     if isinstance(path, Fetched):

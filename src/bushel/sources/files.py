@@ -22,7 +22,7 @@ from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, as_path, list_names
 from bushel.storage.names import below, leads_to_folder
 
-from .base import FileSource, Sample
+from .base import FileSource, Sample, ending_of
 from .media import UNCHANGED, Image, Media, Unchanged, is_unchanged
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def walk(
         if name.endswith("/"):
             if empty:
                 yield name
-        elif suffixes is None or os.path.splitext(name)[1].lower() in lowered:
+        elif suffixes is None or ending_of(name) in lowered:
             yield name
 
 

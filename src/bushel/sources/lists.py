@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -184,7 +183,5 @@ class ListFile(FileSource):
         return ()
 
     def _image_codec(self) -> str:
-        suffixes = {os.path.splitext(line)[1].strip().lower() for line in self._lines}
-        if suffixes:
-            return Image().field([f"x{suffix}" for suffix in suffixes])[1]
-        return "jpg"
+        names = [line.strip() for line in self._lines]
+        return Image().field(names or ["x.jpg"])[1]

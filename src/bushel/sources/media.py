@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bushel._kinds import JPEG
+from bushel._kinds import JPEG, kind_of
 from bushel._recognise.layout import media_of, suffix_of
 from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
 from bushel.codecs.base import reason
@@ -21,7 +20,7 @@ from bushel.codecs.video import say_narrowed
 from bushel.errors import FormatError, SpecError, needed_by
 from bushel.storage import AnyPath, read_all
 
-from .base import Fetched, read_file
+from .base import Fetched, ending_of, read_file
 
 IMAGES = tuple(f".{suffix}" for suffix in extensions_of(holds_image))
 """Suffixes of the images that the image codecs read."""
@@ -83,7 +82,7 @@ class Unchanged:
         Raises:
             SpecError: No codec reads files of one of the names.
         """
-        endings = {os.path.splitext(name)[1] for name in names}
+        endings = set(map(ending_of, names))
         codecs = {codec_of_extension(ending[1:]) for ending in endings}
         if self.kind == "clip" and not all(map(holds_clip, codecs)):
             raise SpecError(
@@ -206,7 +205,7 @@ class Frames:
         Raises:
             MissingPackageError: There are videos among the files, and PyAV is not installed.
         """
-        if any(os.path.splitext(name)[1].lower() in VIDEOS for name in names):
+        if any(ending_of(name) in VIDEOS for name in names):
             pyav()
         return "frames", "jpg[]"
 
@@ -214,9 +213,8 @@ class Frames:
         """Return the frames of a video file, or the images of a folder in the order of their names."""
         if path.is_dir():
             names = sorted(child.name for child in path.iterdir())
-            images = [path / name for name in names if os.path.splitext(name)[1].lower() in IMAGES][
-                :: self.stride
-            ]
+            images = [path / name for name in names if ending_of(name) in IMAGES]
+            images = images[:: self.stride]
             frames = [
                 self._image(Fetched(*fetched))
                 for fetched in zip(images, read_all(images), strict=True)
@@ -294,9 +292,11 @@ _DEMUXERS = {
     ".ogv": "ogg",
     ".flv": "flv",
     ".wmv": "asf",
+    ".mp4": "mov",
+    ".ogg": "ogg",
 }
-"""FFmpeg's demuxers by suffix; `mov` reads all of the mp4 family. FFmpeg's own detection also accepts playlists, which
-open other files."""
+"""FFmpeg's demuxers by suffix or kind; `mov` reads all of the mp4 family. FFmpeg's own detection also accepts
+playlists, which open other files."""
 
 
 def decode_video(
@@ -306,7 +306,7 @@ def decode_video(
 
     Args:
         data: The video file.
-        path: Its name, whose suffix gives the format.
+        path: Its name, whose suffix gives the format if the first bytes do not.
         pick: Called with PyAV's frames and the stream.
         size: Maps the stored width and height to those to scale to (bilinear).
 
@@ -325,10 +325,10 @@ def decode_video(
         [(48, 64, 3), (48, 64, 3), (48, 64, 3), (48, 64, 3), (48, 64, 3), (48, 64, 3)]
     """
     av = pyav()
+    endings = (f".{kind_of(data)}", ending_of(path))
+    demuxer = next((_DEMUXERS[ending] for ending in endings if ending in _DEMUXERS), "mov")
     try:
-        with av.open(
-            io.BytesIO(data), format=_DEMUXERS.get(os.path.splitext(path)[1].lower(), "mov")
-        ) as video:
+        with av.open(io.BytesIO(data), format=demuxer) as video:
             if not video.streams.video:
                 raise FormatError("the file holds no video", path)  # noqa: TRY301
             stream = video.streams.video[0]

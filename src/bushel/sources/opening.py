@@ -27,7 +27,7 @@ from bushel.errors import FormatError
 from bushel.storage import AnyPath, AnySource, absolute, as_path, is_object
 
 from .arrays import Arrays
-from .base import Source
+from .base import Source, ending_of
 from .files import Files, LabelledFolder
 from .foreign import Adapter, AdapterLike, StoredStream, samples_of
 from .lists import ListFile
@@ -52,6 +52,7 @@ _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", 
 _LISTED = (*_MEDIA, "files")  # the kinds that list a folder
 # number of kinds of files to name in the error about a folder without any that Bushel reads
 _NAMED = 5
+_PATH = (str, os.PathLike)
 _KIND_OF_SUFFIX = {suffix: kind for kind, media in _MEDIA.items() for suffix in media.suffixes}
 _SIGN = re.compile(r"[*?[{]")  # of a pattern
 
@@ -103,7 +104,7 @@ def open_source(
         >>> len(source), source.spec
         (12, {'image': 'jpg', 'label': 'int'})
     """
-    if isinstance(source, str | os.PathLike) or is_object(source) or are_paths(source):
+    if isinstance(source, _PATH) or is_object(source) or are_paths(source):
         return _at_path(source, kind, listing, options)
     if options or kind not in (None, "dataset"):
         raise TypeError("kind= and options of a source need a path")
@@ -142,7 +143,7 @@ def _at_path(
             folder.report()
             return folder
     # files that are named, or one, or a pattern
-    is_single = isinstance(source, str | os.PathLike) or is_object(source)
+    is_single = isinstance(source, _PATH) or is_object(source)
     is_media = kind in _MEDIA and media_kind(source) == kind
     if is_media or not (is_single or kind == "dataset"):
         source, names = folder_of(source)
@@ -180,7 +181,7 @@ def _recognised(source: Any, options: Collection[str]) -> tuple[str, LabelledFol
     """Return the kind of source at a path, and the source if the path is a folder of media files."""
     if isinstance(source, Dataset):
         return "dataset", None
-    if not isinstance(source, str | os.PathLike) and are_paths(source):
+    if not isinstance(source, _PATH) and are_paths(source):
         return media_kind(source) or "dataset", None
     path = as_path(source)
     name = path.name.lower()
@@ -190,7 +191,7 @@ def _recognised(source: Any, options: Collection[str]) -> tuple[str, LabelledFol
         return ("table" if options or _names_files(path) else "dataset"), None
     if name.endswith((".npz", ".npy")):
         return "arrays", None
-    if isinstance(source, str | os.PathLike) and (kind := media_kind(source)) is not None:
+    if isinstance(source, _PATH) and (kind := media_kind(source)) is not None:
         return kind, None
     if not path.is_dir():
         return "dataset", None
@@ -214,7 +215,7 @@ def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
     if layout.keys:
         folder = LabelledFolder.of_layout(path, names, layout)
         return ("dataset" if folder is None else _KIND_OF[next(iter(folder.spec))]), folder
-    kinds = Counter(os.path.splitext(name)[1].lower() or "without a suffix" for name in names)
+    kinds = Counter(ending_of(name) or "without a suffix" for name in names)
     if not kinds.keys().isdisjoint(VIDEOS):  # only as frames
         return "videos", None
     counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common(_NAMED))
@@ -243,7 +244,7 @@ def are_paths(values: object) -> bool:
     return (
         isinstance(values, Sequence)
         and len(values) > 0
-        and all(isinstance(path, str | os.PathLike) for path in values)
+        and all(isinstance(path, _PATH) for path in values)
     )
 
 
@@ -256,11 +257,9 @@ def media_kind(source: Any) -> str | None:
     Raises:
         FormatError: The files of a list are of several kinds.
     """
-    is_single = isinstance(source, str | os.PathLike)
+    is_single = isinstance(source, _PATH)
     names = map(os.fspath, [source] if is_single else source)
-    kinds = Counter(
-        _KIND_OF_SUFFIX.get(os.path.splitext(name)[1].lower(), "other files") for name in names
-    )
+    kinds = Counter(_KIND_OF_SUFFIX.get(ending_of(name), "other files") for name in names)
     if len(kinds) > 1:
         counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
         raise FormatError(
