@@ -18,7 +18,7 @@ from bushel.errors import FormatError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath
 
-from .facts import BUILT_IN, shape_of
+from .facts import BUILT_IN, DIGITS
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -265,7 +265,7 @@ class Container(ABC):
 
     def owns(self, name: str) -> bool:
         """Return whether the name of a file, in any case, ends with one of the suffixes."""
-        return shape_of(name.lower()).endswith(self.suffixes)
+        return DIGITS.sub("#", name.lower()).endswith(self.suffixes)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shards of the dataset at a path, in the original reader's order; None for other containers.

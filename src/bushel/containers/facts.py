@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
 
-_DIGITS = re.compile(r"[0-9]+")
-
-
-def shape_of(name: str) -> str:
-    """Return a name with `#` for each run of digits."""
-    return _DIGITS.sub("#", name)
+DIGITS = re.compile(r"[0-9]+")
+"""A run of digits, for which suffixes have `#`."""
 
 
 class Facts(Struct, frozen=True):
@@ -31,14 +26,6 @@ class Facts(Struct, frozen=True):
     nested: bool = False  # whether its datasets may be in sub-folders that form one dataset
     episodes: str | None = None  # the container of the same files with an episode as a sample
     container: Any = None  # itself, if it was registered
-
-    def owns(self, whole: frozenset[str], endings: frozenset[str]) -> bool:
-        """Return whether some of the names (`_shapes`) may be names of its files."""
-        return (
-            not whole.isdisjoint(self.file_names)
-            or not endings.isdisjoint(_endings(self.suffixes))
-            or (self.partitioned and any("=" in name for name in whole))
-        )
 
 
 def _with_compressed(*suffixes: str) -> tuple[str, ...]:
@@ -88,8 +75,3 @@ BUILT_IN: dict[str, Facts] = {
     "folder": Facts("folder"),
 }
 """The containers in the order in which they are tried on an unknown path. A new one of Bushel gets a line here."""
-
-
-@lru_cache
-def _endings(suffixes: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(suffix[max(suffix.rfind("."), 0) :] for suffix in suffixes)

@@ -19,7 +19,7 @@ from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, below
 
 from .base import Container
-from .facts import BUILT_IN, Facts, shape_of
+from .facts import BUILT_IN, DIGITS, Facts
 
 _GROUP = "bushel.containers"
 _NAME = r"[a-z][a-z0-9_-]*"
@@ -225,7 +225,7 @@ def candidates(names: Iterable[str]) -> list[Container]:
     `installed_candidates`.
     """
     shapes = _shapes(names)
-    return _registered_with(lambda registration: registration.owns(*shapes))
+    return _registered_with(lambda facts: _may_own(facts, *shapes))
 
 
 def _registered_with(property_of: Callable[[Facts], bool]) -> list[Container]:
@@ -248,7 +248,7 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
             except UnsupportedError as error:
                 warnings.warn(str(error), RuntimeWarning, stacklevel=2)
                 continue
-            if _registered[name].owns(*shapes):
+            if _may_own(_registered[name], *shapes):
                 containers.append(container)
     return containers
 
@@ -281,7 +281,7 @@ def last_candidates(file: str = "") -> list[Container]:
 
 def is_data_file(name: str) -> bool:
     """Return whether a name has a suffix of a container that is read at random."""
-    return _ends(shape_of(name), "suffixes")
+    return _ends(DIGITS.sub("#", name), "suffixes")
 
 
 def is_data_if_named(name: str) -> bool:
@@ -313,7 +313,7 @@ def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the containers whose files have one of these names by its ending, and these names, sorted."""
     names_by_owner: dict[str, list[str]] = {}
     for name in sorted(names):
-        plain = shape_of(name.lower())
+        plain = DIGITS.sub("#", name.lower())
         owners = (owner for owner, facts in _registered.items() if plain.endswith(facts.suffixes))
         owner = next(owners, None)
         if owner is not None and not name.startswith("."):
@@ -321,11 +321,25 @@ def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
     return names_by_owner
 
 
+def _may_own(facts: Facts, whole: frozenset[str], endings: frozenset[str]) -> bool:
+    """Return whether some of the names (`_shapes`) may be names of files of a container."""
+    return (
+        not whole.isdisjoint(facts.file_names)
+        or not endings.isdisjoint(_endings(facts.suffixes))
+        or (facts.partitioned and any("=" in name for name in whole))
+    )
+
+
+@lru_cache
+def _endings(suffixes: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(suffix[max(suffix.rfind("."), 0) :] for suffix in suffixes)
+
+
 def _shapes(names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the whole names and their endings, with `#` for each run of digits."""
     whole = frozenset(names)
     endings = {name[max(name.rfind("."), 0) :].lower() for name in whole}
-    endings = {shape_of(ending) for ending in endings}
+    endings = {DIGITS.sub("#", ending) for ending in endings}
     return whole | endings, frozenset(endings)
 
 
