@@ -27,7 +27,7 @@ runtime=$("$compiler" -print-file-name="libclang_rt.fuzzer-$(uname -m).a")
 
 mkdir -p "$build"
 sources="scans/byte_arrays scans/csv_lines scans/deltas scans/examples scans/fast_lines scans/fast_records scans/hybrid scans/image_headers
-    scans/inflate scans/levels scans/line_blocks scans/line_values scans/lines scans/member_groups scans/recordio scans/riegeli scans/snappy
+    scans/inflate scans/levels scans/line_blocks scans/line_values scans/lines scans/recordio scans/riegeli scans/snappy
     scans/tar scans/tfrecord scans/zip jpeg/header jpeg/orientation files/crc32 files/crc32c
     files/mapped_file files/direct_read"
 flags="-std=c++17 -O1 -g -Wall -Wextra -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -I$kernels"

@@ -23,7 +23,7 @@
 #include "scans/levels.hpp"
 #include "scans/line_blocks.hpp"
 #include "scans/lines.hpp"
-#include "scans/member_groups.hpp"
+#include "scans/sample_names.hpp"
 #include "scans/recordio.hpp"
 #include "scans/riegeli.hpp"
 #include "scans/snappy.hpp"
@@ -72,12 +72,14 @@ void tar(const Bytes &data) {
     BufferByteSource source(data.data(), static_cast<std::int64_t>(data.size()));
     const TarMembers whole = scan_tar(source, 0);
     inside(whole.offset, whole.size, data.size());
-    TarScan scan(static_cast<std::int64_t>(data.size()), 0, static_cast<std::int64_t>(choice(data, 4) * 512));
+    const auto more = static_cast<std::int64_t>(choice(data, 4) * 512);  // bytes than are needed
+    TarScan scan(static_cast<std::int64_t>(data.size()), 0);
     while (const auto window = scan.next()) {
-        inside({window->offset}, {window->need}, data.size());
+        const std::int64_t length = std::min(window->need + more, window->wish);
+        inside({window->offset}, {length}, data.size());
         const auto first = data.begin() + static_cast<std::ptrdiff_t>(window->offset);
-        const Bytes part(first, first + static_cast<std::ptrdiff_t>(window->need));
-        scan.feed(part.data(), window->need);
+        const Bytes part(first, first + static_cast<std::ptrdiff_t>(length));
+        scan.feed(part.data(), length);
     }
     const TarMembers parts = scan.take();
     require(parts.offset == whole.offset && parts.size == whole.size && parts.names == whole.names, "other members");
@@ -444,7 +446,7 @@ void zip(const Bytes &data) {
         const auto own = static_cast<std::size_t>(sample[i]), member = static_cast<std::size_t>(members[i]);
         const std::int64_t start = own ? ends[own - 1] : 0;
         std::string name(keys.begin() + start, keys.begin() + ends[own]);
-        name += '.' + groups.extensions[static_cast<std::size_t>(extension[i])];
+        name += '.' + groups.extensions.all()[static_cast<std::size_t>(extension[i])];
         const std::string expected(found.names.begin() + found.name_offsets[member], found.names.begin() + found.name_offsets[member + 1]);
         require(name == expected, "key and extension are not the name");
     }

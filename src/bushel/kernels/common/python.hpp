@@ -184,9 +184,14 @@ inline std::pair<nb::object, std::vector<std::uint8_t *>> new_bytes_list(const s
     nb::object list = new_list(count);
     std::vector<std::uint8_t *> out(count);
     for (std::size_t i = 0; i < count; ++i) {
-        nb::object item = nb::none();
-        if (lengths[i] != -1) std::tie(item, out[i]) = new_bytes(lengths[i]);
-        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), item.release().ptr());
+        PyObject *item = Py_None;
+        if (lengths[i] == -1)
+            Py_INCREF(item);
+        else if ((item = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(lengths[i]))) == nullptr)
+            throw nb::python_error();
+        else
+            out[i] = reinterpret_cast<std::uint8_t *>(PyBytes_AS_STRING(item));
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), item);
     }
     return {list, std::move(out)};
 }

@@ -133,8 +133,8 @@ void count_together(Counting (&windows)[many], std::size_t leaves, std::uint32_t
         }
         for (Counting &counting : windows) {
             std::uint32_t &room = counting.room[counting.node];
-            std::uint32_t fit = counting.left;
-            if (fit > 1 && counting.size) fit = std::min(fit, room / counting.size);
+            const bool takes_all = counting.left < 2 || !counting.size;
+            const std::uint32_t fit = takes_all ? counting.left : std::min(counting.left, room / counting.size);
             room -= counting.size * fit;
             if (fit) counting.used = std::max(counting.used, counting.node - leaves + 1);
             counting.left -= fit;
@@ -146,8 +146,8 @@ void count_together(Counting (&windows)[many], std::size_t leaves, std::uint32_t
         for (std::size_t level = 1; level < leaves; level *= 2) {
             for (Counting &counting : windows) {
                 counting.node /= 2;
-                const std::uint32_t *const below = &counting.room[2 * counting.node];
-                counting.room[counting.node] = std::max(below[0], below[1]);
+                counting.room[counting.node] =
+                    std::max(counting.room[2 * counting.node], counting.room[2 * counting.node + 1]);
             }
         }
     }

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "common/shared.hpp"
-#include "scans/member_groups.hpp"
+#include "scans/sample_names.hpp"
 #include "scans/zip.hpp"
 
 namespace bushel {
