@@ -20,6 +20,7 @@ from tests.sources.folders import image_folder
 import bushel
 from bushel._pack.encoder import BadItem
 from bushel._pack.side_files import ErrorLog
+from bushel._writer.options import Mode
 from bushel.cli.app import app
 from bushel.compat.granular import BagWriter
 from bushel.compat.mxnet.recordio import MXRecordIO
@@ -291,3 +292,36 @@ def test_a_shard_is_published_with_the_manifest(
             writer.append(make_samples(container, 21)[20])
     assert [plain(sample) for sample in bushel.open(out)] == before
     assert not bushel.verify(out).problems
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_file_is_published_with_the_manifest_of_its_folder(
+    tmp_path: Path, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`bushel index` has listed the file with others: this list and the file are old, or both are new."""
+
+    def named(name: str, count: int) -> list[dict[str, Any]]:
+        samples = make_samples("tar", count)
+        return [{**sample, "__key__": f"{name}{number}"} for number, sample in enumerate(samples)]
+
+    for name in "ab":
+        write(tmp_path / f"{name}.tar", "tar", named(name, 3))
+    bushel.index(tmp_path)
+    before = [plain(sample) for sample in bushel.open(tmp_path)]
+
+    def full(path: Path, data: bytes, *, sync: bool = True) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), str(path))
+
+    def change() -> None:
+        with bushel.Writer(tmp_path / "a.tar", SPECS["tar"], mode=mode, sync=False) as writer:
+            writer.append(named("new", 1)[0])
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bushel._index.manifest.write_whole", full)
+        with pytest.raises(OSError, match="quota"):
+            change()
+    assert [plain(sample) for sample in bushel.open(tmp_path)] == before
+    assert not bushel.verify(tmp_path).problems
+    change()
+    assert len(bushel.open(tmp_path)) == {"append": 7, "overwrite": 4}[mode]
+    assert not bushel.verify(tmp_path).problems

@@ -287,3 +287,15 @@ def test_a_damaged_list_is_an_error(path: Path, at: int) -> None:
 def test_the_format() -> None:
     assert parse_removal_list(encode_removal_list(EMPTY), Path("x")).calls == ()
     assert np.array_equal(parse_removal_list(None, Path("x")).starts, [0])
+
+
+def test_verify_accepts_another_sample_under_a_removed_key(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "d", {"x": "int"}, container="tar", shard_samples=2, sync=False) as writer:
+        writer.extend({"x": [0, 1, 2]}, keys=["a", "b", "c"])
+    bushel.remove(tmp_path / "d", keys=["b"], reason="opt-out")
+    with bushel.Writer(tmp_path / "d", mode="append", sync=False) as writer:
+        writer.append({"x": 7}, key="b")
+    assert bushel.open(tmp_path / "d")["b"]["x"] == 7
+    assert not bushel.verify(tmp_path / "d").problems
+    bushel.restore(tmp_path / "d")
+    assert [problem.kind for problem in bushel.verify(tmp_path / "d").problems] == ["key"]

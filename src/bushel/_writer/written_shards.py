@@ -158,6 +158,13 @@ class WrittenShards:
         self._lists: list[str] = []
 
     @property
+    def _final_root(self) -> AnyPath:
+        """The folder that contains the files of the dataset in the end."""
+        if self.replaced is not None:
+            return self.replaced.final_root
+        return self._root
+
+    @property
     def replaces_objects(self) -> bool:
         """Whether an upload may replace existing objects."""
         return self._options.mode == "overwrite" and self.replaced is None
@@ -271,7 +278,19 @@ class WrittenShards:
         if self._part is not None:
             self._marker.part = self._part()
         names = write_file_of_names(self.target, labels, folder)
-        return [*names, *self._marker.complete(shards, folder)]
+        return [*names, *self._list_again(shards, folder), *self._marker.complete(shards, folder)]
+
+    def _list_again(self, shards: Sequence[OpenShard], folder: AnyPath) -> list[str]:
+        """Bring the manifest up to date that `bushel index` has written of this file and others in its folder."""
+        listing = None
+        if self.target.single and isinstance(self._root, Path):
+            final = [replace(opened.shard, root=self._final_root) for opened in shards]
+            listing = manifest_of(self.target.container.name, final)
+        if listing is None:
+            return []
+        path = marker_path(folder, "")
+        write_manifest(shards, path, others=listing, sync=self.sync)
+        return [str(path).removeprefix(f"{folder}/")]
 
     def settle(self, *, end: bool = False) -> None:
         """Wait for the upload of the last finished shard; `end` ends the upload thread."""
@@ -291,24 +310,10 @@ class WrittenShards:
                 self._before_publish(self.samples)
             self._lock.check()
             self.replaced.publish(lists)
-        if self.shards and self.target.single and isinstance(self._root, Path):
-            self._list_again()
-
-    def _list_again(self) -> None:
-        """Bring the manifest up to date that `bushel index` has written of this file and others in its folder."""
-        shards = [
-            replace(opened, shard=replace(opened.shard, root=self._final_path.parent))
-            for opened in self.shards
-        ]
-        listing = manifest_of(shards[0].container, [opened.shard for opened in shards])
-        if listing is not None:
-            write_manifest(shards, others=listing, sync=self.sync)
 
     def _keep_removed(self) -> dict[str, RemovalList]:
         """Log which new samples are not read, as they were removed before. Return the lists that name more of them."""
-        root = self._root
-        if self.replaced is not None:
-            root = self.replaced.final_root
+        root = self._final_root
         if self._options.forget_removed or not isinstance(root, Path):
             return {}
         final = [replace(opened.shard, root=root) for opened in self.shards]

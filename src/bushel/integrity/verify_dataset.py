@@ -17,6 +17,8 @@ from bushel._dataset.open.removal_lists import lists_beside
 from bushel._dataset.open.splits import splits_of
 from bushel._dataset.read.key_file import NAME, damage
 from bushel._dataset.read.listed import manifest_of_tables
+from bushel._dataset.read.remaining import removed_in
+from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels, join_labels
 from bushel._index.key_lookup import LookedUp
 from bushel._index.shard import Keys
@@ -128,10 +130,11 @@ def verify(
     if decode and not pickle:
         warn_withheld((field for table in tables for field in table.spec.values()), str(source))
     splits = splits_of(source).paths  # whose samples may have the same keys
-    keyed: dict[str, list[tuple[Place, Keys]]] = {}
+    keyed: dict[str, list[OpenShard]] = {}
     for place, result in zip(places, results, strict=True):
         if result.index is not None and result.index.keys is not None:
-            keyed.setdefault(_split_of(place, splits), []).append((place, result.index.keys))
+            opened = OpenShard.of(place.container.name, place.shard, result.index, stored=False)
+            keyed.setdefault(_split_of(place, splits), []).append(opened)
     for keyed_of_split in keyed.values():
         _check_keys(keyed_of_split, findings)
     _check_labels(places, results, findings)
@@ -193,17 +196,23 @@ def _split_of(place: Place, splits: Mapping[str, Sequence[str]]) -> str:
     return ""
 
 
-def _check_keys(keyed: Sequence[tuple[Place, Keys]], found: Findings) -> None:
-    """Find keys that several samples have, in one shard or in several."""
-    starts = offsets_of(len(keys) for _, keys in keyed)
-    rows = np.concatenate([keys.order for _, keys in keyed])
-    repeated = LookedUp.of(np.concatenate([keys.hashes for _, keys in keyed])).repeated()
+def _check_keys(shards: Sequence[OpenShard], found: Findings) -> None:
+    """Find keys that several samples have, in one shard or in several. Removed samples do not count."""
+    keys_of = [shard.index.keys or Keys.of(()) for shard in shards]
+    starts = offsets_of(map(len, keys_of))
+    rows = np.concatenate([keys.order for keys in keys_of])
+    repeated = LookedUp.of(np.concatenate([keys.hashes for keys in keys_of])).repeated()
     owners = np.searchsorted(starts, np.stack(repeated), side="right") - 1
     pairs = np.stack([*owners, *(rows[place] for place in repeated)], axis=1)
+    removed = set[int]()
+    if len(pairs):
+        with suppress(FormatError, OSError):  # a damaged list is reported
+            removed.update(removed_in(shards).tolist())
     for first, second, row, other in pairs[np.lexsort((pairs[:, 3], pairs[:, 1]))].tolist():
-        key = keyed[second][1][other]
-        if key == keyed[first][1][row]:
-            files = [str(keyed[number][0].shard.path(0)) for number in (first, second)]
+        key = keys_of[second][other]
+        are_shown = removed.isdisjoint((starts[first] + row, starts[second] + other))
+        if are_shown and key == keys_of[first][row]:
+            files = [str(shards[number].path(0)) for number in (first, second)]
             message = f"a sample of {files[0]} has this key, too"
             if first == second:
                 message = "several samples have this key"
