@@ -310,7 +310,7 @@ class DatasetWriter:
             self._stop()
 
     def _stop(self) -> None:
-        """Stop writing, and remove the unfinished shard. The manifest lists the finished ones."""
+        """Stop writing, and remove the unfinished shard. The finished ones stay."""
         self._pause()
         self._closed = True
         if self._stopped:
