@@ -137,18 +137,15 @@ class UsualFields:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        usual: set[str] | None = None
+        everywhere: list[set[str]] = []
         left = self.samples
         for shard in self._shards:
             rows = min(left, shard.samples)
             left -= rows
             if rows > 0:
-                fields = shard.index.fields
-                everywhere = {
-                    name for name, column in fields.items() if _in_every_row(column, rows)
-                }
-                usual = everywhere if usual is None else usual & everywhere
-        return frozenset(usual or ())
+                fields = shard.index.fields.items()
+                everywhere.append({name for name, column in fields if _in_every_row(column, rows)})
+        return frozenset(everywhere[0].intersection(*everywhere) if everywhere else ())
 
 
 def _in_every_row(column: FieldExtents, rows: int) -> bool:

@@ -257,7 +257,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
 
     def _stored(self, epoch: int) -> Generator[Sample]:
         """Return this rank's stored samples of an epoch, shuffled."""
-        sources = np.arange(len(self.stream.sources), dtype=np.int64)
+        sources = np.arange(len(self.stream.sources))
         if self.buffer:
             sources = Exact(len(sources), self.seed).take(epoch, sources)
         part = self.stream.part(sources[self.rank :: self.world_size].tolist())
@@ -334,7 +334,7 @@ def _draw(rng: np.random.Generator, size: int) -> int:
 def _plans(epoch: int, start: int, size: int) -> Iterator[BatchPlan]:
     """Yield plans without end: the length of a stream is unknown."""
     for first in count(start, size):
-        numbers = np.arange(first, first + size, dtype=np.int64)
+        numbers = np.arange(first, first + size)
         yield BatchPlan(epoch, numbers, numbers, first + size)
 
 

@@ -172,7 +172,7 @@ class Geometry(Struct, frozen=True):
     def _sources(self, axis: int, *, flipped: bool) -> I64:
         """Return the column (axis 0) or row of the image under the centre of each column or row of the result."""
         first, size = self.box[axis], self.box[axis + 2] - self.box[axis]
-        places = np.arange(self.window[axis], self.window[axis + 2], dtype=np.int64)
+        places = np.arange(self.window[axis], self.window[axis + 2])
         sources: I64 = first + (2 * places + 1) * size // (2 * self.scaled[axis])
         return sources[:: 1 - 2 * flipped]
 

@@ -98,7 +98,7 @@ class Bucketed(Struct, frozen=True, eq=False):
         count = len(self.starts)
         key = derive(ORDER_VERSION, BUCKETS, count, self.seed, epoch)
         if count:
-            batches = Permutation(count, key).take(np.arange(count, dtype=np.int64))
+            batches = Permutation(count, key).take(np.arange(count))
         else:
             batches = np.zeros(0, np.int64)
         epoch_of_batches = EpochOfBatches(batches, np.cumsum((self.stops - self.starts)[batches]))
@@ -305,7 +305,7 @@ def _cut(buckets: I64, sizes: I64, *, joined: bool) -> tuple[I64, I64, Bools]:
             bounds_of_batches.append(np.array([first], np.int64))
             full.append(np.zeros(1, np.bool_))
             start = first
-        ends = np.arange(start + size, end + 1, size, dtype=np.int64)
+        ends = np.arange(start + size, end + 1, size)
         bounds_of_batches.append(ends)
         full.append(np.ones(len(ends), np.bool_))
         if len(ends):

@@ -216,7 +216,7 @@ class Packed(Struct, frozen=True, eq=False, dict=True):
         # the first rows of first fit decreasing have the longest documents
         if not isinstance(self.base, Sequential):
             key = derive(ORDER_VERSION, PACKS, len(ends), self.seed, epoch, number)
-            rows = Permutation(len(ends), key).take(np.arange(len(ends), dtype=np.int64))
+            rows = Permutation(len(ends), key).take(np.arange(len(ends)))
             sizes = np.diff(ends, prepend=0)[rows]
             starts = ends[rows] - sizes
             ends = np.cumsum(sizes)
@@ -284,6 +284,4 @@ class Packed(Struct, frozen=True, eq=False, dict=True):
     def _in_window(self, epoch: int, number: int) -> I64:
         """Return the pieces of a window, in the order of the base."""
         start = number * self.window
-        return self.base.take(
-            epoch, np.arange(start, min(start + self.window, self.samples), dtype=np.int64)
-        )
+        return self.base.take(epoch, np.arange(start, min(start + self.window, self.samples)))

@@ -92,7 +92,7 @@ class Span(Struct, frozen=True):
     def __getitem__(self, index: Any) -> I64:
         if isinstance(index, slice):
             chosen = range(self.start, self.stop + 1)[index]
-            return np.arange(chosen.start, chosen.stop, chosen.step, dtype=np.int64)
+            return np.arange(chosen.start, chosen.stop, chosen.step)
         borders: I64 = self.start + index
         return borders
 
@@ -293,7 +293,7 @@ class Steps(Struct, frozen=True):
     def _whole(self, borders: Any, first: int, last: int) -> UnitBatches:
         """Return this rank's units of some steps that are full."""
         plan = self.plan
-        starts = np.arange(first, last, dtype=np.int64) * plan.stride
+        starts = np.arange(first, last) * plan.stride
         mine = plan.rank * plan.batch_size + np.arange(plan.batch_size)
         units = (starts[:, None] + mine).reshape(-1)
         # the steps up to the end of each read

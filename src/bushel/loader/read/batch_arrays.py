@@ -314,7 +314,7 @@ class ArrayFactory:
                 fill = rule.padding(field.dtype).tobytes()
             except ValueError:  # an error of the batch, which names the field where it is collated
                 return None
-            starts = np.arange(len(samples) + 1, dtype=np.int64) * size
+            starts = np.arange(len(samples) + 1) * size
         else:
             starts = offsets_of(lengths)
         rows = self._number_array(int(starts[-1]), field)

@@ -74,7 +74,7 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
     parts = []
     for first, end, (number, _), table in zip(firsts, firsts[1:], chosen, tables, strict=False):
         if table is not None:
-            places = np.arange(first, min(end, first + _SAMPLES_PER_PART), dtype=np.int64)
+            places = np.arange(first, min(end, first + _SAMPLES_PER_PART))
             whole = whole_positions(dataset, places)
             inside = (whole >= reader.starts[number]) & (whole < reader.starts[number + 1])
             parts.append(Part(table, whole[inside] - reader.starts[number], places[inside]))

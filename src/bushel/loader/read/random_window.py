@@ -94,7 +94,7 @@ class RandomWindow(Struct, frozen=True):
     @property
     def offsets(self) -> I64:
         """The elements of a window without times, counted from its first one: int64[length]."""
-        return np.arange(self.length or 1, dtype=np.int64) * self.step
+        return np.arange(self.length or 1) * self.step
 
     @property
     def span(self) -> int:
