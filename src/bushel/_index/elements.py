@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, Bools
+from bushel._runtime.arrays import I64, NO_NUMBERS, Bools
 from bushel.codecs.base import choose
 from bushel.errors import FormatError
 
@@ -44,7 +44,7 @@ class Ranges(Struct, frozen=True, eq=False):
     @classmethod
     def joined(cls, samples: Sequence[tuple[I64, Bools]]) -> Ranges:
         """Return the elements of samples, given the elements of each, and which of them are outside."""
-        numbers = [numbers for numbers, _ in samples] or [np.zeros(0, np.int64)]
+        numbers = [numbers for numbers, _ in samples] or [NO_NUMBERS]
         flags = [outside for _, outside in samples] or [np.zeros(0, np.bool_)]
         ends = np.cumsum([len(numbers) for numbers, _ in samples], dtype=np.int64)
         return cls(np.concatenate(numbers), ends, np.concatenate(flags))
@@ -157,7 +157,7 @@ def element_rows(column: FieldExtents, samples: Group, elements: Elements) -> tu
                 raise _beyond(column, count, elements)
         chosen_counts[place] = len(numbers)
         rows.append(numbers + start)
-    return (np.concatenate(rows) if rows else np.zeros(0, np.int64)), chosen_counts
+    return (np.concatenate(rows) if rows else NO_NUMBERS), chosen_counts
 
 
 def _beyond(column: FieldExtents, count: int, numbers: I64) -> Exception:

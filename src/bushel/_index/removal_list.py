@@ -14,7 +14,17 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, U8, U64, Bools, equal_places, joined, offsets_of, ranges
+from bushel._runtime.arrays import (
+    I64,
+    NO_NUMBERS,
+    U8,
+    U64,
+    Bools,
+    equal_places,
+    joined,
+    offsets_of,
+    ranges,
+)
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, read_whole
 
@@ -82,9 +92,7 @@ class Names(Struct, frozen=True):
     @classmethod
     def join(cls, several: Sequence[Names]) -> Names:
         """Return the names in all of these."""
-        lengths = np.concatenate(
-            [np.zeros(0, np.int64), *(np.diff(names.offsets) for names in several)]
-        )
+        lengths = np.concatenate([NO_NUMBERS, *(np.diff(names.offsets) for names in several)])
         facts = [
             np.concatenate([np.zeros(0, dtype), *(getattr(names, name) for names in several)])
             for name, dtype in (
@@ -212,7 +220,7 @@ class NameLookup:
 
     def _with_equal_keys(self, keys: Keys | None) -> tuple[I64, I64]:
         if keys is None or not self.names.keyed.any():
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+            return NO_NUMBERS, NO_NUMBERS
         if len(self.names) * _FEW < len(keys):
             of_keys, of_names = equal_places(keys.hashes, self._keys.hashes)
         else:  # looking up every key takes longer than this filter, which lets a few of the others pass

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 else:  # numpy.typing takes longer to import than most modules of Bushel
     Array = Bools = F32 = F64 = I32 = I64 = U8 = U32 = U64 = np.ndarray
 
+NO_NUMBERS: I64 = np.zeros(0, np.int64)
+
 
 def python_numbers(value: Any) -> Any:
     """Return a number or bool of NumPy, also within dicts, tuples and lists, as Python's; others as they are."""

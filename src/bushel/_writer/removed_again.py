@@ -16,7 +16,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import are_same, reader_of
 from bushel._index.removal_list import NameLookup, Names, RemovalList
 from bushel._index.shard import Shard
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, NO_NUMBERS
 from bushel._runtime.messages import log_warning
 from bushel.containers.base import ReadOptions
 from bushel.errors import BushelError
@@ -46,7 +46,7 @@ def keep_removed(
     """
     lists = lists_beside(final)
     changed: dict[str, RemovalList] = {}
-    alike = [np.zeros(0, np.int64)]
+    alike = [NO_NUMBERS]
     for number, placed in enumerate(lists):
         if replaced is None:
             break

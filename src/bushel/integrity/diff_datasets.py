@@ -21,7 +21,7 @@ from bushel._index.identity import field_digests
 from bushel._index.key_lookup import equal_hashes
 from bushel._index.shard import Keys
 from bushel._index.table import ShardIndex
-from bushel._runtime.arrays import I64, U64, Bools
+from bushel._runtime.arrays import I64, NO_NUMBERS, U64, Bools
 from bushel._runtime.progress import (
     Progress,
     ProgressReporter,
@@ -185,17 +185,15 @@ def diff(
         )
         if name in labels:  # the same number is another class
             differs |= ~are_same(left, right, pairs, name)
-        fields[name] = FieldDiff(
-            pairs[0][differs], np.zeros(0, np.int64), pairs[0][unknown & ~differs]
-        )
+        fields[name] = FieldDiff(pairs[0][differs], NO_NUMBERS, pairs[0][unknown & ~differs])
     if values:
         report = ProgressReporter(callback_of(progress))
         fields = _decoded(left, right, pairs, fields, report)
     return Diff(
         (len(left), len(right)),
         by,
-        _without(len(left), pairs[0]),
-        _without(len(right), pairs[1]),
+        np.delete(np.arange(len(left)), pairs[0]),
+        np.delete(np.arange(len(right)), pairs[1]),
         pairs,
         fields,
         {name: left.spec[name] for name in left.spec if name not in right.spec},
@@ -211,10 +209,6 @@ def _differing(
     """Return the values of shared fields in two mappings, where these differ."""
     pairs = {name: (left.get(name, default), right.get(name, default)) for name in shared}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-
-
-def _without(total: int, found: I64) -> I64:
-    return np.delete(np.arange(total), found)
 
 
 def _pairs(left: Dataset, right: Dataset) -> tuple[str, tuple[I64, I64]]:
@@ -310,6 +304,6 @@ def _decoded(
             same[start : start + len(chosen)] = are_same(left, right, pairs_to_read, name)
             compared += len(chosen)
             report.report(Progress(compared, total, "samples", samples=compared))
-        diffs[name] = FieldDiff(positions[~same], positions[same], np.zeros(0, np.int64))
+        diffs[name] = FieldDiff(positions[~same], positions[same], NO_NUMBERS)
     report.finish()
     return diffs

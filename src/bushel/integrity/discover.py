@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from bushel._dataset.open.as_listed import gone_and_unlisted
 from bushel._dataset.open.binding import bind, stamps_of
 from bushel._dataset.open.caller_fields import CallerFields, has_declared
 from bushel._dataset.open.completeness import (
@@ -196,11 +197,11 @@ def _check_manifest(
         manifest = None
     # another container may have files of the same names
     if manifest is not None and manifest.container == container:
-        listed, there = {entry.name for entry in manifest.shards}, set(names)
-        for name in sorted(listed - there):
+        gone, unlisted = gone_and_unlisted(manifest, names)
+        for name in gone:
             message = f"{place.name} lists this shard, but it does not exist"
             found.add_file(f"{path}/{name}", "missing", message)
-        for name in () if growing else sorted(there - listed):
+        for name in () if growing else unlisted:
             message = (
                 f"{place.name} does not list this shard: add it with `bushel index` if it belongs "
                 "to the dataset, else move it away"

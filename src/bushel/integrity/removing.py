@@ -44,7 +44,7 @@ from bushel._index.removal_list import (
     parse_removal_list,
 )
 from bushel._index.shard import LISTS_OF_FILES, may_lack_samples
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, NO_NUMBERS
 from bushel._runtime.messages import log_warning
 from bushel._runtime.public import public
 from bushel.containers import get_container
@@ -267,7 +267,7 @@ def removed_positions(path: AnyPath, *, container: str) -> I64:
     """
     shards = get_container(container).shards(path) or []
     if not may_lack_samples(shards):
-        return np.zeros(0, np.int64)
+        return NO_NUMBERS
     return removed_in(open_shards(container, shards, ReadOptions(damaged=True)))
 
 

@@ -16,7 +16,7 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.shard import Keys
 from bushel._pack import convert
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, NO_NUMBERS
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
@@ -246,7 +246,7 @@ def _container_to_write(
 def _joined(inspected: Iterable[Inspected], found: Findings) -> Inspected:
     """Return the samples of all shards. `found` gets the problems."""
     shards: list[OpenShard] = []
-    positions = [np.zeros(0, np.int64)]
+    positions = [NO_NUMBERS]
     known, samples, checked = 0, 0, True
     for of_shard in inspected:
         found.add_shard(of_shard.findings, samples)

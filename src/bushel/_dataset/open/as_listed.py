@@ -226,7 +226,7 @@ def _compared(path: AnyPath, found: Found, manifest: Manifest, *, allow_incomple
         FormatError: Listed shards are gone, and `allow_incomplete` is false.
     """
     names = manifest_and_names(path, found.shards)[1]
-    gone, unlisted = _differences(manifest, names)
+    gone, unlisted = gone_and_unlisted(manifest, names)
     advice = _WRITE_AGAIN if are_parts(path, found.shards) else _PUT_BACK
     if gone and not allow_incomplete:
         raise _gone(gone, path, advice)
@@ -264,7 +264,7 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
     manifest = None if place is None else find_manifest(place)
     if manifest is None or not manifest.complete:
         return
-    gone, unlisted = _differences(manifest, listed_names(shards))
+    gone, unlisted = gone_and_unlisted(manifest, listed_names(shards))
     if gone:
         raise _gone(
             gone,
@@ -279,7 +279,7 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
         raise FormatError(message, path, hint=_INDEX_OR_MOVE)
 
 
-def _differences(manifest: Manifest, names: Sequence[str]) -> tuple[list[str], list[str]]:
+def gone_and_unlisted(manifest: Manifest, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the names of listed shards that are gone, and of shards that are not listed."""
     listed, present = {entry.name: None for entry in manifest.shards}, set(names)
     return [name for name in listed if name not in present], [

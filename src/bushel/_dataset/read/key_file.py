@@ -26,7 +26,7 @@ from bushel._index.key_lookup import (
 )
 from bushel._index.shard import Keys
 from bushel._index.sidecar import ALWAYS_CHECKED
-from bushel._runtime.arrays import I64, U32, U64, Array, equal_places
+from bushel._runtime.arrays import I64, NO_NUMBERS, U32, U64, Array, equal_places
 from bushel._runtime.messages import log_warning
 from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import crc32, map_array
@@ -306,7 +306,7 @@ def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[s
     """
     distinct = list(dict.fromkeys(keys))
     has_sample = np.zeros(len(distinct), np.bool_)
-    positions = [np.zeros(0, np.int64)]
+    positions = [NO_NUMBERS]
     table = Keys.of(distinct)
     for number, some in _shards(rows, table.hashes):
         shard = rows.shards[number]

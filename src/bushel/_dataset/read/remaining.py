@@ -21,7 +21,7 @@ from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._index.identity import facts_of_files, sample_digests
 from bushel._index.removal_list import Digests, NameLookup, Names, stored_sizes
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, U64, offsets_of
+from bushel._runtime.arrays import I64, NO_NUMBERS, U64, offsets_of
 from bushel.kernels import crc32
 from bushel.storage import is_object
 
@@ -54,7 +54,7 @@ def remaining_in(
         (str(placed.path), call.id): number for number, (call, placed) in enumerate(ordered)
     }
     digests, starts = recorded_digests(shards), offsets_of(samples_of(shards))
-    positions, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    positions, numbers = [NO_NUMBERS], [NO_NUMBERS]
     for placed in lists:
         names, lookup = placed.removed, NameLookup(placed.removed.names)
         calls = np.array([number_of[str(placed.path), call.id] for call in names.calls], np.int64)
@@ -81,7 +81,7 @@ def removed_in(
 ) -> I64:
     """Return int64[n], the positions of the removed samples, ascending. The arguments: see `remaining_in`."""
     remaining = remaining_in(shards, lists, among)
-    return np.zeros(0, np.int64) if remaining is None else remaining.removed
+    return NO_NUMBERS if remaining is None else remaining.removed
 
 
 def recorded_digests(shards: Sequence[OpenShard]) -> Digests:

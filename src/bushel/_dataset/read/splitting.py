@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, NO_NUMBERS
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.errors import SpecError
 
@@ -117,7 +117,7 @@ def stratified(classes: I64, order: I64, shares: Mapping[str, float]) -> dict[st
     if len(classes):
         ends = np.cumsum(np.bincount(classes))
     else:
-        ends = np.zeros(0, np.int64)
+        ends = NO_NUMBERS
     counts: dict[int, list[int]] = {}
     parts: list[list[I64]] = [[] for _ in shares]
     start = 0
@@ -128,7 +128,7 @@ def stratified(classes: I64, order: I64, shares: Mapping[str, float]) -> dict[st
         for part, count in zip(parts, counts[size], strict=True):
             part.append(by_class[start : start + count])
             start += count
-    empty = np.zeros(0, np.int64)
+    empty = NO_NUMBERS
     return {
         name: np.sort(np.concatenate([empty, *part]))
         for name, part in zip(shares, parts, strict=True)
