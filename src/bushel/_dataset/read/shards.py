@@ -79,8 +79,11 @@ class OpenShard(Struct):
             index = asked.table(index)
         if len(index.files) > len(shard.files):
             shard = index.shard_with_files(shard)
-        is_keyed, fields = index.keys is not None, tuple(index.spec.values())
-        facts = (index.samples, index.files, is_keyed, index.has_all_checksums, fields)
+        fields, checksums = [], True
+        for extents in index.fields.values():
+            fields.append(extents.field)
+            checksums = checksums and extents.crc32 is not None
+        facts = (index.samples, index.files, index.keys is not None, checksums, tuple(fields))
         recorded = index.digest if stored else ""
         return cls(
             container, shard, *facts, stored, index.labels, index, damage, asked, None, recorded
