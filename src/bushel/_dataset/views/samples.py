@@ -70,7 +70,11 @@ class Chosen:
     ) -> None:
         self._reader = Reader(shards, verify=verify) if reader is None else reader
         if selection is None:
-            selection = Selection(self._reader.whole, self._reader.fields)
+            # not by `Reader.whole`, a call into a file more for each dataset
+            positions: Positions = range(int(self._reader.starts[-1]))
+            if self._reader.remaining is not None:
+                positions = self._reader.remaining
+            selection = Selection(positions, self._reader.fields)
         self._selection = selection
         self._lookup: KeyFinder | None = None
 
