@@ -388,8 +388,8 @@ def error_limit(max_errors: float | None, samples: int | None) -> int | None:
         return max_errors
     if max_errors > 1:
         raise ValueError(
-            f"max_errors={max_errors} is above 1, which is all samples: give an int"
-            " to count samples"
+            f"max_errors={max_errors} is above 1, which "
+            "is all samples: give an int to count samples"
         )
     if samples is None:
         raise ValueError(

@@ -268,8 +268,8 @@ class Tiles:
         ranges = self.ranges(box)
         if [len(part) for part in parts] != [length for _, length in ranges]:
             raise ValueError(
-                "the parts do not match the requested box: read the byte ranges that"
-                " `ranges` returns"
+                "the parts do not match the requested box: "
+                "read the byte ranges that `ranges` returns"
             )
         data = bytearray(int(self.segments[-1]))
         data[: len(self.head)] = self.head

@@ -87,8 +87,8 @@ def parse_spec(spec: Mapping[str, str]) -> dict[str, Field]:
             raise SpecError(f"{name!r} cannot be the name of a field: {hint}")
         if not isinstance(kind, str) or not _is_type(kind):
             raise SpecError(
-                f"field {name!r} has the malformed type {kind!r}: write 'jpg', or"
-                " 'jpg[]' for a sequence"
+                f"field {name!r} has the malformed type {kind!r}: "
+                "write 'jpg', or 'jpg[]' for a sequence"
             )
         fields[name] = Field(name, kind.removesuffix("[]"), kind.endswith("[]"))
     return fields

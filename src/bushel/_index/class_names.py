@@ -68,14 +68,14 @@ def check_labels(labels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ..
     checked: dict[str, tuple[str, ...]] = {}
     if not isinstance(labels, Mapping):
         raise SpecError(
-            "labels= gives names of classes by field, such as {'label': ['cat', 'dog']}, not a"
-            f" {type(labels).__name__}"
+            "labels= gives names of classes by field, such as {'label': "
+            f"['cat', 'dog']}}, not a {type(labels).__name__}"
         )
     for field, classes in labels.items():
         if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
             raise SpecError(
-                f"the class names of field {field!r} must be a list of text, not"
-                f" {type(classes).__name__}"
+                f"the class names of field {field!r} must be "
+                f"a list of text, not {type(classes).__name__}"
             )
         names = tuple(classes)
         if len(names) > MAX_NAMES:
@@ -85,8 +85,8 @@ def check_labels(labels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ..
         for name in names:
             if not isinstance(name, str):
                 raise SpecError(
-                    f"the class names of field {field!r} must be text, not"
-                    f" {type(name).__name__}: {name!r}"
+                    f"the class names of field {field!r} must be "
+                    f"text, not {type(name).__name__}: {name!r}"
                 )
             if not name.isascii() and name.encode("utf-8", "replace").decode() != name:
                 raise SpecError(
@@ -94,15 +94,15 @@ def check_labels(labels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ..
                 )
             if len(name) > MAX_NAME_LENGTH:
                 raise SpecError(
-                    f"a class name of field {field!r} has {len(name):,} characters, more than"
-                    f" {MAX_NAME_LENGTH:,}"
+                    f"a class name of field {field!r} has {len(name):,} "
+                    f"characters, more than {MAX_NAME_LENGTH:,}"
                 )
         seen: dict[str, int] = {}
         for number, name in enumerate(names):
             if name and seen.setdefault(name, number) != number:
                 raise SpecError(
-                    f"classes {seen[name]} and {number} of field {field!r} have the"
-                    f" same name {name!r}"
+                    f"classes {seen[name]} and {number} of field "
+                    f"{field!r} have the same name {name!r}"
                 )
         if names:
             checked[field] = _one(names)
@@ -217,13 +217,12 @@ def _difference(
             if name and name in earlier and earlier.index(name) != at
         )
         what = (
-            f"{twice!r} is class {earlier.index(twice)} in {first} and {names.index(twice)} in"
-            f" {second}"
+            f"{twice!r} is class {earlier.index(twice)} in "
+            f"{first} and {names.index(twice)} in {second}"
         )
     else:
         what = f"class {number} is {earlier[number]!r} in {first} and {names[number]!r} in {second}"
     return (
-        f"field {field!r} has different class numbers: {what}. `bushel merge` (bushel.merge)"
-        " writes one dataset "
-        "with one numbering"
+        f"field {field!r} has different class numbers: {what}. "
+        "`bushel merge` (bushel.merge) writes one dataset with one numbering"
     )

@@ -106,8 +106,8 @@ def column_of(name: str, fields: Spec) -> ColumnOf:
     meant = did_you_mean(name, columns_of_field)
     can = f"{meant} It can have" if meant else "it can have"
     raise SpecError(
-        f"field {field.name!r} of type {field.type!r} has no column {name!r}: {can}"
-        f" {', '.join(columns_of_field)}"
+        f"field {field.name!r} of type {field.type!r} has no "
+        f"column {name!r}: {can} {', '.join(columns_of_field)}"
     )
 
 

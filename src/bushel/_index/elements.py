@@ -162,8 +162,8 @@ def element_rows(column: FieldExtents, samples: Group, elements: Elements) -> tu
 
 def _beyond(column: FieldExtents, count: int, numbers: I64) -> Exception:
     return IndexError(
-        f"field {column.field.name!r} has {count} elements in this sample; asked"
-        f" for {numbers.tolist()}"
+        f"field {column.field.name!r} has {count} elements "
+        f"in this sample; asked for {numbers.tolist()}"
     )
 
 
@@ -171,8 +171,8 @@ def damaged_sequences(column: FieldExtents, samples: Group) -> Exception:
     """Return the error of a table whose sequences are damaged."""
     return FormatError(
         (
-            f"field {column.field.name!r}: the offsets of its sequences are not ascending, or"
-            " elements are missing"
+            f"field {column.field.name!r}: the offsets of its "
+            "sequences are not ascending, or elements are missing"
         ),
         samples.index.files[0].name if samples.index.files else None,
         hint="the index is damaged: run `bushel index` on the dataset",

@@ -232,8 +232,7 @@ def with_table(stored: Any, table: Any) -> Any:
 def warn_of_refused(file: str | None) -> None:
     """Warn, once for each file, that the seek table of an image in it does not fit, and was not used."""
     log_warning(
-        "%s: the seek table of an image does not fit its bytes; it is not used. Run `bushel index"
-        " --seek --force` to "
-        "make the tables again",
+        "%s: the seek table of an image does not fit its bytes; it is not "
+        "used. Run `bushel index --seek --force` to make the tables again",
         file,
     )

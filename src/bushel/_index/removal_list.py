@@ -292,8 +292,8 @@ def parse_removal_list(data: bytes | None, path: AnyPath) -> RemovalList:
         header = _HEADER.decode(text)
         if header.version != _VERSION:
             message = (
-                f"version {header.version} of a list of removed samples; this Bushel knows"
-                f" {_VERSION}"
+                f"version {header.version} of a list of "
+                f"removed samples; this Bushel knows {_VERSION}"
             )
             raise FormatError(message, path, hint="use a newer Bushel")
         return _list_of(arrays, header.crc32)

@@ -66,8 +66,8 @@ _WRITTEN_OUT = 1 << 16  # more equal lengths than these are one number in memory
 _HINT = "delete it: the index will be built again"
 _SEAL_BYTES = len('00000000"\n}\n')  # what `sealed` adds after the bytes that it sums
 _MEND_MANIFEST = (
-    "restore it from a copy, or run `bushel index`, which lists the shards that are there as a"
-    " complete dataset"
+    "restore it from a copy, or run `bushel index`, which "
+    "lists the shards that are there as a complete dataset"
 )
 
 
@@ -131,8 +131,8 @@ class _Arrays(Struct, frozen=True):
             raise FormatError(f"array {name!r} is missing", self.path, hint=_HINT)
         if array.dtype != dtype or array.ndim != 1 or size not in (None, len(array)):
             actual = (
-                f"{array.dtype}{list(array.shape)}, not"
-                f" {np.dtype(dtype)}[{'n' if size is None else size}]"
+                f"{array.dtype}{list(array.shape)}, not "
+                f"{np.dtype(dtype)}[{'n' if size is None else size}]"
             )
             raise FormatError(
                 f"the arrays do not belong together: {name!r} is {actual}",
@@ -193,8 +193,8 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
     for entry in header.fields:
         if not 0 <= entry.file < len(files) + len(filters):
             message = (
-                f"field {entry.name!r} refers to file {entry.file}, but the index lists"
-                f" {len(files)} files"
+                f"field {entry.name!r} refers to file {entry.file}, "
+                f"but the index lists {len(files)} files"
             )
             raise _damaged(message, path)
     labels = checked_labels(header.labels, path)

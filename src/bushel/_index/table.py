@@ -302,8 +302,8 @@ class ShardIndex(Struct, frozen=True):
         column = self.fields[name]
         place = self.place(column.file, int(column.offset[row]))
         return FormatError(
-            f"field {name!r}, row {row}: {int(column.length[row])} bytes do not fit into "
-            f"{self.size_of(column.file)} bytes",
+            f"field {name!r}, row {row}: {int(column.length[row])} "
+            f"bytes do not fit into {self.size_of(column.file)} bytes",
             path if place.file is None else self.files[place.file].name,
             place.offset,
             "the file is truncated or its table is damaged: run `bushel verify` on it",

@@ -198,13 +198,13 @@ class Encoder(Struct, frozen=True):
             elements = value
             if isinstance(value, _NO_LISTS):
                 raise SpecError(
-                    f"field {source.name!r} is a sequence: expected a list of values, not"
-                    f" {type(value).__name__}"
+                    f"field {source.name!r} is a sequence: expected "
+                    f"a list of values, not {type(value).__name__}"
                 )
             if not target.sequence and len(elements) != 1:
                 raise SpecError(
-                    f"sample {key!r} has {len(elements)} elements in field {source.name!r}, but a"
-                    f" plain {target.codec} needs exactly one: keep the sequence, {target.codec}[]"
+                    f"sample {key!r} has {len(elements)} elements in field {source.name!r}, but a "
+                    f"plain {target.codec} needs exactly one: keep the sequence, {target.codec}[]"
                 )
         try:
             stored = [self._element(plan, position, element) for element in elements]

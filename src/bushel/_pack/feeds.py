@@ -303,9 +303,9 @@ class StreamFeed(Struct, frozen=True):
         key = stored[KEY]
         if unknown := stored.keys() - self.known - {KEY}:
             raise SpecError(
-                f"sample {key!r} has the field {min(unknown)!r}, which the first samples lack:"
-                " name all fields when "
-                "the stream is opened, with bushel.open_stream(source, spec={...})"
+                f"sample {key!r} has the field {min(unknown)!r}, which "
+                "the first samples lack: name all fields when the stream "
+                "is opened, with bushel.open_stream(source, spec={...})"
             )
         sample = {KEY: key}
         for name, plan in self.plans.items():

@@ -164,8 +164,8 @@ def target_fields(
         new = rename.get(name, name)
         if taken.setdefault(new, name) != name:
             raise SpecError(
-                f"fields {taken[new]!r} and {name!r} would both be called {new!r}:"
-                " rename one of them"
+                f"fields {taken[new]!r} and {name!r} would "
+                f"both be called {new!r}: rename one of them"
             )
     parsed = parse_spec({rename.get(name, name): kind for name, kind in types.items()})
     return {name: parsed[rename.get(name, name)] for name in chosen}
@@ -320,7 +320,7 @@ def renumber(value: Any, numbers: NewNumbers, what: str) -> Any:
     number = int(value) if whole else _UNUSED
     if not 0 <= number < len(numbers) or numbers[number] == _UNUSED:
         raise SpecError(
-            f"{what}: class {value!r} has no name, so its number in the new dataset is unknown. "
-            "Leave out this sample or field, or name all classes"
+            f"{what}: class {value!r} has no name, so its number in the new dataset "
+            "is unknown. Leave out this sample or field, or name all classes"
         )
     return type(value)(numbers[number])

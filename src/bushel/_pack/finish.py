@@ -137,9 +137,9 @@ def check_errors(run: RunFolder, plan: RunPlan, errors: int, allowed: int | None
         return
     publish_errors(run, plan)
     raise TooManyErrors(
-        f"{errors} items of {run.target} cannot be packed, but max_errors allows {allowed}. They"
-        f" are listed in {error_log_path(run.target)}; finished parts are kept, and the same call"
-        " with a larger max_errors continues",
+        f"{errors} items of {run.target} cannot be packed, but max_errors allows "
+        f"{allowed}. They are listed in {error_log_path(run.target)}; finished "
+        "parts are kept, and the same call with a larger max_errors continues",
         errors=errors,
     )
 
@@ -188,9 +188,9 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> Totals:
         hashes += hashes_of_part
     if missing:
         raise StateError(
-            f"{len(missing)} of {plan.parts} parts of {run.target} are missing:"
-            f" {format_numbers(missing)}. Run the same `bushel pack` or `bushel convert` again,"
-            " which writes only those"
+            f"{len(missing)} of {plan.parts} parts of {run.target} are "
+            f"missing: {format_numbers(missing)}. Run the same `bushel pack` "
+            "or `bushel convert` again, which writes only those"
         )
     result = joined.result()
     check_errors(run, plan, result.errors, allowed)
@@ -305,9 +305,9 @@ def _refuse_taken_keys(run: RunFolder, plan: RunPlan, hashes: U64) -> None:
     more = f"; and {len(taken) - _SHOWN:,} more" * (len(taken) > _SHOWN)
     run.note_failure()
     raise StateError(
-        f"samples in several parts of {run.target} have the same key: {shown}{more}. The parts"
-        " are not joined. Give every sample a key of its own with keys=, and start again with"
-        " mode='overwrite', or write to another path"
+        f"samples in several parts of {run.target} have the same key: {shown}{more}. "
+        "The parts are not joined. Give every sample a key of its own with keys=, "
+        "and start again with mode='overwrite', or write to another path"
     )
 
 

@@ -86,9 +86,9 @@ def _refuse_changed(dataset: Dataset, target: AnyPath, place: _Place) -> None:
         changed = next(others, None)
     if changed is not None:
         raise StateError(
-            f"{changed} was written after the source was opened, and would be replaced without its "
-            "samples: give the path of the source, which is opened when no other process can write "
-            "it, or open the source again"
+            f"{changed} was written after the source was opened, and would be "
+            "replaced without its samples: give the path of the source, which is "
+            "opened when no other process can write it, or open the source again"
         )
 
 

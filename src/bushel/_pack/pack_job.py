@@ -307,8 +307,8 @@ class PackResult:
         if len(self.paths) == 1:
             [target] = self.paths
         return (
-            f"<PackResult {target}: {counts} as {self.container} ({fields}), {self.bytes:,} bytes "
-            f"in {self.seconds:.1f} s{errors}>"
+            f"<PackResult {target}: {counts} as {self.container} ({fields}), "
+            f"{self.bytes:,} bytes in {self.seconds:.1f} s{errors}>"
         )
 
 

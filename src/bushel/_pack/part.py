@@ -174,8 +174,8 @@ class Ledger:
         count, limit = self.limit.errors + self.errors, self.limit
         if self.record is None:
             after = (
-                "The parts that are finished are kept: the same call with a larger max_errors"
-                " continues"
+                "The parts that are finished are kept: the "
+                "same call with a larger max_errors continues"
             )
         elif self.mode == "overwrite":
             after = f"{self.target} is unchanged"
@@ -183,14 +183,14 @@ class Ledger:
             after = "Nothing was written: correct the call, or the items, and call again"
         else:
             after = (
-                f"{self.target} is incomplete: it contains the {left:,} samples of complete"
-                " shards. mode='resume' with a larger max_errors continues, mode='overwrite' starts"
-                " again"
+                f"{self.target} is incomplete: it contains the {left:,} "
+                "samples of complete shards. mode='resume' with a larger "
+                "max_errors continues, mode='overwrite' starts again"
             )
         return TooManyErrors(
-            f"{count} of the first {limit.items + packed} items cannot be packed, but max_errors "
-            f"allows {limit.allowed}. The last one is {_item_name(bad)}: {error_text(bad.error)}."
-            f" All are listed in {self.log.path}. {after}",
+            f"{count} of the first {limit.items + packed} items cannot be packed, but "
+            f"max_errors allows {limit.allowed}. The last one is {_item_name(bad)}: "
+            f"{error_text(bad.error)}. All are listed in {self.log.path}. {after}",
             errors=count,
         )
 
@@ -281,10 +281,10 @@ def _start(items: Items, writer: ColumnWriter, ledger: Ledger) -> int:
     if state_of_run is None and existing:
         state = "unfinished" if writer.was_unfinished else "complete"
         raise StateError(
-            f"cannot resume: {ledger.target} is {state} with {existing} samples, and no run of this "
-            f"source wrote these ({record.path} does not say so). If a program with a "
-            "bushel.Writer began it, continue it there with mode='resume'. mode='append' adds all "
-            "samples of this source, mode='overwrite' replaces the dataset"
+            f"cannot resume: {ledger.target} is {state} with {existing} samples, and no run "
+            f"of this source wrote these ({record.path} does not say so). If a program with "
+            "a bushel.Writer began it, continue it there with mode='resume'. mode='append' "
+            "adds all samples of this source, mode='overwrite' replaces the dataset"
         )
     if state_of_run is None:
         record.log.begin(mode)

@@ -232,15 +232,15 @@ def _targets(facts: _Facts, container: Container, options: PackOptions) -> dict[
         if name not in facts.fields:
             raise KeyError(
                 f"the source has no field {name!r}: the fields are "
-                f"{', '.join(facts.fields) or 'none'}. A function of ds.map that adds it has its "
-                f"type: ds.map(function, spec={{{name!r}: {options.spec[name]!r}}})"
+                f"{', '.join(facts.fields) or 'none'}. A function of ds.map that adds it "
+                f"has its type: ds.map(function, spec={{{name!r}: {options.spec[name]!r}}})"
             )
     fields = parse_spec({**format_spec(facts.fields), **options.spec})
     for name, field in fields.items():
         if field.sequence != facts.fields[name].sequence:
             raise SpecError(
-                f"field {name!r} of the source is {facts.fields[name].type}, and cannot"
-                f" become {field.type}"
+                f"field {name!r} of the source is "
+                f"{facts.fields[name].type}, and cannot become {field.type}"
             )
     return fields
 
@@ -297,8 +297,8 @@ def _order(source: Dataset | Source | Stream, options: PackOptions, parts: int |
     if isinstance(source, Stream):
         if options.shuffle not in (None, False) or parts is not None:
             raise ValueError(
-                "a stream is packed in its own order, in one part: give a list for"
-                " shuffle= or parts="
+                "a stream is packed in its own order, in one "
+                "part: give a list for shuffle= or parts="
             )
         return Sequential(0, 0)
     _check_part(parts, options.part)
@@ -346,8 +346,8 @@ def _limits(
         limits.append(f"empty folders left out: {few(facts.folders)}")
     if unnamed := [name for name in numbers.unnamed if name in targets and filled]:
         limits.append(
-            f"some samples have no class names for {', '.join(unnamed)}: their numbers"
-            " are unchanged"
+            "some samples have no class names for "
+            f"{', '.join(unnamed)}: their numbers are unchanged"
         )
     return tuple(limits)
 
@@ -373,8 +373,8 @@ def _refuse_missing(
     for key, name in lacking(names):
         able = ", ".join(_sparse_containers(spec, keyed=keyed))
         raise SpecError(
-            f"sample {key!r} lacks the field {name!r}: the container {container.name} needs every"
-            " field in every sample. Leave this field out"
+            f"sample {key!r} lacks the field {name!r}: the container {container.name} "
+            "needs every field in every sample. Leave this field out"
             + f", or write to a container that allows missing fields: {able}"
             * bool(able)
         )

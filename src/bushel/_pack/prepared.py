@@ -78,14 +78,14 @@ class PackOptions(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.threads is not None and self.threads < 1:
             raise ValueError(
-                f"threads={self.threads} is too small: give 1 or more, or None for"
-                " the number of CPUs"
+                f"threads={self.threads} is too small: give "
+                "1 or more, or None for the number of CPUs"
             )
         of_files = [kind for kind in self.spec.values() if kind.endswith(("(path)", "(url)"))]
         if of_files:
             raise SpecError(
-                f"{of_files[0]} is a type to read names of files with: pack or convert"
-                f" bushel.open(source, spec={dict(self.spec)})"
+                f"{of_files[0]} is a type to read names of files with: pack "
+                f"or convert bushel.open(source, spec={dict(self.spec)})"
             )
 
     @classmethod
@@ -142,8 +142,8 @@ def _treatments(images: Images) -> frozenset[str]:
     names = frozenset[str](images or ())
     if unknown := sorted(names.difference(get_args(Treatment))):
         raise ValueError(
-            f"invalid images={unknown[0]!r}: write 'check', 'upright', 'baseline' or 'tile', or"
-            " several of them"
+            f"invalid images={unknown[0]!r}: write 'check', "
+            "'upright', 'baseline' or 'tile', or several of them"
         )
     return names
 

@@ -87,8 +87,8 @@ def split(
     dataset = source if isinstance(source, Mapped) else _open(source)
     if not isinstance(shares, Mapping):
         raise TypeError(
-            f"shares: expected a dict such as {{'train': 0.9, 'val': 0.1}}, not"
-            f" {type(shares).__name__}"
+            "shares: expected a dict such as {'train': 0.9, "
+            f"'val': 0.1}}, not {type(shares).__name__}"
         )
     for name in shares:
         _check_name(name)
@@ -105,8 +105,8 @@ def split(
     with lock_target(folder, single=False, sync=bool(options.get("sync", True))):
         if find_manifest(marker_path(folder, "")) is not None:
             raise FileExistsError(
-                f"{target} is a dataset, and split would write others into its folder: use"
-                " another path"
+                f"{target} is a dataset, and split would write "
+                "others into its folder: use another path"
             )
         for name, rows in chosen.items():
             size = sum(result.bytes for result in results.values())
@@ -186,8 +186,8 @@ def _open(source: Dataset | AnySource) -> Dataset:
         )
     if isinstance(source, Mapped):
         raise UnsupportedError(
-            "merge finds classes by their names, and the results of a function have none: write"
-            " each view with bushel.convert(view, target, mode='append')"
+            "merge finds classes by their names, and the results of a function have "
+            "none: write each view with bushel.convert(view, target, mode='append')"
         )
     if isinstance(source, Dataset):
         return source

@@ -89,8 +89,8 @@ def refuse_difference(known: RunPlan, wanted: RunPlan, target: str) -> None:
         if before.get(name) != now.get(name):
             raise StateError(
                 f"{target} has the plan of another run, with {name}={_shown(before.get(name))}; "
-                f"this call has {name}={_shown(now.get(name))}. Call it with the same arguments, "
-                "write to another path, or start again with mode='overwrite'"
+                f"this call has {name}={_shown(now.get(name))}. Call it with the same "
+                "arguments, write to another path, or start again with mode='overwrite'"
             )
 
 

@@ -76,8 +76,8 @@ def join_run(
     """
     if mode == "append":
         raise UnsupportedError(
-            "mode='append' cannot write parts: pack to another path, and join both with"
-            " bushel.merge"
+            "mode='append' cannot write parts: pack to "
+            "another path, and join both with bushel.merge"
         )
     plans: list[RunPlan] = []
 
@@ -132,8 +132,8 @@ def _replaced(
     extra = run.part(plan.parts)
     if extra.exists():
         raise FileExistsError(
-            f"{extra} is a part of an earlier run with more than {plan.parts} parts: delete those"
-            " parts"
+            f"{extra} is a part of an earlier run with more "
+            f"than {plan.parts} parts: delete those parts"
         )
     if earlier is not None and _same(earlier, plan):
         written = run.written(earlier)
@@ -147,8 +147,8 @@ def _replaced(
             return earlier
     if not run.single and is_object(run.target):
         raise UnsupportedError(
-            f"mode='overwrite' cannot replace a folder in an object store ({run.target}): write"
-            " to another path, or delete the old dataset first"
+            "mode='overwrite' cannot replace a folder in an object store "
+            f"({run.target}): write to another path, or delete the old dataset first"
         )
     _remove(run)
     return None
@@ -184,8 +184,8 @@ def _refuse_existing(run: RunFolder) -> None:
         existing = run.target
     if existing is not None:
         raise FileExistsError(
-            f"{existing} is a dataset already, but not of this run: use mode='overwrite' to "
-            "replace it, or another path"
+            f"{existing} is a dataset already, but not of this run: "
+            "use mode='overwrite' to replace it, or another path"
         )
     if not run.single:
         check_alone(run.target)
@@ -246,9 +246,9 @@ def run_parts(
     if meter.errors and not has_samples:
         publish_errors(run, plan)
         raise TooManyErrors(
-            f"none of the {meter.errors} items can be packed: see {error_log_path(run.target)}."
-            f" {run.target} is not finished: correct the call, or the items, and delete it or pack"
-            " to another path",
+            f"none of the {meter.errors} items can be packed: see "
+            f"{error_log_path(run.target)}. {run.target} is not finished: correct "
+            "the call, or the items, and delete it or pack to another path",
             errors=meter.errors,
         )
     result = finish_run(run, plan, allowed=limit.allowed)

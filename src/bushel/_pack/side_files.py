@@ -89,8 +89,8 @@ class ErrorLog:
                 f"the interrupted run had written {size} bytes of it, and {len(lines)} are there",
                 self.path,
                 hint=(
-                    "mode='resume' needs this file unchanged: pack to another target, or use"
-                    " mode='overwrite'"
+                    "mode='resume' needs this file unchanged: pack "
+                    "to another target, or use mode='overwrite'"
                 ),
             )
         self.run = run
@@ -282,8 +282,8 @@ class RunRecord:
             advice = "Resume with the same arguments"
             if name == "source":
                 what = (
-                    f"the {state} run packed another source, or files of the source have changed"
-                    " since"
+                    f"the {state} run packed another source, "
+                    "or files of the source have changed since"
                 )
                 advice = "Resume with the same source"
                 if noted.finished:

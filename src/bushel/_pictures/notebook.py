@@ -27,9 +27,8 @@ _PLAYED = 4 << 20  # size in bytes of the largest sound that a notebook contains
 _SOUNDS = {kind: f"audio/{kind}" for kind in ("wav", "flac", "ogg")} | {"m4a": "audio/mp4"}
 
 _STYLE = (
-    "display:inline-block;vertical-align:top;width:{side}px;margin:0 8px 10px 0;font:11px/1.4"
-    " monospace;"
-    "overflow-wrap:anywhere"
+    "display:inline-block;vertical-align:top;width:{side}px;margin:0 "
+    "8px 10px 0;font:11px/1.4 monospace;overflow-wrap:anywhere"
 )
 _BOX = (
     "display:flex;align-items:center;justify-content:center;width:{side}px;height:{side}px;background:rgba(128,128,128,.12);"
@@ -292,9 +291,8 @@ def _image(pixels: Any, name: str) -> str:
     picture = encoded(pixels)
     data = base64.b64encode(picture.data).decode()
     return (
-        f'<img alt="{html.escape(name)}" width="{picture.width}" height="{picture.height}"'
-        ' style="margin:0" '
-        f'src="data:{picture.media_type};base64,{data}">'
+        f'<img alt="{html.escape(name)}" width="{picture.width}" height="{picture.height}" '
+        f'style="margin:0" src="data:{picture.media_type};base64,{data}">'
     )
 
 

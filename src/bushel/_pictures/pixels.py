@@ -69,8 +69,8 @@ _NOT_A_NUMBER = (214, 64, 120)
 
 # Viridis (Smith and van der Walt, CC0) at sixteen equal steps.
 _VIRIDIS = bytes.fromhex(
-    "440154 481a6c 472f7d 414487 39568c 31688e 2a788e 23888e 1f988b 22a884 35b779 "
-    "54c568 7ad151 a5db36 d2e21b fde725"
+    "440154 481a6c 472f7d 414487 39568c 31688e 2a788e 23888e "
+    "1f988b 22a884 35b779 54c568 7ad151 a5db36 d2e21b fde725"
 )
 _ANCHORS = np.frombuffer(_VIRIDIS, np.uint8).reshape(-1, 3)
 

@@ -396,13 +396,11 @@ def _by_roles(
         if MANY * matching < min(len(keys), len(files[field])):
             images = next(folder for folder, field in roles.items() if field == "image")
             raise FormatError(
-                f"the files of {folder}/ would be the field {field!r} of the images in {images}/,"
-                f" but only {matching} "
-                f"of {len(files[field])} have the name of an image",
+                f"the files of {folder}/ would be the field {field!r} of the images in {images}/, "
+                f"but only {matching} of {len(files[field])} have the name of an image",
                 place,
-                hint=f"open {images}/ alone, give the files the names of their images, or name"
-                " both in a table "
-                "(docs/references.md)",
+                hint=f"open {images}/ alone, give the files the names of "
+                "their images, or name both in a table (docs/references.md)",
             )
         left_out += [
             (names[number], f"{_kind_left_out(suffix_of(names[number]))} without an image")

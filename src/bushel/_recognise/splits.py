@@ -183,6 +183,6 @@ def no_such(
     """Return the error of a split or configuration that a source does not have."""
     meant = did_you_mean(name, list(names))
     return SpecError(
-        f"{source} has no {what} {name!r} ({argument}=): it has"
-        f" {', '.join(names) or 'none'}{'; ' + meant if meant else ''}"
+        f"{source} has no {what} {name!r} ({argument}=): it has "
+        f"{', '.join(names) or 'none'}{'; ' + meant if meant else ''}"
     )

@@ -320,8 +320,7 @@ def _refused(stored: Stored, declared: Field, reason: str = "") -> SpecError:
         reason = f"its first value is {stored.numbers[0]}"
     why = f": {reason}".removesuffix(": ")
     return SpecError(
-        f"field {declared.name!r} of {stored.file} is stored as {stored.field.type}, and cannot"
-        " be read as "
-        f"{declared.type} without a change{why}. Leave it out of spec=, and convert its values by"
-        " ds.map or a transform"
+        f"field {declared.name!r} of {stored.file} is stored as {stored.field.type}, "
+        f"and cannot be read as {declared.type} without a change{why}. Leave it out "
+        "of spec=, and convert its values by ds.map or a transform"
     )

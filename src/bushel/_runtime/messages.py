@@ -82,8 +82,8 @@ def warn_of_mistakes(settings: Collection[str]) -> None:
         if allowed is not None and text not in allowed:
             meant = " or ".join(filter(None, allowed))
             _warn(
-                f"the environment variable {name} is {text!r}, which has no effect: expected"
-                f" {meant}"
+                f"the environment variable {name} is {text!r}, "
+                f"which has no effect: expected {meant}"
             )
         elif name not in names and not (name == "BUSHEL_PORT" or name.startswith(_OF_KUBERNETES)):
             import difflib  # for mistakes only

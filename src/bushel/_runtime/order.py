@@ -46,8 +46,8 @@ def check_positions(samples: int, epoch: int, positions: I64) -> None:
         raise ValueError(f"invalid epoch {epoch}: expected 0 to 2**64 - 1")
     if len(positions) and not (positions.min() >= 0 and positions.max() < samples):
         raise IndexError(
-            f"positions {positions.min()} to {positions.max()}: expected positions between 0 and"
-            f" {samples - 1}"
+            f"positions {positions.min()} to {positions.max()}: "
+            f"expected positions between 0 and {samples - 1}"
         )
 
 
@@ -163,8 +163,8 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
         _OncePerEpoch.__post_init__(self)
         if self.size < 1 or self.window < 1 or self.size * self.window > LIMIT:
             raise ValueError(
-                f"size={self.size}, window={self.window}: expected 1 or more, and at"
-                " most 2**48 samples"
+                f"size={self.size}, window={self.window}: "
+                "expected 1 or more, and at most 2**48 samples"
             )
 
     @property
@@ -385,8 +385,8 @@ def weighted_order(weights: Array, seed: int) -> Weighted:
     """
     if weights.ndim != 1 or weights.dtype.kind not in "biuf":
         raise ValueError(
-            f"weights= must be one number for each sample, not {weights.dtype} of"
-            f" shape {weights.shape}"
+            "weights= must be one number for each sample, "
+            f"not {weights.dtype} of shape {weights.shape}"
         )
     probabilities = weights.astype(np.float64)
     sums = np.cumsum(probabilities)

@@ -135,8 +135,8 @@ class WorkerProcess:
                     sys.executable,
                     "-c",
                     (
-                        f"import gc, sys; sys.path[:] = {sys.path}; {imports};"
-                        f" {function}({child_end.fileno()})"
+                        f"import gc, sys; sys.path[:] = {sys.path}; "
+                        f"{imports}; {function}({child_end.fileno()})"
                     ),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -172,8 +172,8 @@ class WorkerProcess:
             else:
                 how = f"ended with status {status}"
             raise WorkerDiedError(
-                f"worker process {self.pid} {how}; if the system was out of memory, use fewer"
-                " processes or smaller batches"
+                f"worker process {self.pid} {how}; if the system was "
+                "out of memory, use fewer processes or smaller batches"
             ) from None
 
     def close(self) -> None:

@@ -256,8 +256,8 @@ def _broken(group: str, entry: EntryPoint, problem: str) -> UnsupportedError:
     if entry.dist is not None:
         update = f": update it (`pip install -U {entry.dist.name}`) or uninstall it"
     return UnsupportedError(
-        f"{package} adds {entry.name!r} to {group} ({entry.value}), which cannot be used"
-        f" ({problem}){update}"
+        f"{package} adds {entry.name!r} to {group} "
+        f"({entry.value}), which cannot be used ({problem}){update}"
     )
 
 

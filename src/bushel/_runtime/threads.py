@@ -141,8 +141,8 @@ class Threads:
         """
         if os.getpid() != self._process:
             raise RuntimeError(
-                "this iteration started before a fork, and its threads are in the parent process:"
-                " start a new iteration in this one"
+                "this iteration started before a fork, and its threads are "
+                "in the parent process: start a new iteration in this one"
             )
 
     def has_current(self) -> bool:

@@ -192,6 +192,6 @@ def _check_text(key: object) -> None:
         key.encode("utf-8", "surrogateescape")  # which stands for bytes of names that are not UTF-8
     except UnicodeEncodeError as error:
         raise SpecError(
-            f"the key {key!r} cannot be stored as UTF-8: character {error.start} is half of a"
-            " surrogate pair"
+            f"the key {key!r} cannot be stored as UTF-8: "
+            f"character {error.start} is half of a surrogate pair"
         ) from None

@@ -195,8 +195,8 @@ def lock_for_writing(path: AnyPath, options: WriterOptions) -> Lock:
     def undo() -> None:
         if options.mode == "resume":
             raise StateError(
-                f"an overwrite of {path} was interrupted, and cannot be resumed: use"
-                " mode='overwrite'"
+                f"an overwrite of {path} was interrupted, "
+                "and cannot be resumed: use mode='overwrite'"
             )
 
     while True:

@@ -61,8 +61,8 @@ def keep_removed(
     again, others = int((rows >= before).sum()), len(np.setdiff1d(np.concatenate(alike), rows))
     if again:
         log_warning(
-            "%s: %s of the new samples stay removed: the same samples were removed before."
-            " `bushel remove --list` prints the calls, and --undo undoes one",
+            "%s: %s of the new samples stay removed: the same samples were removed "
+            "before. `bushel remove --list` prints the calls, and --undo undoes one",
             path,
             f"{again:,}",
         )

@@ -91,8 +91,8 @@ class SampleEncoder:
 def _encode_elements(field: Field, encode: Any, values: Iterable[Any]) -> Iterator[Any]:
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
         raise SpecError(
-            f"field {field.name!r} is a sequence: expected a list of values, not"
-            f" {type(values).__name__}"
+            f"field {field.name!r} is a sequence: expected "
+            f"a list of values, not {type(values).__name__}"
         )
     try:
         for value in values:
@@ -130,9 +130,9 @@ class UsualFields:
         lacking = [name for name in fields if name not in given]
         if missing := next((name for name in lacking if name in self._names), None):
             raise SpecError(
-                f"the sample lacks {missing!r}, which every sample of {self._path} has: add it; "
-                f"or, if it has no value, append it with {missing!r}: None; or write the samples "
-                "to another path, and read both with bushel.concat"
+                f"the sample lacks {missing!r}, which every sample of {self._path} has: "
+                f"add it; or, if it has no value, append it with {missing!r}: None; or "
+                "write the samples to another path, and read both with bushel.concat"
             )
 
     @cached_property
@@ -253,8 +253,8 @@ def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | No
             or not hasattr(column, "__len__")
         ):
             raise SpecError(
-                f"field {name!r}: expected an array or a list with a value per sample, not"
-                f" {type(column).__name__}"
+                f"field {name!r}: expected an array or a list with "
+                f"a value per sample, not {type(column).__name__}"
             )
         lengths[name] = len(column[1]) - 1 if is_stored(column) else len(column)
     if keys is not None:
@@ -325,8 +325,8 @@ def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | Non
             stored_column = StoredColumn(*check_stored(name, *encoded))
             if len(stored_column) != len(value):
                 raise SpecError(
-                    f"field {name!r}: codec {codec.name!r} made {len(stored_column)} of"
-                    f" {len(value)} values"
+                    f"field {name!r}: codec {codec.name!r} made "
+                    f"{len(stored_column)} of {len(value)} values"
                 )
             return stored_column
     values = value if type(value) is list else list(value)

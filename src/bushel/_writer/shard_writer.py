@@ -364,6 +364,6 @@ def _check_new(plan: ShardPlan) -> None:
         path = below(root, name, any_text=True)
         if path.exists():
             raise FileExistsError(
-                f"{path} exists already, but this writer was about to create it: the dataset"
-                " lacks an earlier shard, or another program has put it here"
+                f"{path} exists already, but this writer was about to create it: the "
+                "dataset lacks an earlier shard, or another program has put it here"
             )

@@ -101,8 +101,8 @@ class Target(Struct, frozen=True):
         advice = {
             "create": "use mode='overwrite' to replace it, or another path",
             "append": "write the new samples to another path, and join both with bushel.merge",
-            "resume": "continue the run with the parts= it was started with, replace it with "
-            "mode='overwrite', or use another path",
+            "resume": "continue the run with the parts= it was started "
+            "with, replace it with mode='overwrite', or use another path",
         }
         raise FileExistsError(f"{self.path} {what}: {advice[mode]}")
 
@@ -117,8 +117,8 @@ class Target(Struct, frozen=True):
         for other in writable_containers() if not self.single else ():
             if other is not self.container and holds_dataset(other, self.path):
                 raise FileExistsError(
-                    f"{self.path} is a {other.name} dataset, not {self.container.name}: write to "
-                    "another folder, or replace it with mode='overwrite'"
+                    f"{self.path} is a {other.name} dataset, not {self.container.name}: "
+                    "write to another folder, or replace it with mode='overwrite'"
                 )
         if not holds_dataset(self.container, self.path):
             return []
@@ -146,9 +146,9 @@ class Target(Struct, frozen=True):
         for opened in shards:
             if (ending := read_only_ending(opened.shard.name, self.container)) is not None:
                 raise UnsupportedError(
-                    f"{opened.path(0)} can be read only, so nothing can be added to {self.path}: "
-                    "write the new samples to another folder and open both together, or make a "
-                    f"dataset without {ending} files with bushel.convert"
+                    f"{opened.path(0)} can be read only, so nothing can be added to "
+                    f"{self.path}: write the new samples to another folder and open both "
+                    f"together, or make a dataset without {ending} files with bushel.convert"
                 )
         if not self.single and shards:
             check_as_listed(
@@ -180,13 +180,13 @@ class Target(Struct, frozen=True):
         """
         if exists and incomplete and mode in ("create", "append"):
             raise FileExistsError(
-                f"{self.path} is incomplete: continue the run that wrote it with mode='resume', or "
-                "start it again with mode='overwrite'"
+                f"{self.path} is incomplete: continue the run that wrote it "
+                "with mode='resume', or start it again with mode='overwrite'"
             )
         if exists and mode == "create":
             raise FileExistsError(
-                f"{self.path} is a dataset already: use mode='append' to add to it, "
-                "mode='overwrite' to replace it, or another path"
+                f"{self.path} is a dataset already: use mode='append' to "
+                "add to it, mode='overwrite' to replace it, or another path"
             )
         if not exists and mode == "append":
             raise FileNotFoundError(
@@ -207,8 +207,8 @@ def check_alone(folder: AnyPath) -> None:
     files = sorted(name for name in names_in(folder) if not name.startswith("."))
     if files:
         raise FileExistsError(
-            f"{folder} has other files ({files[0]}), among which the new dataset would be: write "
-            f"to a folder of its own, such as {folder / 'dataset'}"
+            f"{folder} has other files ({files[0]}), among which the new dataset "
+            f"would be: write to a folder of its own, such as {folder / 'dataset'}"
         )
 
 
@@ -280,10 +280,10 @@ def check_same_fields(
         )
     if lacking := existing.keys() - columns.keys():
         raise StateError(
-            f"{target} has the fields {', '.join(existing)}, but the new samples lack "
-            f"{', '.join(sorted(lacking))}: write them to another path, and read both with "
-            "bushel.concat; or, if samples may lack a field, name all fields in the spec of a "
-            "bushel.Writer"
+            f"{target} has the fields {', '.join(existing)}, but the new "
+            f"samples lack {', '.join(sorted(lacking))}: write them to "
+            "another path, and read both with bushel.concat; or, if samples "
+            "may lack a field, name all fields in the spec of a bushel.Writer"
         )
 
 
@@ -328,8 +328,8 @@ def names_to_write(
             if name in fields:
                 kind = f"is {fields[name].type}"
             raise SpecError(
-                f"labels= names the classes of field {name!r}, which {kind}: it must be a number, "
-                f"an array, or utf8; the fields are {format_spec(fields)}"
+                f"labels= names the classes of field {name!r}, which {kind}: it must "
+                f"be a number, an array, or utf8; the fields are {format_spec(fields)}"
             )
     try:
         return join_labels(
@@ -337,8 +337,8 @@ def names_to_write(
         )
     except SpecError as error:
         raise StateError(
-            f"cannot add these samples to {target}: {str(error).partition('. ')[0]}. Number the"
-            " classes as the dataset "
+            f"cannot add these samples to {target}: "
+            f"{str(error).partition('. ')[0]}. Number the classes as the dataset "
             "does, or use bushel.convert(..., mode='append'), which maps the numbers"
         ) from error
 

@@ -113,8 +113,8 @@ class ColumnWriter(DatasetWriter):
         if table is None:
             if keys is not None and keys != [str(number) for number in range(first, first + count)]:
                 raise ValueError(
-                    f"keys such as {keys[0]!r} are not allowed: the samples before"
-                    " them have no keys"
+                    f"keys such as {keys[0]!r} are not allowed: "
+                    "the samples before them have no keys"
                 )
             return None
         if keys is None:

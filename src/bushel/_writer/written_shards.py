@@ -193,8 +193,8 @@ class WrittenShards:
         # an object store has no atomic swap of folders
         if mode == "overwrite" and not target.single:
             raise UnsupportedError(
-                f"mode='overwrite' cannot replace a folder in an object store ({target.path}): "
-                "write to another path, or delete the old dataset first"
+                "mode='overwrite' cannot replace a folder in an object store "
+                f"({target.path}): write to another path, or delete the old dataset first"
             )
         if self.replaced is None:
             target.check_kind()

@@ -188,8 +188,8 @@ def _steps(stretches: list[Stretch]) -> Found:
         short, long = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
         yield (
             (
-                f"ranks have unequal steps: rank {long} has {lengths[long]:,}, rank {short} has"
-                f" {lengths[short]:,}. The others wait for rank {short} in step {lengths[short]}"
+                f"ranks have unequal steps: rank {long} has {lengths[long]:,}, rank {short} has "
+                f"{lengths[short]:,}. The others wait for rank {short} in step {lengths[short]}"
             ),
             True,
         )

@@ -43,9 +43,9 @@ def digests(batch: Any, key: Key = None) -> bytes:
     lengths = {len(column) for column in columns}
     if len(lengths) != 1:
         raise TypeError(
-            f"samples of this {type(batch).__name__} cannot be distinguished: its fields have"
-            f" {sorted(lengths)} elements. Give key=, the name of a field or a function that"
-            " returns the keys of a batch"
+            f"samples of this {type(batch).__name__} cannot be distinguished: "
+            f"its fields have {sorted(lengths)} elements. Give key=, the name "
+            "of a field or a function that returns the keys of a batch"
         )
     return b"".join(digest(b"".join(map(_bytes, row))) for row in zip(*columns, strict=True))
 
@@ -114,8 +114,8 @@ def _bytes(element: Any) -> bytes:
     array = np.asarray(_on_host(element))
     if array.dtype.hasobject:
         raise TypeError(
-            f"a sample has a {type(element).__name__}, whose bytes are not known: give key=, the"
-            " name of a field or a function that returns the keys of a batch"
+            f"a sample has a {type(element).__name__}, whose bytes are not known: give "
+            "key=, the name of a field or a function that returns the keys of a batch"
         )
     return array.tobytes()
 

@@ -81,8 +81,8 @@ def record(
     path = inside(place, name)
     if path.exists():
         raise FileExistsError(
-            f"{path}: rank {rank} has recorded epoch {epoch} from step {step} before: record each"
-            " run in a folder of its own"
+            f"{path}: rank {rank} has recorded epoch {epoch} from step "
+            f"{step} before: record each run in a folder of its own"
         )
     with open(path, "xb", buffering=0) as file:
         file.write(HEADER.pack(MAGIC, rank, world_size, epoch, step))

@@ -26,8 +26,8 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "get": ("ls", "Print a sample as JSON, or the stored bytes of one of its fields."),
         "who": (
             "ranks",
-            "Print the keys of the samples that a rank had at a step, or the steps that had a"
-            " sample.",
+            "Print the keys of the samples that a rank had "
+            "at a step, or the steps that had a sample.",
         ),
         "views": ("info", "List the views that are saved beside a dataset, or delete one."),
     },

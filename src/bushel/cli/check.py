@@ -91,9 +91,9 @@ def verify(
     if not shown.quiet:
         unlisted = f" ({result.more:,} of them not listed)" if result.more else ""
         print_text(
-            f"{path}: {result.verdict}{unlisted}; {count(result.shards, 'shard')},"
-            f" {count(result.samples, 'sample')},"
-            f" {size(result.bytes_checked)} compared with checksums"
+            f"{path}: {result.verdict}{unlisted}; "
+            f"{count(result.shards, 'shard')}, {count(result.samples, 'sample')}, "
+            f"{size(result.bytes_checked)} compared with checksums"
         )
         if checks.checksums and result.ok and result.verdict != "ok":
             print_text(
@@ -213,9 +213,9 @@ def index(
     }
     what = "with" if info.checksums else "without"
     lines = [
-        f"{path}: {count(info.shards, 'shard')} of {info.container},"
-        f" {count(info.samples, 'sample')},"
-        f" {size(info.bytes)} indexed {what} checksums in {seconds:.1f} s"
+        f"{path}: {count(info.shards, 'shard')} of {info.container}, "
+        f"{count(info.samples, 'sample')}, {size(info.bytes)} "
+        f"indexed {what} checksums in {seconds:.1f} s"
     ]
     if read < info.bytes:
         lines.append(
@@ -295,8 +295,8 @@ def repair(
         more = f" ({result.more:,} more problems are not listed)" if result.more else ""
         lost = "lost" if result.checked else "known to be lost"
         print_text(
-            f"{target}: {count(result.samples, 'sample')} written as {result.container},"
-            f" {result.lost:,} {lost}{more}"
+            f"{target}: {count(result.samples, 'sample')} written "
+            f"as {result.container}, {result.lost:,} {lost}{more}"
         )
         if not result.checked:
             print_text(

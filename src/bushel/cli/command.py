@@ -261,8 +261,8 @@ _OPTIONS_THAT_TAKE = {
     "FILE": "output keys state tags token_file embeddings out",
     "FOLDER": "root index against",
     "PATH": "of",
-    "NAME": "container to split revision config view kind key delete save_view title creator"
-    " license engine generation progress",
+    "NAME": "container to split revision config view kind key delete "
+    "save_view title creator license engine generation progress",
     "NAMES": "fields columns index_columns",
     "FIELD": "field stratify",
     "COLUMN": "sort weights bucket_by balance lengths license_column source_column",

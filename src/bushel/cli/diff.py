@@ -79,15 +79,15 @@ def diff(
         for number, pair in enumerate(zip_longest(*names, fillvalue="")):
             if pair[0] != pair[1]:
                 print_text(
-                    f"{name}: class {number} is {pair[0]!r} on the left, and {pair[1]!r}"
-                    " on the right"
+                    f"{name}: class {number} is {pair[0]!r} on "
+                    f"the left, and {pair[1]!r} on the right"
                 )
                 break
     if not shown.quiet:
         print_text(
-            f"{left} has {count(differences.samples[0], 'sample')}, {right}"
-            f" {differences.samples[1]:,}; "
-            f"{len(differences.pairs[0]):,} matched by {differences.by}: {differences.summary}"
+            f"{left} has {count(differences.samples[0], 'sample')}, {right} "
+            f"{differences.samples[1]:,}; {len(differences.pairs[0]):,} "
+            f"matched by {differences.by}: {differences.summary}"
         )
         if not values and any(len(field.unknown) for field in differences.fields.values()):
             print_text(

@@ -86,15 +86,15 @@ def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield "removed", f"{info.removed:,}: `bushel remove --list` prints when and why"
     if info.removed_missing:
         what = (
-            f"{info.removed_missing:,} samples that the list of removed samples names are not"
-            " stored any more"
+            f"{info.removed_missing:,} samples that the list "
+            "of removed samples names are not stored any more"
         )
         yield "missing", f"{what}: `bushel remove --list` counts them by call"
     yield "bytes", f"{info.bytes:,} ({size(info.bytes)})"
     yield "keys", keys if info.keyed else "none: samples have positions only"
     missing = (
-        "missing for some or all fields, so the fingerprint has stamps of files: `bushel"
-        " index` records them"
+        "missing for some or all fields, so the fingerprint "
+        "has stamps of files: `bushel index` records them"
     )
     yield "checksums", "of every field" if info.checksums else missing
     yield (

@@ -202,8 +202,8 @@ def get(
         return
     if not is_readable(kind):
         raise click.BadParameter(
-            f"{len(data)} bytes of {kind} cannot be shown on a terminal: use -o FILE to write a"
-            " file, or --raw"
+            f"{len(data)} bytes of {kind} cannot be shown on "
+            "a terminal: use -o FILE to write a file, or --raw"
         )
     text = harmless(bytes(data).decode("utf-8", "surrogateescape"))
     print_bytes(text.encode("utf-8", "surrogateescape"))

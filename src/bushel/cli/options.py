@@ -44,18 +44,16 @@ def engines(*more: str) -> Callable[[], Iterable[str]]:
 OnePath = Annotated[
     str,
     Argument(
-        "A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local,"
-        " or a URL: s3://, "
-        "gs://, az://, https://. Several files of one kind, or parts, are one dataset.",
+        "A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local, or a "
+        "URL: s3://, gs://, az://, https://. Several files of one kind, or parts, are one dataset.",
         joins=True,
     ),
 ]
 Path = Annotated[
     str,
     Argument(
-        "A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local,"
-        " or a URL: s3://, "
-        "gs://, az://, https://. Several paths are one dataset.",
+        "A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; "
+        "local, or a URL: s3://, gs://, az://, https://. Several paths are one dataset.",
         several=True,
     ),
 ]

@@ -132,8 +132,8 @@ class ChangeOptions(Struct, frozen=True):
     transform: Annotated[
         list[str] | None,
         Option(
-            "FIELD=MODULE:FUNCTION: Changes the values of a field (by its new name); may be"
-            " repeated."
+            "FIELD=MODULE:FUNCTION: Changes the values of "
+            "a field (by its new name); may be repeated."
         ),
     ] = None
 
@@ -205,8 +205,8 @@ class DivideOptions(Struct, frozen=True):
     im2rec_order: Annotated[
         bool,
         Option(
-            "Number classes and shuffle as MXNet's im2rec does: every folder is a class;"
-            " --seed has no effect."
+            "Number classes and shuffle as MXNet's im2rec does: "
+            "every folder is a class; --seed has no effect."
         ),
     ] = False
 

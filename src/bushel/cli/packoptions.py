@@ -46,8 +46,8 @@ class SourceOptions(Struct, frozen=True):
     kind: Annotated[
         str | None,
         Option(
-            "images, videos, list, table, arrays or dataset, detected from SOURCE by"
-            " default; or files.",
+            "images, videos, list, table, arrays or dataset, "
+            "detected from SOURCE by default; or files.",
             values=_kinds,
         ),
     ] = None

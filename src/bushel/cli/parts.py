@@ -47,8 +47,8 @@ def parts(
     elif result is None:
         state = "all parts are complete: run `bushel finish`"
     lines = [
-        f"{target}: {plan.parts - len(numbers):,} of {count(plan.parts, 'part')} of {plan.kind} to"
-        f" {plan.container}, {state}"
+        f"{target}: {plan.parts - len(numbers):,} of {count(plan.parts, 'part')} "
+        f"of {plan.kind} to {plan.container}, {state}"
     ]
     if errors:
         lines.append(f"{count(errors, 'item')} could not be packed")
@@ -92,6 +92,6 @@ def finish(
         failed = f", {count(result.errors, 'item')} could not be packed"
     shown.show(
         {"target": target, "parts": plan.parts, **asdict(result)},
-        f"{target}: {count(result.samples, 'sample')} in {count(plan.parts, 'part')},"
-        f" {size(result.bytes)}{failed}",
+        f"{target}: {count(result.samples, 'sample')} in "
+        f"{count(plan.parts, 'part')}, {size(result.bytes)}{failed}",
     )

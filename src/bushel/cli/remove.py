@@ -48,8 +48,8 @@ class CallOptions(Struct, frozen=True):
     erase: Annotated[
         bool,
         Option(
-            "Write the local files again without removed samples: the given ones, the ones"
-            " of --call, or all."
+            "Write the local files again without removed "
+            "samples: the given ones, the ones of --call, or all."
         ),
     ] = False
     call: Annotated[str | None, Option("Id of the call to erase, as --list prints it.")] = None
@@ -172,8 +172,8 @@ def _lines(name: str, path: str) -> list[str]:
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         what = "a folder" if FilePath(name).is_dir() else "not a file"
         raise click.BadParameter(
-            f"{name} is {what}, and --keys takes a file with one key per line; if it is a key: "
-            f"echo {shlex.quote(name)} | bushel remove {shlex.quote(path)} --keys -",
+            f"{name} is {what}, and --keys takes a file with one key per line; if it is a "
+            f"key: echo {shlex.quote(name)} | bushel remove {shlex.quote(path)} --keys -",
             param_hint="--keys",
         ) from error
     # other line ends may be parts of keys

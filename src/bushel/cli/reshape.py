@@ -47,9 +47,8 @@ def split(
     shares: Annotated[
         list[str],
         Argument(
-            "NAME=SHARE of each new dataset, such as train=0.9 val=0.1, or its number of"
-            " samples: train=200 "
-            "val=40. One of them can be the rest: train=rest val=40.",
+            "NAME=SHARE of each new dataset, such as train=0.9 val=0.1, or its number of "
+            "samples: train=200 val=40. One of them can be the rest: train=rest val=40.",
             files=False,
         ),
     ],
@@ -173,9 +172,9 @@ def join(
     on: Annotated[
         str,
         Option(
-            "How samples are matched: by key; by a field whose values are equal, or name"
-            " keys or paths of the "
-            "other dataset; or by photo=id, a field of the first dataset and one of the others."
+            "How samples are matched: by key; by a field whose values are "
+            "equal, or name keys or paths of the other dataset; or by "
+            "photo=id, a field of the first dataset and one of the others."
         ),
     ] = "key",
     how: Annotated[

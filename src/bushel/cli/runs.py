@@ -33,9 +33,9 @@ class WriteOptions(ShardOptions, frozen=True):
     images: Annotated[
         list[str] | None,
         Option(
-            "check: decode every image, to find damaged ones; upright: rotate by Exif; baseline:"
-            " rewrite progressive JPEGs without loss; tile: store JPEGs in tiles, without loss, so that"
-            " crops decode faster; may be repeated.",
+            "check: decode every image, to find damaged ones; upright: rotate by Exif; "
+            "baseline: rewrite progressive JPEGs without loss; tile: store JPEGs in "
+            "tiles, without loss, so that crops decode faster; may be repeated.",
             values=lambda: ("check", "upright", "baseline", "tile"),
         ),
     ] = None
@@ -46,9 +46,8 @@ class WriteOptions(ShardOptions, frozen=True):
     index_columns: Annotated[
         str | None,
         Option(
-            "Columns to record in the index: label,image.width; auto for numbers, short texts"
-            " and sizes of images, "
-            "the default; none.",
+            "Columns to record in the index: label,image.width; auto for "
+            "numbers, short texts and sizes of images, the default; none.",
         ),
     ] = None
     shuffle: Annotated[bool, Option("Write in a random order.", "--shuffle/--no-shuffle")] = False
@@ -118,8 +117,8 @@ class PartOptions(Struct, frozen=True):
     part: Annotated[
         str | None,
         Option(
-            "Write only this part, counted from 0; or plan: only the plan of the parts, which lists"
-            " the source once.",
+            "Write only this part, counted from 0; or plan: only "
+            "the plan of the parts, which lists the source once.",
             values=lambda: ("plan",),
         ),
     ] = None
@@ -227,6 +226,6 @@ def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: Output
         print_text(f"{target}: {what}, {size(done.bytes)} in {done.seconds:.1f} s, {rate}")
     if done.errors:
         say(
-            f"bushel: {count(done.errors, 'item')} could not be packed: see"
-            f" {', '.join(done.error_logs)}"
+            f"bushel: {count(done.errors, 'item')} could not "
+            f"be packed: see {', '.join(done.error_logs)}"
         )

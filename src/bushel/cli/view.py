@@ -36,9 +36,8 @@ class AddressOptions(Struct, frozen=True):
     token_file: Annotated[
         str | None,
         Option(
-            "Keep the token of the URL in FILE, which is made if it is missing. With the"
-            " same --port, links to "
-            "pages then stay valid when the viewer is started again."
+            "Keep the token of the URL in FILE, which is made if it is missing. With the "
+            "same --port, links to pages then stay valid when the viewer is started again."
         ),
     ] = None
 
@@ -49,46 +48,44 @@ class PageOptions(Struct, frozen=True):
     transforms: Annotated[
         list[str] | None,
         Option(
-            "MODULE:NAME of a transform, a list of them, or a function that returns one: the page"
-            " of batches shows what it makes of pictures. May be repeated."
+            "MODULE:NAME of a transform, a list of them, or a function that returns "
+            "one: the page of batches shows what it makes of pictures. May be repeated."
         ),
     ] = None
     tags: Annotated[
         str | None,
         Option(
-            "Keep the tags that samples are given in the browser in this file. It"
-            " is made if missing."
+            "Keep the tags that samples are given in the "
+            "browser in this file. It is made if missing."
         ),
     ] = None
     overlay: Annotated[
         list[str] | None,
         Option(
-            "FIELD=FORM: How a field annotates pictures, where its name and values do not"
-            " say: xyxy, xywh or "
-            "cxcywh for boxes, or keypoints, with ,relative or ,pixels; mask; caption; none. May"
-            " be repeated."
+            "FIELD=FORM: How a field annotates pictures, where its name and "
+            "values do not say: xyxy, xywh or cxcywh for boxes, or keypoints, "
+            "with ,relative or ,pixels; mask; caption; none. May be repeated."
         ),
     ] = None
     embeddings: Annotated[
         list[str] | None,
         Option(
-            "A .npy file with an array (samples, numbers): a vector for each sample, by which"
-            " 'More like this' finds others. May be repeated."
+            "A .npy file with an array (samples, numbers): a vector for each "
+            "sample, by which 'More like this' finds others. May be repeated."
         ),
     ] = None
     loader: Annotated[
         list[str] | None,
         Option(
-            "MODULE:NAME of a bushel.Loader, or of a function that returns one: a page shows"
-            " its batches, as "
-            "training gets them, of any rank and step. May be repeated."
+            "MODULE:NAME of a bushel.Loader, or of a function that returns one: a page shows "
+            "its batches, as training gets them, of any rank and step. May be repeated."
         ),
     ] = None
     tokenizer: Annotated[
         str | None,
         Option(
-            "Show tokens of batches as text: a tokenizer.json, or MODULE:NAME of a function"
-            " of tokens."
+            "Show tokens of batches as text: a tokenizer.json, "
+            "or MODULE:NAME of a function of tokens."
         ),
     ] = None
 
@@ -110,9 +107,8 @@ def view(
     paths: Annotated[
         str,
         Argument(
-            "A dataset: a file, a folder, a glob or a brace pattern; local, or a URL: s3://,"
-            " gs://, az://, "
-            "https://. Several PATHS are several datasets, to compare.",
+            "A dataset: a file, a folder, a glob or a brace pattern; local, or a URL: "
+            "s3://, gs://, az://, https://. Several PATHS are several datasets, to compare.",
             metavar="PATH...",
             several=True,
         ),
@@ -152,9 +148,8 @@ def view(
     sources = list(paths) if isinstance(paths, list) else [paths]
     if len(sources) > _MOST:
         raise ValueError(
-            f"{len(sources)} paths would be {len(sources)} datasets: to see one dataset of many"
-            " files, quote a pattern "
-            "such as 'train-*.tar', so that the shell does not expand it"
+            f"{len(sources)} paths would be {len(sources)} datasets: to see one dataset of many "
+            "files, quote a pattern such as 'train-*.tar', so that the shell does not expand it"
         )
     shelf = make_shelf(sources, **pages.arguments(), container=container, pickle=pickle, view=view)
     if address.token_file is None:

@@ -284,8 +284,8 @@ def _array(name: str, arguments: str) -> Codec:
         for at, size in enumerate(sizes)
     ):
         raise SpecError(
-            f"codec {name!r}: sizes must be numbers, as in 'array(float32,64,128)';"
-            " the first may be -1"
+            f"codec {name!r}: sizes must be numbers, as in "
+            "'array(float32,64,128)'; the first may be -1"
         )
     shape = tuple(map(int, sizes))
     # These bytes carry no byte order. Their writers ran on little-endian machines.

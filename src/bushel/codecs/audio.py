@@ -337,8 +337,8 @@ def _audio(name: str, arguments: str) -> Codec:
     rated = container in (*_ENCODERS, ANY)
     if arguments and not (rated and re.fullmatch("[1-9][0-9]{2,5}", arguments)):
         raise SpecError(
-            f"codec {name!r}: the parameter must be the frames per second, as in 'audio(16000)' of"
-            " decoded sounds, or 'wav(16000)' and 'flac(16000)' of arrays"
+            f"codec {name!r}: the parameter must be the frames per second, as in "
+            "'audio(16000)' of decoded sounds, or 'wav(16000)' and 'flac(16000)' of arrays"
         )
     rate = int(arguments) if arguments else None
     encode = partial(_encode, name, container, None if container == ANY else rate)

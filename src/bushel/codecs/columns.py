@@ -54,8 +54,8 @@ def check_stored(name: str, data: Any, offsets: Any) -> tuple[U8, I64]:
         ) from error
     if ends[0] < 0 or ends[-1] > len(content) or bool((ends[1:] < ends[:-1]).any()):
         raise SpecError(
-            f"field {name!r}: offsets must ascend from 0 to at most {len(content)},"
-            " the number of bytes"
+            f"field {name!r}: offsets must ascend from 0 to "
+            f"at most {len(content)}, the number of bytes"
         )
     return content, ends
 

@@ -136,8 +136,8 @@ def transposed(name: str, axes: str, stored: Codec) -> Codec:
     order = tuple(int(axis) for axis in re.findall("[0-9]+", axes))
     if sorted(order) != list(range(len(order))) or "-".join(map(str, order)) != axes:
         raise SpecError(
-            f"codec {name!r}: expected the order of axes, as in"
-            " 'transposed(1-0,array(float32,2,3))'"
+            f"codec {name!r}: expected the order of axes, "
+            "as in 'transposed(1-0,array(float32,2,3))'"
         )
     back = tuple(np.argsort(order).tolist())
     return Codec(

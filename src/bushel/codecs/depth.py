@@ -69,6 +69,6 @@ def metres_of_codes(codec: str) -> F32 | None:
 
 def _wrong(codec: str) -> SpecError:
     return SpecError(
-        f"codec {codec!r}: the parameters of a depth camera are its least and greatest depth and"
-        " the shift in metres, and 'log' or 'linear', as in 'frame(depth,0.01,10.0,3.5,log)'"
+        f"codec {codec!r}: the parameters of a depth camera are its least and greatest depth "
+        "and the shift in metres, and 'log' or 'linear', as in 'frame(depth,0.01,10.0,3.5,log)'"
     )

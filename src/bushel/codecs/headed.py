@@ -43,12 +43,12 @@ _MDS_DTYPES = {
 }
 _LITDATA_NAMES = (
     # NumPy's
-    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64"
-    " complex128 bool"
+    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
+    "float16 float32 float64 complex64 complex128 bool"
 )
 _TORCH_NAMES = (
-    "float32 float32 float64 float64 complex64 complex64 complex128 complex128 float16 float16"
-    " bfloat16 uint8 int8 int16 int16 int32 int32 int64 int64 bool uint16"
+    "float32 float32 float64 float64 complex64 complex64 complex128 complex128 float16 "
+    "float16 bfloat16 uint8 int8 int16 int16 int32 int32 int64 int64 bool uint16"
 )
 LITDATA_DTYPES = dict(enumerate(_LITDATA_NAMES.split(" ")))
 """NumPy dtypes by their numbers in LitData."""

@@ -268,8 +268,8 @@ def _check(codec: str, target: _Format, value: Any) -> Array:
         description = describe(value)
         if isinstance(value, str | os.PathLike):
             description += (
-                " (give the bytes of the file, as Path(...).read_bytes(), or let bushel.pack read"
-                " a pathlib.Path)"
+                " (give the bytes of the file, as Path(...).read_bytes(), "
+                "or let bushel.pack read a pathlib.Path)"
             )
         raise codec_error(
             codec, f"a {kinds} array of shape {shapes}, or such a Pillow image", description
@@ -326,8 +326,8 @@ def _by_pillow(
         rest, reading = _without_words(arguments)
         if rest and lossless is None and usual is None:
             raise SpecError(
-                f"codec {name!r} takes no parameters but 'exif_rotate' and 'allow_truncated': "
-                f"write {name.partition('(')[0]!r}"
+                f"codec {name!r} takes no parameters but 'exif_rotate' "
+                f"and 'allow_truncated': write {name.partition('(')[0]!r}"
             )
         quality = _quality(name, rest) if rest else usual
         options = lossless or {} if quality is None else {"quality": quality}
@@ -340,9 +340,9 @@ def _by_pillow(
 def _quality(name: str, text: str) -> int:
     if not re.fullmatch("[1-9][0-9]?|100", text):
         raise SpecError(
-            f"codec {name!r}: the quality must be a number from 1 to 100, as in 'jpg(90)' or"
-            " 'webp(80)'. In lists, "
-            "'jpg(path)' reads the files that a field names, 'jpg(url)' also URLs"
+            f"codec {name!r}: the quality must be a number from 1 to "
+            "100, as in 'jpg(90)' or 'webp(80)'. In lists, 'jpg(path)' "
+            "reads the files that a field names, 'jpg(url)' also URLs"
         )
     return int(text)
 

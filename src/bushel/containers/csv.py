@@ -68,8 +68,8 @@ def _first_record(
     def refuse(message: str, hint: str | None = None) -> FormatError:
         if "many" in message:
             hint = (
-                "spec= does not help here: divide the columns among files, or store them as"
-                " one array"
+                "spec= does not help here: divide the columns "
+                "among files, or store them as one array"
             )
         return FormatError(f"line 1: {message}", file.real.path, file.start, hint)
 
@@ -116,8 +116,8 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
     if missing:
         have = ", ".join(names[:20])
         raise SpecError(
-            f"{file.real.path} has no column {missing[0]!r}: its first line has {have}. If that is"
-            f" not a header, spec= must name {len(names)} fields"
+            f"{file.real.path} has no column {missing[0]!r}: its first line has "
+            f"{have}. If that is not a header, spec= must name {len(names)} fields"
         )
     # as pandas calls them
     named = [name or f"Unnamed: {number}" for number, name in enumerate(names)]

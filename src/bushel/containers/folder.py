@@ -141,8 +141,8 @@ def layout_report(
     counts = {"split": len(layout.splits), "class": len(layout.classes), named: len(layout.keys)}
     if layout.twins:
         notes.append(
-            f"{layout.twins:,} have their whole names as keys, since others have the"
-            " same without suffix"
+            f"{layout.twins:,} have their whole names as "
+            "keys, since others have the same without suffix"
         )
     left_out = junk + Counter(kind for _, kind in layout.left_out)
     return report_of(root, counts, left_out, notes, unusual=bool(layout.twins))

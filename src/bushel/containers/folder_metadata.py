@@ -130,8 +130,8 @@ def _names_of_others(row: Iterable[str], path: AnyPath) -> str | None:
         return f"bushel.open({str(path)!r}, spec={spec}) reads the files of each row"
     if any(name.endswith(f"{FILE_NAME}s") for name in row):
         return (
-            "move the table to another folder, and bushel.join it with this one, which reads"
-            " lists of files"
+            "move the table to another folder, and bushel.join "
+            "it with this one, which reads lists of files"
         )
     return None
 

@@ -224,8 +224,8 @@ def values_of(
     if wrong.any():
         row = int(wrong.argmax())
         message = (
-            f"sample {row}: its fields have {lengths[:, row].sum()} bytes, expected"
-            f" {span[row] - head}"
+            f"sample {row}: its fields have {lengths[:, row].sum()} "
+            f"bytes, expected {span[row] - head}"
         )
         raise _damage(file, message, int(begin[row]))
     at = begin + head
@@ -272,7 +272,7 @@ def elements_of(file: File, offset: I64, length: I64, skip: int, name: str) -> t
             return starts, np.repeat(first - bytes_before[:-1], counts) + before[:-1], sizes
     row = int(wrong.argmax())
     message = (
-        f"field {name!r}, sample {row}: its {counts[row]} elements do not fit its"
-        f" {length[row]} bytes"
+        f"field {name!r}, sample {row}: its {counts[row]} "
+        f"elements do not fit its {length[row]} bytes"
     )
     raise FormatError(message, file.path, int(offset[row]), _HINT)

@@ -175,8 +175,8 @@ class LineTable(Struct):
                 window *= 2
                 if window > _LONGEST_LINE:
                     raise FormatError(
-                        f"{self._word} {scanner.lines + lines_before + 1} has more than"
-                        f" {_LONGEST_LINE >> 20} MiB",
+                        f"{self._word} {scanner.lines + lines_before + 1} "
+                        f"has more than {_LONGEST_LINE >> 20} MiB",
                         self.file.real.path,
                         at,
                         "no line of data is that long: do quotes not end, or is it another format?",
@@ -245,8 +245,8 @@ class LineTable(Struct):
         samples = self._blocks.samples + scanner.rows
         if samples * len(names) > max(self.file.lines.size * _CELLS_PER_BYTE, _ENOUGH_CELLS):
             raise FormatError(
-                f"{samples} {self._word}s with {len(names)} different names would take a table"
-                " that is far larger than the file",
+                f"{samples} {self._word}s with {len(names)} different "
+                "names would take a table that is far larger than the file",
                 self.file.real.path,
                 hint="name the fields to be read with spec=, or write the names as values of a list",
             )
@@ -261,8 +261,8 @@ class LineTable(Struct):
         except (UnicodeDecodeError, SpecError) as error:
             shown = name[:100].decode(errors="backslashreplace")
             raise FormatError(
-                f"{shown!r} cannot be the name of a field, which is text without a NUL, other"
-                f" than '' and {KEY!r}",
+                f"{shown!r} cannot be the name of a field, which "
+                f"is text without a NUL, other than '' and {KEY!r}",
                 self.file.real.path,
                 hint="rename it, or name the fields to be read with spec=",
             ) from error

@@ -178,8 +178,8 @@ class LineField:
         codec = field.codec
         if field.sequence:
             raise SpecError(
-                f"field {self.name!r} has one value in each line, so its type cannot"
-                f" be {field.type!r}"
+                f"field {self.name!r} has one value in each "
+                f"line, so its type cannot be {field.type!r}"
             )
         if codec == natural.codec:
             return natural

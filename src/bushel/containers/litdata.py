@@ -152,8 +152,8 @@ def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
         or head + frames * _FRAME.itemsize > file.size
     ):
         message = (
-            f"version {version} of {items_of_header} items in {frames} frames, expected version 1"
-            f" of {items} items"
+            f"version {version} of {items_of_header} items in "
+            f"{frames} frames, expected version 1 of {items} items"
         )
         raise FormatError(message, file.path, 8, HINT)
     ends = np.frombuffer(file.read(_FRAMED.size, head - _FRAMED.size), "<u4").astype(np.int64)
@@ -287,8 +287,8 @@ def parsed(data: bytes, path: str) -> Description | None:
         )
     if len(chunks) < len(index.chunks) or len(leaves) != len(config.data_format):
         message = (
-            f"{len(leaves)} leaves have {len(config.data_format)} formats, or two chunks"
-            " have one file"
+            f"{len(leaves)} leaves have {len(config.data_format)} "
+            "formats, or two chunks have one file"
         )
         raise FormatError(message, path, hint=HINT)
     return Description(chunks, leaves, config)

@@ -111,14 +111,14 @@ def _problem(entry: Entry) -> str | None:
     """Return a description of what cannot be read of a shard, or None."""
     if entry.format != "mds":
         return (
-            f"its format is {entry.format!r}, which Bushel does not read: write the dataset"
-            " with MDSWriter"
+            f"its format is {entry.format!r}, which Bushel "
+            "does not read: write the dataset with MDSWriter"
         )
     # where only the compressed file has to exist
     if len(entry.raw_data.name.encode()) > _NAME_BYTES:
         return (
-            f"its file has a name of more than {_NAME_BYTES} bytes, which no file system takes"
-            " with a suffix"
+            f"its file has a name of more than {_NAME_BYTES} "
+            "bytes, which no file system takes with a suffix"
         )
     columns = len(entry.column_names)
     if not columns or not columns == len(entry.column_encodings) == len(entry.column_sizes) == len(

@@ -116,16 +116,16 @@ def _read(file: File, data: File) -> _Table:
         raise refuse(f"an .idx of Megatron begins with {_MAGIC!r}, found {magic!r}", 0)
     if version != 1 or code not in _DTYPES:
         raise refuse(
-            f"version {version} with dtype {code} is unknown: expected version 1 and a"
-            " dtype from 1 to 8",
+            f"version {version} with dtype {code} is unknown: "
+            "expected version 1 and a dtype from 1 to 8",
             9,
         )
     needed = _HEADER.size + 12 * sequences + 8 * borders
     # a byte per sequence is the mode of multimodal data
     if file.size not in (needed, needed + sequences):
         message = (
-            f"{sequences} sequences and {borders} borders of documents need {needed} bytes,"
-            f" not {file.size}"
+            f"{sequences} sequences and {borders} borders of "
+            f"documents need {needed} bytes, not {file.size}"
         )
         raise refuse(message, 18)
     at = _HEADER.size
@@ -138,8 +138,8 @@ def _read(file: File, data: File) -> _Table:
     if bad.any():
         row = int(bad.argmax())
         message = (
-            f"sequence {row} of {counts[row]} tokens at {offset[row]} is not in the {data.size}"
-            f" bytes of {data.path}"
+            f"sequence {row} of {counts[row]} tokens at {offset[row]} "
+            f"is not in the {data.size} bytes of {data.path}"
         )
         raise refuse(message, at + 4 * row)
     if borders < 2:  # without documents, each sequence is one

@@ -52,8 +52,8 @@ class _Npy(Container):
                 f"its arrays have different numbers of rows ({counts}), so rows are not samples",
                 file.path,
                 hint=(
-                    "bushel.pack takes it as a source, with a dict of the arrays that belong"
-                    " together"
+                    "bushel.pack takes it as a source, with a "
+                    "dict of the arrays that belong together"
                 ),
             )
         options.report(file.size)
@@ -75,8 +75,8 @@ class _Npy(Container):
                     report(len(chunk))
                 if computed != expected:
                     message = (
-                        f"array {name!r}: its {size} bytes have CRC-32 {computed:#010x}, expected"
-                        f" {expected:#010x}"
+                        f"array {name!r}: its {size} bytes have CRC-32 "
+                        f"{computed:#010x}, expected {expected:#010x}"
                     )
                     yield FormatError(message, file.path, start)
         except FormatError as error:
@@ -135,8 +135,8 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
         raise refuse(f"its shape is {shape}, whose rows have {row} bytes")
     if first + count * row > end:
         raise refuse(
-            f"its shape is {shape}, which needs {count * row} bytes, but {end - first}"
-            " follow the header"
+            f"its shape is {shape}, which needs {count * row} "
+            f"bytes, but {end - first} follow the header"
         )
     kind = f"array({','.join([dtype.name, *map(str, shape[1:])])})"
     offset = first + row * np.arange(count)

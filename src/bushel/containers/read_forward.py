@@ -133,8 +133,8 @@ def start_of_array(lines: File, start: int, path: str) -> int:
     if text.startswith(b"{"):
         problem = "its text is an object, not an array of objects, one for each sample"
         hint = (
-            f"jq -c '.NAME[]' {path} > rows.jsonl makes lines of the array NAME in it; jq -c ."
-            " makes one line of all"
+            f"jq -c '.NAME[]' {path} > rows.jsonl makes lines of "
+            "the array NAME in it; jq -c . makes one line of all"
         )
     raise FormatError(problem, path, start, hint)
 

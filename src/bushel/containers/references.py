@@ -51,8 +51,8 @@ def _as_text(field: Field) -> Field:
         return field
     if field.sequence:
         raise SpecError(
-            f"field {field.name!r}: a list of names cannot be read as {field.type!r},"
-            " only a single name"
+            f"field {field.name!r}: a list of names cannot "
+            f"be read as {field.type!r}, only a single name"
         )
     return replace(field, codec="utf8")
 
@@ -74,8 +74,8 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
     texts = index.fields[field.name]
     if texts.field.codec != "utf8" or not texts.plain:
         raise SpecError(
-            f"field {field.name!r} has values of type {texts.field.type}, not names of files:"
-            f" {field.type!r} needs texts"
+            f"field {field.name!r} has values of type {texts.field.type}, "
+            f"not names of files: {field.type!r} needs texts"
         )
     names = list(texts_of(index, shard, texts))
     folder = shard.files[0].rpartition("/")[0]

@@ -65,8 +65,8 @@ def register_container(container: Container, *, replace: bool = False) -> None:
     name = container.name
     if not re.fullmatch(_NAME, name):
         raise ValueError(
-            f"{name!r} cannot be the name of a container: use lower-case letters,"
-            " digits, '_' and '-'"
+            f"{name!r} cannot be the name of a container: "
+            "use lower-case letters, digits, '_' and '-'"
         )
     if name in BUILT_IN:
         raise ValueError(f"container {name!r} exists already: choose another name")
@@ -203,8 +203,8 @@ def refuse_read_only(name: str, container: Container, path: str) -> None:
     """Raise UnsupportedError with the path if a container only reads files of this name, as `x.tar.gz`."""
     if (ending := read_only_ending(name, container)) is not None:
         raise UnsupportedError(
-            f"{path} cannot be written: a {container.name} dataset in a {ending} file can be read"
-            f" only. Write to a {container.suffix} file or a folder"
+            f"{path} cannot be written: a {container.name} dataset in a {ending} "
+            f"file can be read only. Write to a {container.suffix} file or a folder"
         )
 
 

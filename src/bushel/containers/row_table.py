@@ -72,8 +72,8 @@ def _python_values(column: Any, name: str, path: str) -> list[Any]:
         return [_of_scalar(scalar) for scalar in column]
     except Exception as error:  # pyarrow lacks some types in its tables of Python classes
         raise FormatError(
-            f"column {name!r} has values of type {column.type}, which pyarrow cannot convert"
-            f" ({error!r})",
+            f"column {name!r} has values of type {column.type}, "
+            f"which pyarrow cannot convert ({error!r})",
             path,
             hint="leave the column out when the file is written",
         ) from error
@@ -337,8 +337,8 @@ def _without_lists_of_nulls(
     has_null = np.zeros(len(counts), np.bool_)
     has_null[rows[length < 0]] = True
     log_warning(
-        "%s: %d of %d lists of the column %r have a null among their elements, which the type %s has no"
-        " value for: these samples lack the field (the first is in row %d)",
+        "%s: %d of %d lists of the column %r have a null among their elements, which the "
+        "type %s has no value for: these samples lack the field (the first is in row %d)",
         path,
         np.count_nonzero(has_null),
         len(counts),

@@ -43,11 +43,9 @@ def _local_cluster() -> Any:
         )
     except RuntimeError as error:
         raise UnsupportedError(
-            f"engine='dask' cannot start worker processes: {str(error).rstrip('.')}. They import"
-            " the script "
-            'that starts them, so call Bushel below `if __name__ == "__main__":`, or give engine='
-            " the address of a "
-            "scheduler"
+            f"engine='dask' cannot start worker processes: {str(error).rstrip('.')}. "
+            "They import the script that starts them, so call Bushel below "
+            '`if __name__ == "__main__":`, or give engine= the address of a scheduler'
         ) from error
 
 

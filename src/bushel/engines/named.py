@@ -42,13 +42,13 @@ def connect(engine: AnyEngine) -> Engine:
         )
         if engine == "slurm":
             raise ValueError(
-                "Slurm runs commands: use `bushel pack ... --engine slurm`, or"
-                " bushel.engines.slurm.script(...)"
+                "Slurm runs commands: use `bushel pack ... --engine slurm`, "
+                "or bushel.engines.slurm.script(...)"
             )
         if name is None:
             raise ValueError(
-                f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}, an"
-                " address, or an engine"
+                f"unknown engine {engine!r}: use one of "
+                f"{', '.join(ENGINES)}, an address, or an engine"
             )
     else:
         if isinstance(engine, Engine):

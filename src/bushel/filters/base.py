@@ -71,8 +71,8 @@ class Filter(Struct, frozen=True):
         length = memoryview(stored).nbytes
         if not 0 <= size <= MAX_BLOCK or (self.ratio is not None and size > self.ratio * length):
             raise FilterError(
-                f"filter {self.name!r} cannot expand {length} bytes to {size}, which exceeds its"
-                " largest expansion"
+                f"filter {self.name!r} cannot expand {length} bytes "
+                f"to {size}, which exceeds its largest expansion"
             )
         if self.whole is not None and (expanded := self.whole(stored, size)) is not None:
             return expanded
@@ -87,8 +87,8 @@ class Filter(Struct, frozen=True):
             ) from error
         if written != size:
             raise FilterError(
-                f"filter {self.name!r} cannot expand {length} bytes to {size}:"
-                f" {written} bytes were made"
+                f"filter {self.name!r} cannot expand {length} "
+                f"bytes to {size}: {written} bytes were made"
             )
         return out
 

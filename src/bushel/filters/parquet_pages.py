@@ -240,8 +240,8 @@ def pages_of(read: Read, offset: int, length: int) -> Iterator[Page]:
         page = _page(header, after)
         if page.next > end:
             raise ValueError(
-                f"a page of {page.length} bytes at offset {page.offset} goes beyond"
-                " its column chunk"
+                f"a page of {page.length} bytes at offset "
+                f"{page.offset} goes beyond its column chunk"
             )
         if header.get(1) != _INDEX:
             yield page

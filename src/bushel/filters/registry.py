@@ -85,8 +85,8 @@ def get_filter(name: str) -> Filter:
         raise broken_plugin(_GROUP, name, f"it is a {type(plugin).__name__}, not a Filter")
     names = ", ".join(filter_names())
     raise SpecError(
-        f"unknown filter {name!r}: known filters are {names}. Add your own with"
-        " bushel.filters.register"
+        f"unknown filter {name!r}: known filters are "
+        f"{names}. Add your own with bushel.filters.register"
     )
 
 

@@ -155,8 +155,8 @@ def from_hf(
     if isinstance(dataset, dict):
         splits = f"; choose a split: {', '.join(map(str, dataset))}"
     raise TypeError(
-        "from_hf takes a datasets.Dataset or IterableDataset, not a"
-        f" {type(dataset).__name__}{splits}"
+        "from_hf takes a datasets.Dataset or IterableDataset, "
+        f"not a {type(dataset).__name__}{splits}"
     )
 
 
@@ -210,8 +210,8 @@ class HuggingFaceSource:
                 break
         if missing:
             raise SpecError(
-                f"the column {missing[0]!r} has no values from which its type can be"
-                " inferred: pass spec="
+                f"the column {missing[0]!r} has no values from "
+                "which its type can be inferred: pass spec="
             )
         return {
             name: infer_spec({name: values[name]})[name]
@@ -269,8 +269,8 @@ def _feature(field: Field, example: Any) -> Any:
         example = next(iter(example), None)
     if getattr(example, "dtype", None) is None:
         raise SpecError(
-            f"field {field.name!r} has the type {field.type!r}, which Hugging Face datasets cannot "
-            "hold; leave it out: to_hf(ds.select_fields([...]))"
+            f"field {field.name!r} has the type {field.type!r}, which Hugging Face "
+            "datasets cannot hold; leave it out: to_hf(ds.select_fields([...]))"
         )
     feature = datasets.Value(str(example.dtype))
     for _ in range(example.ndim):

@@ -150,8 +150,8 @@ class _ShardCheck(Struct, frozen=True):
             if difference.referred and refs is not None:
                 file, offset = f"{shard.root}/{refs}", None  # the records themselves are unchanged
             message = (
-                f"{difference.what}; the modification time is unchanged, so one of the two is"
-                " damaged"
+                f"{difference.what}; the modification time "
+                "is unchanged, so one of the two is damaged"
             )
             self.found.add_value(kept.keys, sample, (file, offset), field, "index", message)
 
@@ -196,8 +196,8 @@ class _ShardCheck(Struct, frozen=True):
             return
         for field, was, is_now in changed_types(recorded, now):
             message = (
-                f"its type is recorded as {was}, and is {is_now} in the files now: restore them,"
-                " or accept the new type with `bushel index --force`"
+                f"its type is recorded as {was}, and is {is_now} in the files now: "
+                "restore them, or accept the new type with `bushel index --force`"
             )
             self.found.add(Problem(str(shard.path(0)), None, None, field, "index", message))
 
@@ -211,9 +211,9 @@ class _ShardCheck(Struct, frozen=True):
         for stamp, file in zip(kept.files, files, strict=True):
             if stamp.crc32 is not None and stamp_of(file) != stamp.crc32:
                 message = (
-                    "bytes that belong to no value differ from the index, although the"
-                    " modification time is unchanged; all values with checksums are intact:"
-                    " `bushel repair` writes the samples again"
+                    "bytes that belong to no value differ from the index, although "
+                    "the modification time is unchanged; all values with checksums "
+                    "are intact: `bushel repair` writes the samples again"
                 )
                 self.found.add_file(file.path, "index", message)
 

@@ -162,14 +162,14 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
         if not known.has_checksums:
             add(
                 "stale",
-                "the file changed after it was indexed, and the index has no checksums"
-                " to compare with",
+                "the file changed after it was indexed, and "
+                "the index has no checksums to compare with",
             )
         elif any(entry.crc32 is not None for entry in known.files):
             add(
                 "stale",
-                "the file was written again with the values that the index has: `bushel"
-                " index` notes it",
+                "the file was written again with the values "
+                "that the index has: `bushel index` notes it",
             )
     if compared.equal or not differing:
         _report_values(shard, compared, found)

@@ -128,8 +128,8 @@ def name_differences(
     differ = new and gone if changed else new or gone
     if differ and kept.samples:  # files without samples may not tell their fields
         have = (
-            f"{', '.join(map(repr, new)) or 'nothing'} where the index has"
-            f" {', '.join(map(repr, gone)) or 'nothing'}"
+            f"{', '.join(map(repr, new)) or 'nothing'} where the "
+            f"index has {', '.join(map(repr, gone)) or 'nothing'}"
         )
         yield Difference(
             f"the names of fields differ: the files have {have}", field=(gone or new)[0]
@@ -185,8 +185,8 @@ def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Dif
             (kept.crc32 != built.crc32) & there & (kept.length == built.length)
         ).tolist():
             what = (
-                f"the files record the CRC-32 {int(built.crc32[row]):08x}, the index"
-                f" {int(kept.crc32[row]):08x}"
+                f"the files record the CRC-32 {int(built.crc32[row]):08x}, "
+                f"the index {int(kept.crc32[row]):08x}"
             )
             yield Difference(what, int(samples[row]), name, file, int(kept.offset[row]))
 

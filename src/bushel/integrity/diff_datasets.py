@@ -171,8 +171,8 @@ def diff(
     for dataset in (left, right):
         if not isinstance(dataset, Dataset):
             raise TypeError(
-                f"diff compares datasets, not a {type(dataset).__name__}: open paths"
-                " with bushel.open"
+                "diff compares datasets, not a "
+                f"{type(dataset).__name__}: open paths with bushel.open"
             )
         refuse_windows(dataset, "compare the datasets that they are of")
     by, pairs = _pairs(left, right)

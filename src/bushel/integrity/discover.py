@@ -203,14 +203,14 @@ def _check_manifest(
             found.add_file(f"{path}/{name}", "missing", message)
         for name in () if growing else unlisted:
             message = (
-                f"{place.name} does not list this shard: add it with `bushel index` if it belongs "
-                "to the dataset, else move it away"
+                f"{place.name} does not list this shard: add it with "
+                "`bushel index` if it belongs to the dataset, else move it away"
             )
             found.add_file(f"{path}/{name}", "stray", message)
     for folder in unfinished_shards(path):
         message = (
-            "an interrupted write left this: the next writer removes it, such as one with"
-            " mode='resume'"
+            "an interrupted write left this: the next writer "
+            "removes it, such as one with mode='resume'"
         )
         found.add_file(folder, "unfinished", message)
 

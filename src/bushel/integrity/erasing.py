@@ -166,8 +166,8 @@ def _check(opened: OpenShard, source: str) -> None:
     """Raise UnsupportedError if a shard cannot be written again."""
     container = get_container(opened.container)
     instead = (
-        f"{command('convert', source, 'NEW.tar')} writes the dataset without the removed samples;"
-        " delete the old one then"
+        f"{command('convert', source, 'NEW.tar')} writes the dataset "
+        "without the removed samples; delete the old one then"
     )
     if not isinstance(opened.shard.root, Path):
         raise UnsupportedError(f"samples in an object store cannot be erased: {instead}")

@@ -158,8 +158,8 @@ class VerifyResult:
     def __repr__(self) -> str:
         compared = f"{self.bytes_checked:,} bytes compared with checksums"
         return (
-            f"<VerifyResult: {self.verdict}; {self.samples:,} samples in {self.shards:,}"
-            f" shards, {compared}>"
+            f"<VerifyResult: {self.verdict}; {self.samples:,} "
+            f"samples in {self.shards:,} shards, {compared}>"
         )
 
     def _repr_html_(self) -> str:

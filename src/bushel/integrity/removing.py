@@ -142,8 +142,8 @@ def remove(
             if missing and not ignore_missing:
                 more = f" and {len(missing) - 1:,} others" * (len(missing) > 1)
                 raise KeyError(
-                    f"no sample has the key {missing[0]!r}{more}; to leave them out,"
-                    " ignore_missing=True"
+                    f"no sample has the key {missing[0]!r}{more}; "
+                    "to leave them out, ignore_missing=True"
                 )
         else:
             if where is not None:
@@ -171,8 +171,8 @@ def remove(
         alike = np.setdiff1d(matched, chosen)
         if len(alike):
             log_warning(
-                "%s: %s other samples are removed with them: they have the same values, and the"
-                " same key or none",
+                "%s: %s other samples are removed with them: they "
+                "have the same values, and the same key or none",
                 source,
                 f"{len(alike):,}",
             )

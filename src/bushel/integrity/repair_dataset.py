@@ -75,8 +75,8 @@ class RepairResult:
     def __repr__(self) -> str:
         problems = len(self.problems) + self.more
         return (
-            f"<RepairResult: {self.samples:,} samples written, {self.lost:,} lost, {problems}"
-            " problems>"
+            f"<RepairResult: {self.samples:,} samples written, "
+            f"{self.lost:,} lost, {problems} problems>"
         )
 
 
@@ -151,8 +151,8 @@ def repair(
     is_new = mode == "create" and parts is None and engine is None
     if is_new and kind is not None and path.exists() and holds_dataset(kind, path):
         raise FileExistsError(
-            f"{target} already holds a dataset, but a repair writes a new one: use another path"
-            " (mode='resume' continues an interrupted repair)"
+            f"{target} already holds a dataset, but a repair writes a new one: "
+            "use another path (mode='resume' continues an interrupted repair)"
         )
     inspect = partial(inspect_shard, decode=decode, room=max_problems)
     if engine is not None:
@@ -219,8 +219,8 @@ def _container_to_write(
     kinds = {place.container.name for place in places}
     if len(kinds) > 1:
         message = (
-            f"found shards of {' and '.join(sorted(kinds))}: repair one container at a"
-            " time, with container="
+            f"found shards of {' and '.join(sorted(kinds))}: "
+            "repair one container at a time, with container="
         )
         raise FormatError(message, source)
     named = container_by_suffix(as_path(target).name)
@@ -231,8 +231,8 @@ def _container_to_write(
             if named is None:
                 written = ", ".join(container_names(written=True))
                 raise ValueError(
-                    f"{source} is a {to} dataset, which Bushel reads and does not write: name the"
-                    f" container of the repaired one with to=: {written}"
+                    f"{source} is a {to} dataset, which Bushel reads and does not "
+                    f"write: name the container of the repaired one with to=: {written}"
                 )
             to = named.name
     if to is None:

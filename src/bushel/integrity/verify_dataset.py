@@ -272,8 +272,8 @@ def check_manifest(
     if manifest.container != container:
         if manifest.container not in container_names():
             message = (
-                f"the manifest is of the container {manifest.container!r}, but the files"
-                f" are {container}: {_MEND}"
+                f"the manifest is of the container {manifest.container!r}, "
+                f"but the files are {container}: {_MEND}"
             )
             found.add_file(path, "index", message)
         return
@@ -332,8 +332,8 @@ def check_names_file(place: Place, labels: Labels, found: Findings) -> None:
     for field, names in labels.items():
         if field in named and named[field] != names:
             message = (
-                "its names of classes differ from those in the index, which are"
-                f" {', '.join(names[:5])} …"
+                "its names of classes differ from those in the "
+                f"index, which are {', '.join(names[:5])} …"
             )
             found.add_file(path, "labels", message)
     if not named:

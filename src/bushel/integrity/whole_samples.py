@@ -138,8 +138,8 @@ def _with_known_checksums(
         return index, index.has_all_checksums
     if compared.empties:
         message = (
-            f"{compared.empties} sequences are recorded as empty and are missing now, or the"
-            " other way round"
+            f"{compared.empties} sequences are recorded as "
+            "empty and are missing now, or the other way round"
         )
         found.add_file(shard.path(0), "replaced", message)
     if compared.gone:

@@ -82,8 +82,8 @@ def _from_environment(*, may_change: bool) -> tuple[int, int] | None:
         return int(rank or ""), int(world_size or "")
     except ValueError:
         raise ValueError(
-            f"the environment has RANK={rank!r} and WORLD_SIZE={world_size!r}: set both to numbers,"
-            " unset both, or give Loader(rank=, world_size=)"
+            f"the environment has RANK={rank!r} and WORLD_SIZE={world_size!r}: "
+            "set both to numbers, unset both, or give Loader(rank=, world_size=)"
         ) from None
 
 
@@ -188,9 +188,9 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             return
         if self._gave_batches:
             raise UnsupportedError(
-                f"this process was rank {self.rank} of {self.world_size} when it was given batches,"
-                f" and is rank {rank} of {world_size} now: make another loader, and give it this"
-                " one's state_dict()"
+                f"this process was rank {self.rank} of {self.world_size} when "
+                f"it was given batches, and is rank {rank} of {world_size} "
+                "now: make another loader, and give it this one's state_dict()"
             )
         self._set(rank=rank, world_size=world_size)
         self._use_rank()
@@ -257,8 +257,8 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             return
         if bad := self.errors:
             raise TooManyErrors(
-                f"no sample of epoch {progress.epoch} could be used, with"
-                f" on_error={self.on_error!r}; the first is "
+                f"no sample of epoch {progress.epoch} could be used, "
+                f"with on_error={self.on_error!r}; the first is "
                 f"{bad[0]}. The loader's `errors` has all {len(bad)}"
             )
         if (reason := self._without_batches()) is not None:

@@ -245,10 +245,10 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
         if self._processes:
             processes = f" in each of {self._processes} processes"
         return (
-            f"<bushel.Loader: {batches} from {self.dataset!r}, order {plan.order.version}, seed"
-            f" {self.seed}, rank {self.rank} of {self.world_size}, {self._threads}"
-            f" threads{processes}; epoch {self.epoch}, {self._progress.samples} of"
-            f" {units.positions} {units.unit} consumed>"
+            f"<bushel.Loader: {batches} from {self.dataset!r}, order "
+            f"{plan.order.version}, seed {self.seed}, rank {self.rank} of "
+            f"{self.world_size}, {self._threads} threads{processes}; epoch {self.epoch}, "
+            f"{self._progress.samples} of {units.positions} {units.unit} consumed>"
         )
 
     def _repr_html_(self) -> str:

@@ -219,15 +219,15 @@ def check_dataset(dataset: Any) -> None:
         )
     if isinstance(dataset, str | os.PathLike):
         raise TypeError(
-            f"{dataset!r} is a path: open it first, as in"
-            f" bushel.Loader(bushel.open({os.fspath(dataset)!r}))"
+            f"{dataset!r} is a path: open it first, as in "
+            f"bushel.Loader(bushel.open({os.fspath(dataset)!r}))"
         )
     if missing := [name for name in _METHODS if not hasattr(dataset, name)]:
         raise TypeError(
-            f"a {type(dataset).__name__} is not a dataset (it has no {', '.join(missing)}): give"
-            " what bushel.open returns; or write it once by bushel.pack(dataset, 'set/',"
-            " container='tar', spec={'image': 'png', 'label': 'int'}), where spec= names the values"
-            " of samples that are tuples, and give bushel.open('set/')"
+            f"a {type(dataset).__name__} is not a dataset (it has no {', '.join(missing)}): "
+            "give what bushel.open returns; or write it once by bushel.pack(dataset, "
+            "'set/', container='tar', spec={'image': 'png', 'label': 'int'}), where spec= "
+            "names the values of samples that are tuples, and give bushel.open('set/')"
         )
 
 
@@ -246,14 +246,14 @@ def check_fields(fields: Any, spec: Mapping[str, str], transformed: Collection[s
     for name in names:
         if name not in spec:
             raise SpecError(
-                f"fields= names {name!r}, which the dataset does not have:"
-                f" {_meant(name, tuple(spec))}"
+                f"fields= names {name!r}, which the dataset "
+                f"does not have: {_meant(name, tuple(spec))}"
             )
     read = [name for name in names if not isinstance(fields, Mapping) or fields[name] is not False]
     if left_out := [name for name in transformed if name not in read]:
         raise SpecError(
-            f"transforms= changes {left_out[0]!r}, which fields= does not read: add it there, or"
-            " leave it out"
+            f"transforms= changes {left_out[0]!r}, which fields= "
+            "does not read: add it there, or leave it out"
         )
 
 
@@ -278,8 +278,8 @@ def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
     for name, rule in collate.items():
         if spec is not None and name not in spec:
             raise SpecError(
-                f"collate= names {name!r}, which the dataset does not have:"
-                f" {_meant(name, tuple(spec))}"
+                f"collate= names {name!r}, which the dataset "
+                f"does not have: {_meant(name, tuple(spec))}"
             )
         if isinstance(rule, str) and rule not in _RULES:
             alternative = "; bushel.loader.Padded(0) pads to the longest value"
@@ -292,8 +292,8 @@ def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
             )
         if not isinstance(rule, str) and not callable(rule):
             raise TypeError(
-                f"collate={{{name!r}: {rule!r}}}: expected 'list', 'stack', Padded(), Ragged() or a"
-                " function"
+                f"collate={{{name!r}: {rule!r}}}: expected "
+                "'list', 'stack', Padded(), Ragged() or a function"
             )
 
 
@@ -311,16 +311,16 @@ def check_whole_batches(options: LoaderOptions, *, leaves_out: str | None) -> No
         return
     if (options.world_size or 1) > 1:
         why = (
-            "a rank whose samples are all bad would have fewer batches than the others, which"
-            " wait for it"
+            "a rank whose samples are all bad would have "
+            "fewer batches than the others, which wait for it"
         )
     elif options.drop_last or options.pad is not None:
         why = f"{'drop_last=' if options.drop_last else 'pad='} promises full batches"
     else:
         return
     raise ValueError(
-        f'{leaves_out} leaves samples out, but {why}: give on_error="replace", which takes'
-        " another sample instead"
+        f"{leaves_out} leaves samples out, but {why}: give "
+        'on_error="replace", which takes another sample instead'
     )
 
 

@@ -98,15 +98,15 @@ class LoaderState(Struct, frozen=True):
         """
         if self.fingerprint != fingerprint:
             raise StateError(
-                f"the state belongs to another dataset (fingerprint {self.fingerprint} instead of"
-                f" {fingerprint}). Open the same dataset, or start without the state (one file is"
-                " another dataset after an append: write a folder if it will grow)"
+                f"the state belongs to another dataset (fingerprint {self.fingerprint} instead "
+                f"of {fingerprint}). Open the same dataset, or start without the state (one "
+                "file is another dataset after an append: write a folder if it will grow)"
             )
         if self.version != version:
             raise StateError(
-                f"the state belongs to the order {self.version!r}, but this loader has {version!r}."
-                " Give the same shuffle= as then, or finish the epoch with the release of bushel"
-                " that saved the state"
+                f"the state belongs to the order {self.version!r}, but this "
+                f"loader has {version!r}. Give the same shuffle= as then, or "
+                "finish the epoch with the release of bushel that saved the state"
             )
 
     def check_samples(self, samples: int) -> None:
@@ -156,16 +156,16 @@ def accept_future(state: LoaderState, own: Any) -> LoaderState:
         return state
     if state.epoch and old.samples != order.samples:
         raise StateError(
-            f"an epoch of the mixture had {old.samples} samples when the state was saved, and has"
-            f" {order.samples} now, "
-            f"which moves the draws of epoch {state.epoch}: give until={old.samples}"
+            f"an epoch of the mixture had {old.samples} samples when the "
+            f"state was saved, and has {order.samples} now, which moves "
+            f"the draws of epoch {state.epoch}: give until={old.samples}"
         )
     drawn = state.epoch * old.samples + consumed
     if (place := first_difference(old, replace(order, seed=state.seed), drawn)) is not None:
         raise StateError(
-            f"the mixture differs from the state's from sample {place} on, and {drawn} were"
-            " drawn: its past must stay "
-            f"the same. The state has the schedule {_described(old)}, and the loader {_described(order)}"
+            f"the mixture differs from the state's from sample {place} on, and "
+            f"{drawn} were drawn: its past must stay the same. The state has "
+            f"the schedule {_described(old)}, and the loader {_described(order)}"
         )
     return replace(state, version=own.version)
 
@@ -206,8 +206,8 @@ def resume(
             f"{append.appended:,} samples were appended to the dataset after this state was saved"
         )
         to_go_on = (
-            "To end the epoch with the samples that it began with, and to have all of them from"
-            " the next one on"
+            "To end the epoch with the samples that it began "
+            "with, and to have all of them from the next one on"
         )
         _check_change(loader, reason, to_go_on, "allow_appended", allowed=allow_appended)
         before = type(loader)(**arguments | {"dataset": append.dataset})
@@ -226,9 +226,9 @@ def _continue(loader: Any, loaded: LoaderState) -> None:
         loaded = accept_future(loaded, order)
     elif isinstance(loader.dataset, Dataset) and (erased := loader.dataset.info.removed_missing):
         raise StateError(
-            "the state belongs to another dataset, or to this one before removed samples were"
-            f" erased ({erased:,} are not stored any more): its order has places for them, and"
-            " cannot be made again. Start without the state"
+            "the state belongs to another dataset, or to this one before removed "
+            f"samples were erased ({erased:,} are not stored any more): its order "
+            "has places for them, and cannot be made again. Start without the state"
         )
     loaded.check(version=order.version, fingerprint=loader._fingerprint)
     if hasattr(order, "reseeded"):

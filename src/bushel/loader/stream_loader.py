@@ -151,14 +151,14 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
     def __post_init__(self) -> None:
         if not isinstance(self.stream, StreamDataset):
             raise TypeError(
-                f"a {type(self.stream).__name__} is not a stream: give what"
-                " bushel.open_stream returns"
+                f"a {type(self.stream).__name__} is not a "
+                "stream: give what bushel.open_stream returns"
             )
         if self.processes:
             raise UnsupportedError(
-                "processes= cannot be used with a stream, which one process reads from front to"
-                " back. Leave it out, or "
-                "run `bushel convert`: a Loader can read the result with processes="
+                "processes= cannot be used with a stream, which one process "
+                "reads from front to back. Leave it out, or run "
+                "`bushel convert`: a Loader can read the result with processes="
             )
         if self.on_error == "replace":
             raise ValueError(
@@ -171,8 +171,8 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
             check_again(self.stream, "no epoch of a number of steps= can be made of it")
             if self.on_error == "skip":
                 raise ValueError(
-                    "on_error='skip' makes batches smaller, but steps= promises full"
-                    " ones: leave one out"
+                    "on_error='skip' makes batches smaller, but "
+                    "steps= promises full ones: leave one out"
                 )
         self._prepare(None, least_threads=1)
         check_rules(self.collate, None)
@@ -193,8 +193,8 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         """
         if self.steps is None:
             raise TypeError(
-                "a StreamLoader without steps= has no length: it is known only at the"
-                " end of its sources"
+                "a StreamLoader without steps= has no length: "
+                "it is known only at the end of its sources"
             )
         return self.steps
 
@@ -204,25 +204,25 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
     def _use_rank(self) -> None:
         if self.world_size > (count := len(self.stream.sources)):
             raise ValueError(
-                f"{count} sources cannot be shared among {self.world_size} ranks: store the samples"
-                f" in at least {self.world_size} archives"
+                f"{count} sources cannot be shared among {self.world_size} "
+                f"ranks: store the samples in at least {self.world_size} archives"
             )
 
     def _unequal_steps(self, progress: Progress) -> str | None:
         if self.steps is not None:
             return None
         return (
-            f"the {self.world_size} ranks of a stream have unequal steps, and may wait for each"
-            " other forever: give steps=, the batches of an epoch on every rank, or run `bushel"
-            " convert` and use a Loader with drop_last="
+            f"the {self.world_size} ranks of a stream have unequal steps, and may "
+            "wait for each other forever: give steps=, the batches of an epoch on "
+            "every rank, or run `bushel convert` and use a Loader with drop_last="
         )
 
     def __repr__(self) -> str:
         return (
-            f"<bushel.StreamLoader: batches of {self.batch_size} from {self.stream!r}, shuffle"
-            f" buffer of {self.buffer}, seed {self.seed}, rank {self.rank} of {self.world_size},"
-            f" {self._threads} threads; epoch {self.epoch}, {self._progress.samples} samples"
-            " consumed>"
+            f"<bushel.StreamLoader: batches of {self.batch_size} from "
+            f"{self.stream!r}, shuffle buffer of {self.buffer}, seed {self.seed}, "
+            f"rank {self.rank} of {self.world_size}, {self._threads} threads; "
+            f"epoch {self.epoch}, {self._progress.samples} samples consumed>"
         )
 
     def _run(

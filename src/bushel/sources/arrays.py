@@ -63,8 +63,8 @@ class Arrays:
         self._arrays = {name: _column(name, array) for name, array in named.items()}
         if single := next((name for name, array in self._arrays.items() if not array.ndim), None):
             raise SpecError(
-                f"{single!r} is one value, but a column has one per sample: a list of"
-                " dicts packs samples"
+                f"{single!r} is one value, but a column has "
+                "one per sample: a list of dicts packs samples"
             )
         lengths = {name: len(array) for name, array in self._arrays.items()}
         if len(set(lengths.values())) > 1:
@@ -206,9 +206,8 @@ def _ragged(name: str, values: Sequence[Any]) -> _Values:
     are_numbers = all(array.dtype.kind in "biuf" for array in full)
     if not full or not are_numbers or not all(array.ndim for array in arrays):
         raise SpecError(
-            f"the column {name!r} holds {_unsupported_value(values)}: pass numbers, text, lists"
-            " of numbers, or an "
-            "iterable of dicts"
+            f"the column {name!r} holds {_unsupported_value(values)}: "
+            "pass numbers, text, lists of numbers, or an iterable of dicts"
         )
     common = np.result_type(*(array.dtype for array in full))
     if common.kind == "f" and (whole := [array for array in full if array.dtype.kind in "iu"]):
@@ -218,8 +217,8 @@ def _ragged(name: str, values: Sequence[Any]) -> _Values:
             np.array_equal(array, array.astype(common).astype(array.dtype)) for array in whole
         ):
             raise SpecError(
-                f"the column {name!r} holds whole numbers that {common}, the common"
-                " dtype, does not keep"
+                f"the column {name!r} holds whole numbers that "
+                f"{common}, the common dtype, does not keep"
             )
     return _Values([array.astype(common, copy=False) for array in arrays], "array")
 
@@ -246,8 +245,8 @@ def _load(path: AnyPath) -> dict[str, np.ndarray] | np.ndarray:
         return _loaded(path)
     except (ValueError, EOFError, BadZipFile) as error:
         hint = (
-            "write it again with numpy.save or numpy.savez; arrays of Python objects are"
-            " pickles, which are not read"
+            "write it again with numpy.save or numpy.savez; arrays "
+            "of Python objects are pickles, which are not read"
         )
         raise FormatError(f"not a file of arrays: {error}", path, hint=hint) from error
 
@@ -271,8 +270,8 @@ def _type_of(name: str, array: _Column) -> str:
         return array.codec
     if array.dtype.hasobject:
         raise SpecError(
-            f"the array {name!r} holds Python objects: pass numbers or text, or an"
-            " iterable of dicts"
+            f"the array {name!r} holds Python objects: "
+            "pass numbers or text, or an iterable of dicts"
         )
     if array.ndim > 1:
         images = [image_codec(name, value) for value in array[:1]]

@@ -248,8 +248,8 @@ def relative_to(root: AnyPath, what: str) -> Iterator[None]:
     except FileNotFoundError as error:
         if error.strerror is not None:
             error.strerror += (
-                f" (relative paths start from {str(root) or '.'}, {what}: root="
-                " names another folder)"
+                f" (relative paths start from {str(root) or '.'}, "
+                f"{what}: root= names another folder)"
             )
         raise
 
@@ -276,8 +276,8 @@ def listed(root: AnyPath, name: str) -> AnyPath:
         return below(root, inner, any_text=True)
     except FormatError:
         hint = (
-            f"name a folder that holds all files of the list, such as root={'/'!r}, if you"
-            " trust the list"
+            "name a folder that holds all files of the list, "
+            f"such as root={'/'!r}, if you trust the list"
         )
         raise FormatError(
             f"{name!r} leads out of the folder of the list's files", root, hint=hint

@@ -75,9 +75,9 @@ class _Named(Sequence[Sample]):
     def _with_names(self, values: Sequence[Any], position: int) -> Sample:
         if len(values) != len(self._names):
             raise SpecError(
-                f"sample {position} is a {type(values).__name__} of {len(values)} values: name"
-                " each of them, "
-                "in this order, with its type, as in spec={'image': 'png', 'label': 'int'}"
+                f"sample {position} is a {type(values).__name__} of "
+                f"{len(values)} values: name each of them, in this order, "
+                "with its type, as in spec={'image': 'png', 'label': 'int'}"
             )
         return dict(zip(self._names, values, strict=True))
 

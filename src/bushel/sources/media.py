@@ -86,8 +86,8 @@ class Unchanged:
         codecs = {codec_of_extension(ending[1:]) for ending in endings}
         if self.kind == "clip" and not all(map(holds_clip, codecs)):
             raise SpecError(
-                f"clips are stored unchanged if all are {', '.join(_CLIPS)}: select these"
-                " with suffixes= (--exts), or store frames: Frames() (--frames)"
+                f"clips are stored unchanged if all are {', '.join(_CLIPS)}: select "
+                "these with suffixes= (--exts), or store frames: Frames() (--frames)"
             )
         return self.kind, codecs.pop() if len(codecs) == 1 else self.kind
 
@@ -144,8 +144,8 @@ def media_of_names(names: Collection[str]) -> Media:
     kinds = {media_of(suffix_of(name)) for name in names} - {None}
     if len(kinds) > 1:
         raise SpecError(
-            "the table names files of several kinds,"
-            f" {' and '.join(sorted(map(str, kinds)))}: divide it"
+            "the table names files of several kinds, "
+            f"{' and '.join(sorted(map(str, kinds)))}: divide it"
         )
     [kind] = kinds or {"image"}
     return UNCHANGED[str(kind)]

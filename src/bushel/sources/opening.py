@@ -126,9 +126,8 @@ def open_source(
     if isinstance(source, Iterable):
         return Stream(rows, types=types)
     raise TypeError(
-        f"{type(source).__name__} cannot be packed: pass a path, a dataset, arrays, dicts, a"
-        " table of rows, anything "
-        "with a length and positions, or a source of your own"
+        f"{type(source).__name__} cannot be packed: pass a path, a dataset, arrays, dicts, "
+        "a table of rows, anything with a length and positions, or a source of your own"
     )
 
 
@@ -220,8 +219,8 @@ def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
         return "videos", None
     counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common(_NAMED))
     raise FormatError(
-        "this folder is not a dataset, and has neither images nor videos nor sounds that Bushel"
-        f" reads: it {f'has {counts}' if counts else 'is empty'}",
+        "this folder is not a dataset, and has neither images nor videos nor "
+        f"sounds that Bushel reads: it {f'has {counts}' if counts else 'is empty'}",
         path,
         hint="kind='files' packs any files unchanged",
     )
@@ -265,8 +264,8 @@ def media_kind(source: Any) -> str | None:
         raise FormatError(
             f"a list of files must be of one kind, but this one has {counts}",
             hint=(
-                "pack dicts, whose values can be paths: [{'image': Path('a.jpg'), 'text':"
-                " Path('a.txt')}]"
+                "pack dicts, whose values can be paths: "
+                "[{'image': Path('a.jpg'), 'text': Path('a.txt')}]"
             ),
         )
     [kind] = kinds

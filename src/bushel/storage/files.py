@@ -105,8 +105,8 @@ def _from_url(url: str) -> AnyPath:
         from upath import UPath
     except ImportError as error:
         raise UnsupportedError(
-            f"{url}: {scheme}:// needs a package that is not installed; run: pip install"
-            " universal-pathlib"
+            f"{url}: {scheme}:// needs a package that is not "
+            "installed; run: pip install universal-pathlib"
         ) from error
     remote: AnyPath = UPath(url)
     return remote

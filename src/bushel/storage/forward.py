@@ -85,8 +85,8 @@ def decompressed(handle: Readable, name: str) -> Readable:
             return _Guarded(decompress(whole), kind, name)
     if head.startswith(_ZSTD):
         raise UnsupportedError(
-            f"{name} is compressed with zstd, which Python cannot decompress: run `unzstd` on it, "
-            f"or open 'pipe:zstd -dc {name}' with allow_commands=True"
+            f"{name} is compressed with zstd, which Python cannot decompress: run "
+            f"`unzstd` on it, or open 'pipe:zstd -dc {name}' with allow_commands=True"
         )
     return whole
 

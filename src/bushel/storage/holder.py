@@ -143,28 +143,28 @@ def describe(holder: Holder | None, target: object) -> str:
     """
     if holder is None:
         return (
-            f"{target} is in use by another writer: wait until that has ended, or write to"
-            " another path"
+            f"{target} is in use by another writer: wait "
+            "until that has ended, or write to another path"
         )
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(holder.since))
     holder_machine = holder.host, holder.machine, holder.boot
     if (*holder_machine, holder.namespace, holder.pid) == (*_machine(), os.getpid()):
         where = f" at {holder.line}" if holder.line else ""
         return (
-            f"{target} is in use by this process: a writer of it was opened{where}, {since}, and "
-            "is not closed. Call its close(), or open it in a `with` statement. If no variable "
-            "refers to it any more, gc.collect() ends it"
+            f"{target} is in use by this process: a writer of it was opened{where}, "
+            f"{since}, and is not closed. Call its close(), or open it in a `with` "
+            "statement. If no variable refers to it any more, gc.collect() ends it"
         )
     who = f"process {holder.pid} on {holder.host}" + f" of user {holder.user}" * bool(holder.user)
     lost = ""
     if holder_machine != _machine()[:3]:
         lost = (
-            f". If that machine is gone, try again {LEASE_SECONDS:.0f} seconds after it has"
-            " stopped, not earlier"
+            f". If that machine is gone, try again {LEASE_SECONDS:.0f} "
+            "seconds after it has stopped, not earlier"
         )
     return (
-        f"{target} is in use: {who} writes to it since {since} (`{holder.command}`). Wait until "
-        f"that has ended, or write to another path{lost}"
+        f"{target} is in use: {who} writes to it since {since} (`{holder.command}`). "
+        f"Wait until that has ended, or write to another path{lost}"
     )
 
 

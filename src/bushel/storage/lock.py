@@ -269,10 +269,10 @@ class Lock:
         self.check_process()
         if not self.released and not all(lock.is_ours() for lock in self._held):
             raise InUseError(
-                f"{self._target}: this writer has lost its lock, which was deleted, or taken over "
-                "by another machine because this process did not run for "
-                f"{LEASE_SECONDS:.0f} seconds. Nothing more is written; continue with "
-                "mode='resume' when no other writer is active"
+                f"{self._target}: this writer has lost its lock, which was deleted, "
+                "or taken over by another machine because this process did not run "
+                f"for {LEASE_SECONDS:.0f} seconds. Nothing more is written; "
+                "continue with mode='resume' when no other writer is active"
             )
 
     def release(self) -> None:

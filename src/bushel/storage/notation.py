@@ -55,8 +55,8 @@ def expand_braces(pattern: str, *, only_ranges: bool = False) -> list[str]:
     names = _expanded(pattern, tokens, "}")
     if tokens:
         raise ValueError(
-            f"{pattern!r}: the brace at position {_position(pattern, tokens)} has no opening brace"
-            " (write \\} for a plain one)"
+            f"{pattern!r}: the brace at position {_position(pattern, tokens)} "
+            "has no opening brace (write \\} for a plain one)"
         )
     return names
 
@@ -88,8 +88,8 @@ def _alternatives(pattern: str, tokens: list[str]) -> list[str]:
         options += _expanded(pattern, tokens, ",}")
         if not tokens:
             raise ValueError(
-                f"{pattern!r}: the brace at position {position} is not closed"
-                " (write \\{ for a plain one)"
+                f"{pattern!r}: the brace at position {position} "
+                "is not closed (write \\{ for a plain one)"
             )
         closed = tokens.pop() == "}"
     return options

@@ -61,8 +61,8 @@ def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
         "something else than gzip or zstd",
     )
     raise UnsupportedError(
-        f"{file.path} is compressed with {kind}, which cannot be read in part: recompress it with "
-        "gzip"
+        f"{file.path} is compressed with {kind}, which "
+        "cannot be read in part: recompress it with gzip"
     )
 
 
@@ -79,8 +79,8 @@ def zlib_blocks(file: File) -> Blocks:
     end, _, checksum = _add_stream(table, window, 2, SPACING, adler32, 1)
     if bytes(window.read(end, 5)) != checksum.to_bytes(4, "big"):
         message = (
-            "the stream of zlib is truncated, followed by other bytes, or has another"
-            " checksum than its bytes"
+            "the stream of zlib is truncated, followed by other "
+            "bytes, or has another checksum than its bytes"
         )
         raise FormatError(message, file.path, end, _FETCH_AGAIN)
     return table.blocks().check(file.path, [file.size])
@@ -266,9 +266,9 @@ def zstd_blocks(file: File) -> Blocks:
     for offset, _, size in frames:
         if size > MAX_BLOCK:
             raise UnsupportedError(
-                f"{file.path}: the frame of zstd at byte {offset} expands to {size} bytes, and "
-                "cannot be read in part: recompress the file with gzip, or with zstd in frames of "
-                "a few megabytes (pzstd, t2sz)"
+                f"{file.path}: the frame of zstd at byte {offset} expands to "
+                f"{size} bytes, and cannot be read in part: recompress the file "
+                "with gzip, or with zstd in frames of a few megabytes (pzstd, t2sz)"
             )
     offsets, lengths, sizes = np.array(frames, np.int64).reshape(-1, 3).T
     return Blocks.of(offsets.copy(), lengths.copy(), sizes, "zstd").check(file.path, [file.size])

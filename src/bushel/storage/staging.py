@@ -272,8 +272,8 @@ class Staging:
             stat, size = path.stat(), self.path_of(name).stat().st_size
             if stat.st_size != size:
                 raise FileExistsError(
-                    f"{path} was uploaded with {size} bytes and now has {stat.st_size}: another "
-                    "writer has replaced it; write to another path"
+                    f"{path} was uploaded with {size} bytes and now has {stat.st_size}: "
+                    "another writer has replaced it; write to another path"
                 )
             stamps.append((size, int(getattr(stat, "st_mtime_ns", 0) or 0)))
         return stamps

@@ -170,8 +170,8 @@ def create_whole(path: AnyPath, data: bytes) -> bool:
         return True
     if not isinstance(path, Path):
         raise UnsupportedError(
-            f"{path} is neither a local path nor in an object store: nothing can be created there "
-            "on a condition"
+            f"{path} is neither a local path nor in an object "
+            "store: nothing can be created there on a condition"
         )
     make_folder(path.parent)
     partial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
@@ -302,8 +302,8 @@ def copy_to_append(source: AnyPath, target: Path) -> None:
                 size = target.stat().st_size
                 log = log_warning if size >= _LARGE_COPY else log_info
                 log(
-                    "%s: all %d bytes are copied to add samples, as this file system cannot clone"
-                    " a file; samples are added to a folder of shards without copying",
+                    "%s: all %d bytes are copied to add samples, as this file system cannot "
+                    "clone a file; samples are added to a folder of shards without copying",
                     source,
                     size,
                 )

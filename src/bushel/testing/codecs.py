@@ -152,7 +152,7 @@ def _check_damage(codec: Codec, data: bytes, what: str, rng: random.Random) -> N
             expect(
                 False,
                 (
-                    f"{what}: damaged bytes {bytes(damaged[:40])!r} raise {error!r}, not a"
-                    " CodecError"
+                    f"{what}: damaged bytes {bytes(damaged[:40])!r} "
+                    f"raise {error!r}, not a CodecError"
                 ),
             )

@@ -57,8 +57,8 @@ class _Mixing(ABC):
             else:
                 description = type(images).__name__
             raise TypeError(
-                f"the field {self.image!r} of the batch is {description}: expected an array of"
-                " images of one size. Put a crop or resizing into transforms="
+                f"the field {self.image!r} of the batch is {description}: expected an "
+                "array of images of one size. Put a crop or resizing into transforms="
             )
         return images
 
@@ -69,13 +69,13 @@ class _Mixing(ABC):
             return labels.astype(np.float32)
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
             raise TypeError(
-                f"the field {self.label!r} of the batch is {labels.dtype} of shape {labels.shape}:"
-                " expected integers, one for each sample"
+                f"the field {self.label!r} of the batch is {labels.dtype} of "
+                f"shape {labels.shape}: expected integers, one for each sample"
             )
         if labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < self.classes:
             raise ValueError(
-                f"the field {self.label!r} has labels from {labels.min()} to {labels.max()}, but"
-                f" classes={self.classes}"
+                f"the field {self.label!r} has labels from {labels.min()} "
+                f"to {labels.max()}, but classes={self.classes}"
             )
         return np.asarray(np.eye(self.classes, dtype=np.float32)[labels])
 

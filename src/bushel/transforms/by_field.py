@@ -66,8 +66,8 @@ def transforms_by_field(
         problem = f"the dataset has no image field; the fields are {_names(spec)}"
     example = images[0] if images else next(iter(spec), "image")
     raise SpecError(
-        f"transforms= without a field name is for one image field, but {problem}. "
-        f"Name the field: transforms={{{example!r}: [...]}}"
+        "transforms= without a field name is for one image field, but "
+        f"{problem}. Name the field: transforms={{{example!r}: [...]}}"
     )
 
 
@@ -107,8 +107,8 @@ def split_together(
             raise TypeError(f"transforms= has the key {key!r}: {_TOGETHER}")
         if not isinstance(parts[0], str):
             raise TypeError(
-                f"transforms= has the key {key!r}, which does not begin with an image"
-                f" field: {_TOGETHER}"
+                f"transforms= has the key {key!r}, which does "
+                f"not begin with an image field: {_TOGETHER}"
             )
         if len(set(names := names_of(parts))) < len(names) or not seen.isdisjoint(names):
             raise SpecError(f"transforms= names a field twice, of {', '.join(map(repr, names))}")

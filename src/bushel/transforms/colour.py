@@ -212,8 +212,8 @@ class RandomErasing:
         check_area(self)
         if isinstance(self.value, str) and self.value != "random":
             raise ValueError(
-                f"invalid value={self.value!r}: expected a number, one for each"
-                ' channel, or "random"'
+                f"invalid value={self.value!r}: expected a "
+                'number, one for each channel, or "random"'
             )
 
     def __call__(self, image: Array, rng: np.random.Generator) -> Array:

@@ -217,8 +217,8 @@ class Boxes:
     def __post_init__(self) -> None:
         if self.format not in get_args(BoxFormat):
             raise ValueError(
-                f"unknown format {self.format!r} of boxes: expected"
-                f" {', '.join(get_args(BoxFormat))}"
+                f"unknown format {self.format!r} of boxes: "
+                f"expected {', '.join(get_args(BoxFormat))}"
             )
         object.__setattr__(
             self, "rows", (self.rows,) if isinstance(self.rows, str) else tuple(self.rows)

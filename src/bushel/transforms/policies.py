@@ -186,8 +186,8 @@ class MultiCrop:
         """
         if self.field not in sample:
             raise KeyError(
-                f"the sample has no field {self.field!r}, from which MultiCrop makes views:"
-                f" {sorted(sample)}"
+                f"the sample has no field {self.field!r}, from "
+                f"which MultiCrop makes views: {sorted(sample)}"
             )
         image = sample[self.field]
         views_by_name = {name: value for name, value in sample.items() if name != self.field}

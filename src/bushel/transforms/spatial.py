@@ -104,8 +104,8 @@ def check_area(transform: Any) -> None:
     (least, most), (low, high) = transform.scale, transform.ratio
     if not 0 < least <= most <= 1 or not 0 < low <= high:
         raise ValueError(
-            f"invalid scale or ratio in {transform}: expected (lower, upper) above 0,"
-            " and scale up to 1"
+            f"invalid scale or ratio in {transform}: expected "
+            "(lower, upper) above 0, and scale up to 1"
         )
 
 
@@ -129,8 +129,8 @@ def _box(size: tuple[int, int], width: int, height: int, x: float, y: float) -> 
     """Return the crop of a size (height, width) at fraction x, y (below 1) of the places where it fits."""
     if size[0] > height or size[1] > width:
         raise ValueError(
-            f"an image of {width}x{height} pixels is too small for a crop of {size[1]}x{size[0]}:"
-            " put Resize before it"
+            f"an image of {width}x{height} pixels is too small for "
+            f"a crop of {size[1]}x{size[0]}: put Resize before it"
         )
     return Crop(int(x * (width - size[1] + 1)), int(y * (height - size[0] + 1)), size[1], size[0])
 

@@ -44,8 +44,8 @@ class Normalize:
             levels: object = getattr(self, name)
             if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
                 raise TypeError(
-                    f"Normalize({name}={levels!r}): expected a number for each channel, such as"
-                    " (0.5, 0.5, 0.5)"
+                    f"Normalize({name}={levels!r}): expected a "
+                    "number for each channel, such as (0.5, 0.5, 0.5)"
                 )
             object.__setattr__(self, name, tuple(map(float, levels)))
         if len(self.mean) != len(self.std) or not self.mean or not all(self.std):
@@ -65,9 +65,9 @@ class Normalize:
         channels = 1 if image.ndim == 2 else image.shape[2]
         if channels != len(self.mean):
             raise ValueError(
-                f"{self} is for {len(self.mean)} channels, which an image of shape {image.shape}"
-                " does not have: give a "
-                "mean and a std for each channel, and put Normalize before ToCHW"
+                f"{self} is for {len(self.mean)} channels, which an image "
+                f"of shape {image.shape} does not have: give a mean and a "
+                "std for each channel, and put Normalize before ToCHW"
             )
         if image.ndim == 2:
             return np.asarray(self.table[:, 0][image])
@@ -199,8 +199,8 @@ def check_instances(name: str, functions: tuple[Transform, ...]) -> tuple[Transf
         ):
             what = f"{function.__module__}.{function.__qualname__}"
             raise TypeError(
-                f"{name} has the class {what}: make a transform of it, as in"
-                f" {function.__name__}(...)"
+                f"{name} has the class {what}: make a transform "
+                f"of it, as in {function.__name__}(...)"
             )
     return functions
 

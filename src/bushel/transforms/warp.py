@@ -128,8 +128,8 @@ def _levels(fill: Fill, image: Image) -> Any:
         return (fill,) * channels
     if len(fill) != channels:
         raise ValueError(
-            f"fill={fill!r} does not fit an image of {channels} channels: expected"
-            " one level for each"
+            f"fill={fill!r} does not fit an image of "
+            f"{channels} channels: expected one level for each"
         )
     if image.ndim == 2:
         return fill[0]
@@ -192,8 +192,8 @@ class Pad(Warping):
         sides = self._sides()
         if len(sides) != 4 or not all(isinstance(side, int) and side >= 0 for side in sides):
             raise ValueError(
-                f"invalid padding={self.padding!r}: expected an int, (left and right, top and"
-                " bottom) or (left, top, right, bottom), 0 or more"
+                f"invalid padding={self.padding!r}: expected an int, (left and "
+                "right, top and bottom) or (left, top, right, bottom), 0 or more"
             )
 
     def _sides(self) -> tuple[int, ...]:

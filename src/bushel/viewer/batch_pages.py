@@ -308,11 +308,9 @@ class BatchPages(Pages):
                 batch: Any = loader.peek(place.step, place.rank, place.epoch)
                 if not isinstance(batch, Mapping) or "__key__" not in batch:
                     raise ValueError(
-                        f"the loader {place.loader!r} gives {type(batch).__name__}: batches are"
-                        " shown if they are "
-                        "dicts with keys, so leave out keys=False, and a collate or"
-                        " batch_transform that makes "
-                        "something else"
+                        f"the loader {place.loader!r} gives {type(batch).__name__}: batches "
+                        "are shown if they are dicts with keys, so leave out keys=False, "
+                        "and a collate or batch_transform that makes something else"
                     )
                 if loader.batch_size is None and not loader.bucket_by:  # a single sample
                     batch = {name: [value] for name, value in batch.items()}

@@ -80,8 +80,8 @@ def _of_arrays(left: np.ndarray, right: np.ndarray) -> Difference:
     apart = _apart(left, right)
     share = 100 * np.count_nonzero(apart) / apart.size
     note = (
-        f"{share:.3g} % of elements differ, by {np.nanmax(apart):.4g} at most and"
-        f" {np.nanmean(apart):.4g} on average"
+        f"{share:.3g} % of elements differ, by {np.nanmax(apart):.4g} "
+        f"at most and {np.nanmean(apart):.4g} on average"
     )
     return Difference(note, drawn=apart.size > 1)
 

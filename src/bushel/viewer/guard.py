@@ -25,9 +25,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self';"
-    " connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors {ancestors}"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors {ancestors}"
 )
 
 HEADERS = {
@@ -39,9 +38,9 @@ HEADERS = {
 """Headers of every answer."""
 
 _REFUSED = (
-    "This page belongs to a viewer that `bushel view` started. Open the URL that it printed in"
-    " its terminal: the token "
-    "in it changes when the viewer is started again, unless --token-file keeps it.\n"
+    "This page belongs to a viewer that `bushel view` started. Open "
+    "the URL that it printed in its terminal: the token in it changes "
+    "when the viewer is started again, unless --token-file keeps it.\n"
 )
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{32,128}")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::[0-9]{1,5})?")
@@ -65,8 +64,8 @@ def kept_token(path: Path) -> str:
         token = path.read_text("utf-8", "replace").strip()
         if _TOKEN.fullmatch(token) is None:
             raise ValueError(
-                f"{path}: expected a token of 32 to 128 letters, digits, - and _; name a file"
-                " that does not exist yet"
+                f"{path}: expected a token of 32 to 128 letters, "
+                "digits, - and _; name a file that does not exist yet"
             ) from None
         if os.name == "posix" and path.stat().st_mode & 0o077:
             raise ValueError(

@@ -82,8 +82,8 @@ def tokenizer_named(name: str | Path) -> Tokenizer:
     function = getattr(loaded, "decode", loaded)
     if not callable(function):
         raise ValueError(  # noqa: TRY004
-            f"{str(name)!r} is {loaded!r}: expected a function of tokens, or an"
-            " object with decode()"
+            f"{str(name)!r} is {loaded!r}: expected a "
+            "function of tokens, or an object with decode()"
         )
     return function  # type: ignore[no-any-return]
 
@@ -169,9 +169,8 @@ def _dataset_of(loader: Loader) -> Dataset:
     if isinstance(loader.dataset, Dataset):
         return loader.dataset
     raise TypeError(
-        f"the samples of this loader come from {loader.dataset!r}, which has no index to look at:"
-        " give the dataset "
-        'beside it, such as bushel.view(ds, loaders={"train": loader})'
+        f"the samples of this loader come from {loader.dataset!r}, which has no index to look "
+        'at: give the dataset beside it, such as bushel.view(ds, loaders={"train": loader})'
     )
 
 

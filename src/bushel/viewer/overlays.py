@@ -64,8 +64,8 @@ def checked_overlay(field: str, text: str) -> tuple[str, Form | None]:
     forms = [word for word in words if word in FORMS]
     units = [word for word in words if word in ("relative", "pixels")]
     expected = (
-        f"{', '.join(_KINDS)}, none, or of boxes {', '.join(FORMS)}; then, if need be,"
-        " ,relative or ,pixels"
+        f"{', '.join(_KINDS)}, none, or of boxes "
+        f"{', '.join(FORMS)}; then, if need be, ,relative or ,pixels"
     )
     if len(kinds) + len(forms) != 1 or len(units) > 1 or len(words) != 1 + len(units):
         raise ValueError(f"the overlay {field}={text}: expected {expected}")

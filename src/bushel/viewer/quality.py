@@ -33,10 +33,10 @@ MEASURES: Mapping[str, Mapping[str, str]] = {
     "text": {
         "characters": "length of the text",
         "words": "number of words",
-        "distinct": "share of the words that are different ones: low for texts that repeat"
-        " themselves",
-        "symbols": "share of the characters that are neither letters, digits nor spaces: high for"
-        " code and tables",
+        "distinct": "share of the words that are different "
+        "ones: low for texts that repeat themselves",
+        "symbols": "share of the characters that are neither "
+        "letters, digits nor spaces: high for code and tables",
     },
     "array": {
         "invalid": "share of the numbers that are NaN or infinite",
@@ -266,8 +266,8 @@ def vectors_of_field(dataset: Dataset, name: str) -> F32:
             needed = 4 * len(dataset) * array.size
             if needed > _MOST:
                 raise ValueError(
-                    f"the arrays of {name!r} use {size(needed)}, more than {size(_MOST)}: open a"
-                    " view of fewer samples"
+                    f"the arrays of {name!r} use {size(needed)}, more "
+                    f"than {size(_MOST)}: open a view of fewer samples"
                 )
             vectors = np.full((len(dataset), array.size), np.nan, np.float32)
         if array.size == vectors.shape[1]:

@@ -286,8 +286,8 @@ class Shown:
         shown_field = self.field(name)
         if shown_field not in self.measured:
             raise KeyError(
-                f"the values of {name!r} cannot be measured: they are not pictures,"
-                " sounds, texts or arrays"
+                f"the values of {name!r} cannot be measured: "
+                "they are not pictures, sounds, texts or arrays"
             )
         empty = Measures.empty(name, shown_field.kind, len(self.dataset))
         return self.measures.setdefault(name, empty)

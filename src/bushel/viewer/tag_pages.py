@@ -123,8 +123,8 @@ def line_of_python(shown: Shown, query: Query, selection: Selection) -> str:
     if selection.size <= _SPELLED:
         return f"{opened}.select_keys({keys_of(shown.dataset, selection.part(0, _SPELLED))!r})"
     return (
-        f'{opened}.select_keys(open("selection.txt", encoding="utf-8",'
-        ' newline="").read().split("\\n")[:-1])'
+        f'{opened}.select_keys(open("selection.txt", '
+        'encoding="utf-8", newline="").read().split("\\n")[:-1])'
     )
 
 

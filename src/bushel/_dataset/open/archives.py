@@ -96,8 +96,8 @@ def _say_fields(first: OpenShard, indexes: Sequence[ShardIndex]) -> None:
     fields = set(map(role_of, names)) - {""}
     if "image" in fields and len(fields) > 1:
         log_warning(
-            "%s: files in folders that are called as the fields %s are samples of their own:"
-            " extract the archive and open its folder to join those that have the same names",
+            "%s: files in folders that are called as the fields %s are samples of their own: "
+            "extract the archive and open its folder to join those that have the same names",
             first.shard.path(0),
             ", ".join(sorted(fields)),
         )

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 32  # number of files on a server that are looked for at the same time
 _PUT_BACK = (
-    "put the files back; or run `bushel index`, after which the dataset has the remaining samples;"
-    " or open it with allow_incomplete=True"
+    "put the files back; or run `bushel index`, after which the dataset "
+    "has the remaining samples; or open it with allow_incomplete=True"
 )
 
 _WRITE_AGAIN = (
-    "run the same `bushel pack` or `bushel convert` again, which writes them again; or `bushel"
-    " index`, after which the "
-    "dataset has the remaining samples; or open it with allow_incomplete=True"
+    "run the same `bushel pack` or `bushel convert` again, which "
+    "writes them again; or `bushel index`, after which the dataset "
+    "has the remaining samples; or open it with allow_incomplete=True"
 )
 _INDEX_OR_MOVE = "run `bushel index` to add what belongs to the dataset, or move it away"
 
@@ -246,8 +246,8 @@ def warn_unlisted(path: AnyPath, names: Sequence[str]) -> None:
     """Warn the caller of `bushel.open` of files that are not read."""
     warnings.warn(
         (
-            f"{path}: {_shown(names)} {_be(names)} not listed in the manifest, and not read:"
-            f" {_INDEX_OR_MOVE}"
+            f"{path}: {_shown(names)} {_be(names)} not listed "
+            f"in the manifest, and not read: {_INDEX_OR_MOVE}"
         ),
         IncompleteWarning,
         stacklevel=4,
@@ -270,8 +270,8 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
             gone,
             path,
             (
-                "put the files back; or run `bushel index`, after which the dataset has"
-                " the remaining samples"
+                "put the files back; or run `bushel index`, after "
+                "which the dataset has the remaining samples"
             ),
         )
     if unlisted and unlisted_too:

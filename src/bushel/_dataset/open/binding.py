@@ -79,8 +79,8 @@ def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:
                 "a file of the dataset is missing",
                 shard.path(number),
                 hint=(
-                    "put it back; or remove the other files of this shard, and `bushel index`"
-                    " the dataset"
+                    "put it back; or remove the other files of "
+                    "this shard, and `bushel index` the dataset"
                 ),
             ) from error
         stamps.append(FileStamp(name, int(stat.st_size), int(getattr(stat, "st_mtime_ns", 0) or 0)))

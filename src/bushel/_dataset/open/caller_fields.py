@@ -202,10 +202,9 @@ def warn_withheld(fields: Iterable[Field], path: str) -> None:
     names = ", ".join(f"{name!r} ({codec})" for name, codec in withheld.items())
     name, codec = next(iter(withheld.items()))
     warnings.warn(
-        f"the files of {path} name a codec that runs code, for {names}: the values are given as"
-        " stored bytes. If you "
-        "trust the author of the files, open the dataset with pickle=True, or with"
-        f" spec={{{name!r}: {codec!r}}}",
+        f"the files of {path} name a codec that runs code, for {names}: the "
+        "values are given as stored bytes. If you trust the author of the files, "
+        f"open the dataset with pickle=True, or with spec={{{name!r}: {codec!r}}}",
         UntrustedWarning,
         stacklevel=4,
     )
@@ -391,8 +390,8 @@ def check_declared(spec: Spec, tables: Sequence[ShardIndex], path: str) -> None:
         meant = did_you_mean(name, list(names))
         raise SpecError(
             (
-                f"spec= names the field {name!r}, which no sample of {path} has; its fields are"
-                f" {', '.join(names)}"
+                f"spec= names the field {name!r}, which no sample "
+                f"of {path} has; its fields are {', '.join(names)}"
             )
             + (f": {meant}" if meant else "")
         )

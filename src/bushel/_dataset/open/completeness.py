@@ -262,16 +262,16 @@ def with_advice(error: Exception, paths: Iterable[AnyPath]) -> FormatError | Non
 def warn_incomplete(found: Incomplete, samples: int) -> None:
     """Warn the caller of `bushel.open` that the dataset is incomplete."""
     warnings.warn(
-        f"{found.path} is incomplete: {found.describe(samples)}. To complete it, {found.advice}; "
-        "open it with allow_incomplete=True to use it as it is.",
+        f"{found.path} is incomplete: {found.describe(samples)}. To complete it, "
+        f"{found.advice}; open it with allow_incomplete=True to use it as it is.",
         IncompleteWarning,
         stacklevel=3,
     )
 
 
 HOW_TO_REPAIR = (
-    "`bushel verify` lists the damage, and `bushel repair` writes the intact samples"
-    " to a new dataset"
+    "`bushel verify` lists the damage, and `bushel repair` "
+    "writes the intact samples to a new dataset"
 )
 
 _REMOTE = 1 << 26
@@ -299,8 +299,8 @@ class Damage(Struct, frozen=True):
         error = self.errors.get(key, self.error)
         return FormatError(
             (
-                f"sample {key!r} cannot be read, because the structure of its shard is damaged:"
-                f" {error.message}"
+                f"sample {key!r} cannot be read, because the "
+                f"structure of its shard is damaged: {error.message}"
             ),
             error.file,
             error.offset,

@@ -121,8 +121,8 @@ def _texts(described: Any, name: str) -> tuple[str, ...]:
     texts = [described] if isinstance(described, str) else described
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise ValueError(
-            f"data_files of configuration {name!r} has {described!r} in the place of a path or a"
-            " list of them"
+            f"data_files of configuration {name!r} has "
+            f"{described!r} in the place of a path or a list of them"
         )
     return tuple(texts)
 

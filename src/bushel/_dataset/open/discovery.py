@@ -92,8 +92,8 @@ def find(paths: Iterable[AnyPath], container: str | None = None, *, whole: bool 
         if name is not None and found.container != name:
             raise FormatError(
                 (
-                    f"this is {found.container} and the others are {name}: one dataset has one"
-                    " container"
+                    f"this is {found.container} and the others "
+                    f"are {name}: one dataset has one container"
                 ),
                 path,
                 hint="open them one by one and join them with bushel.concat",
@@ -215,8 +215,8 @@ def _unowned(path: AnyPath, file: str, names: list[str]) -> FormatError:
         packed = f"bushel.pack(lance.dataset({str(path)!r}), 'out.tar')"
         lance_hint = f"Lance's own package reads it: {packed}"
     return FormatError(
-        f"this {'file' if file else 'folder'} does not belong to any container that"
-        f" Bushel reads ({', '.join(container_names())})",
+        f"this {'file' if file else 'folder'} does not belong to any "
+        f"container that Bushel reads ({', '.join(container_names())})",
         path,
         hint=datasets_in(path, names)
         or lance_hint
@@ -345,11 +345,11 @@ def _of_the_name(path: AnyPath, container: Container) -> Datasets:
     """
     if container.files_per_shard > 1:
         raise FormatError(
-            f"a dataset of {container.name} has {container.files_per_shard} files, which are found by"
-            " their names",
+            f"a dataset of {container.name} has {container.files_per_shard} "
+            "files, which are found by their names",
             path,
-            hint=f"give both files the suffixes of {container.name}, and open the one with"
-            f" {container.suffixes[0]}",
+            hint=f"give both files the suffixes of {container.name}, "
+            f"and open the one with {container.suffixes[0]}",
         )
     if container.suffixes:
         return [(container.name, [Shard.of(path)])]

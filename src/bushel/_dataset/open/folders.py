@@ -161,8 +161,8 @@ def of_several_kinds(
         f"this folder holds files of several kinds: {', '.join(described)}",
         path,
         hint=(
-            f"name the files of one kind, such as bushel.open({pattern!r}), or move the others"
-            " to another folder"
+            f"name the files of one kind, such as bushel.open({pattern!r}), "
+            "or move the others to another folder"
         ),
     )
 
@@ -178,8 +178,8 @@ def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
     if not inner:
         return None
     return (
-        f"its sub-folders are datasets: {few([str(path / name) for name in inner])}. Name one"
-        " of them"
+        "its sub-folders are datasets: "
+        f"{few([str(path / name) for name in inner])}. Name one of them"
     )
 
 

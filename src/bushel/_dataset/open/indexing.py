@@ -168,8 +168,8 @@ def index(
     if place is None and _goes_to_cache(paths, container):
         if keys:
             raise UnsupportedError(
-                "keys=True writes a file beside the index, which BUSHEL_INDEX=cache keeps in your"
-                " cache: name a folder for both with index="
+                "keys=True writes a file beside the index, which BUSHEL_INDEX=cache "
+                "keeps in your cache: name a folder for both with index="
             )
         task = replace(task, in_cache=True)
         locked = list[AnyPath]()
@@ -191,8 +191,8 @@ def index(
     except OSError as error:
         if place is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             error.add_note(
-                "index= (--index) names another folder, or a URL, for the index of"
-                " data that are read-only"
+                "index= (--index) names another folder, or a "
+                "URL, for the index of data that are read-only"
             )
         raise
 

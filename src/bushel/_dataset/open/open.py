@@ -264,8 +264,8 @@ def _refuse(on_damage: object, unknown: Mapping[str, object]) -> None:
         raise ValueError(f"on_damage must be 'warn' or 'raise', not {on_damage!r}")
     if "columns" in unknown or "fields" in unknown:
         raise TypeError(
-            "open() opens all fields: bushel.open(path).select_fields(names) is a"
-            " view with some of them"
+            "open() opens all fields: bushel.open(path).select_fields(names) "
+            "is a view with some of them"
         )
     from inspect import signature
 

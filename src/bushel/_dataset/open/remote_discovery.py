@@ -61,9 +61,9 @@ def listed_in_manifest(path: ObjectPath) -> tuple[str, list[Shard]]:
             shards = [shard_of_entry(path, entry.name, entry) for entry in manifest.shards]
             return manifest.container, shards
     raise FileNotFoundError(
-        f"{path} is neither named like a file of a container nor a folder with a"
-        f" {FOLDER}/manifest.json. An HTTP server cannot list a folder: run `bushel index` on the"
-        " dataset before it is put there, or name its files"
+        f"{path} is neither named like a file of a container nor a folder with "
+        f"a {FOLDER}/manifest.json. An HTTP server cannot list a folder: run "
+        "`bushel index` on the dataset before it is put there, or name its files"
     )
 
 

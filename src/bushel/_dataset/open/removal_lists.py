@@ -98,8 +98,8 @@ def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath
         place = shard.beside / shard.shared / REMOVED
     if not isinstance(place, Path) and not (is_object(place) and place.writable):
         raise UnsupportedError(
-            f"{shard.root} cannot be written to: name another folder for the index and the list of"
-            " removed samples, with index= (--index)"
+            f"{shard.root} cannot be written to: name another folder for the "
+            "index and the list of removed samples, with index= (--index)"
         )
     return place
 

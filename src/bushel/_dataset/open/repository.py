@@ -96,15 +96,15 @@ def split_of(
         return [root], features
     if "field" in chosen.options:
         raise UnsupportedError(
-            f"{root}: README.md says that the samples of configuration {chosen.name!r} are a list"
-            " in a field of a JSON object (field:), which is not read. Write the list to its own"
-            " file, for example with jq -c '.FIELD[]' IN.json > OUT.jsonl, and open that"
+            f"{root}: README.md says that the samples of configuration {chosen.name!r} are a "
+            "list in a field of a JSON object (field:), which is not read. Write the list to "
+            "its own file, for example with jq -c '.FIELD[]' IN.json > OUT.jsonl, and open that"
         )
     if chosen.options:
         log_warning(
             (
-                "%s: README.md gives configuration %r the options %s, which are not applied: spec="
-                " names columns and types"
+                "%s: README.md gives configuration %r the options %s, "
+                "which are not applied: spec= names columns and types"
             ),
             *(root, chosen.name, ", ".join(chosen.options)),
         )
@@ -197,8 +197,8 @@ def _configuration(
     if len(configured) == 1 or len(defaults) == 1:
         return (defaults or configured)[0]
     raise SpecError(
-        f"{path} has several configurations: {', '.join(sorted(names))}. Name one:"
-        f" config={names[0]!r}"
+        f"{path} has several configurations: "
+        f"{', '.join(sorted(names))}. Name one: config={names[0]!r}"
     )
 
 
@@ -239,8 +239,8 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
     ):
         raise FormatError(
             (
-                f"the media files of the split share the folder {folder or '.'!r} with media files"
-                " of other splits"
+                "the media files of the split share the folder "
+                f"{folder or '.'!r} with media files of other splits"
             ),
             root,
             hint="open a list of files, or the folder of all splits",

@@ -106,12 +106,12 @@ def forward_only(
     advice = "unpack it into a file and open that for random access"
     if compressed:
         advice = (
-            "run `bushel index` on it once, which expands it to find where reading can"
-            " begin, and open it then"
+            "run `bushel index` on it once, which expands it "
+            "to find where reading can begin, and open it then"
         )
     return UnsupportedError(
-        f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), or"
-        f" {advice}"
+        f"{source!r} can only be read from front to back: "
+        f"use bushel.open_stream({shown}), or {advice}"
     )
 
 

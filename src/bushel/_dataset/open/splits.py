@@ -138,8 +138,8 @@ def refuse_splits(source: object, listed: ListedPath | None = None) -> None:
     if folder is not None and (names := splits_in_folder(folder).names):
         shown = ", ".join(names[:_SHOWN]) + " and others" * (len(names) > _SHOWN)
         raise SpecError(
-            f"{source} has several splits: {shown}. Name one: split={names[0]!r},"
-            f" or join them: split={ALL!r}"
+            f"{source} has several splits: {shown}. Name one: "
+            f"split={names[0]!r}, or join them: split={ALL!r}"
         )
 
 

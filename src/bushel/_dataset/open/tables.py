@@ -47,13 +47,13 @@ def index_place(index: Any) -> AnyPath:
     """
     if isinstance(index, str | os.PathLike) and os.path.isfile(index):
         raise ValueError(
-            f"index={str(index)!r} is a file, and the index of a dataset is kept in"
-            " a folder: name that"
+            f"index={str(index)!r} is a file, and the index "
+            "of a dataset is kept in a folder: name that"
         )
     if isinstance(index, str) and not any(sign in index for sign in ("/", os.sep)):
         raise ValueError(
-            f"index={index!r} should be {', '.join(map(repr, POLICIES))}. To name a folder for"
-            f" the index, write {'./' + index!r}"
+            f"index={index!r} should be {', '.join(map(repr, POLICIES))}. "
+            f"To name a folder for the index, write {'./' + index!r}"
         )
     return absolute(as_path(index))
 
@@ -265,9 +265,9 @@ def table_to_read(
 
         return TableToRead(with_known_checksums(table.index, index))
     log_warning(
-        "%s has changed since it was indexed: it is read without the checksums of its index, which"
-        " is kept. Run `bushel verify` to compare them with the data, `bushel index` to index added"
-        " data, or `bushel index --force` to accept the data as they are",
+        "%s has changed since it was indexed: it is read without the checksums of its index, "
+        "which is kept. Run `bushel verify` to compare them with the data, `bushel index` to "
+        "index added data, or `bushel index --force` to accept the data as they are",
         shard.path(0),
     )
     return TableToRead(index)
@@ -325,8 +325,8 @@ def accepted(
     places = [index.place(change.file, change.offset) for change in named]
     files = (shard.locate(place)[0].removeprefix(f"{shard.root}/") for place in places)
     texts = (
-        f"sample {change.key if change.key is not None else change.sample!r},"
-        f" field {change.field!r} at {file}@{place.offset}"
+        f"sample {change.key if change.key is not None else change.sample!r}, "
+        f"field {change.field!r} at {file}@{place.offset}"
         for change, file, place in zip(named, files, places, strict=True)
     )
     more = compared.differing - len(named)

@@ -78,8 +78,8 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
                 options = ["--columns", f"{name}.length"]
             having = [shard for shard in reader.shards if name in shard.index.fields]
             raise KeyError(
-                f"the index does not say how many elements field {name!r} has in each sample;"
-                f" {index_command(having, *options, field=name)} records that"
+                f"the index does not say how many elements field {name!r} has in each "
+                f"sample; {index_command(having, *options, field=name)} records that"
             )
         counts[group.places_in(len(positions))] = counts_there
     return counts
@@ -240,8 +240,8 @@ def _meaning(name: str, reader: Reader) -> ColumnOf:
         names = ", ".join(column_names(reader)) or "none; `bushel index --columns` adds some"
         if name == KEY:
             near = (
-                "keys are not in a column: ds.select_keys(keys=[...]) chooses samples by them,"
-                " ds.keys has all"
+                "keys are not in a column: ds.select_keys(keys=[...]) "
+                "chooses samples by them, ds.keys has all"
             )
         raise KeyError(f"unknown column {name!r}: {near or f'the columns are {names}'}") from None
 

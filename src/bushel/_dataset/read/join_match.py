@@ -129,8 +129,8 @@ def _lists(
             sums[places] = extents.crc32[group.rows]
     if len(codecs) > 1:
         raise SpecError(
-            f"field {field.name!r} is stored as {' and as '.join(sorted(codecs))} in the dataset"
-            " that is joined: lists need one way, so write it as one dataset with `bushel convert`"
+            f"field {field.name!r} is stored as {' and as '.join(sorted(codecs))} in the dataset "
+            "that is joined: lists need one way, so write it as one dataset with `bushel convert`"
         )
     # a list has a value for each name, or is missing
     short = offsets_of(length == MISSING)
@@ -228,8 +228,8 @@ def _refuse_repeated(names: Names, table: LookedUp) -> None:
                     "Give this dataset first, and each of its samples gets the match that it names"
                 )
             raise ValueError(
-                f"two samples have {what} {name!r}, at positions {where}: a join needs one"
-                f" match for each sample. {advice}"
+                f"two samples have {what} {name!r}, at positions {where}: "
+                f"a join needs one match for each sample. {advice}"
             )
 
 

@@ -228,8 +228,8 @@ def stored_lookup(shards: Sequence[OpenShard], starts: I64) -> StoredKeyTable | 
         return None
     if arrays is None:
         log_warning(
-            "%s was made before the dataset changed; keys are looked up without it, until"
-            " `bushel index --keys` makes it again",
+            "%s was made before the dataset changed; keys are looked "
+            "up without it, until `bushel index --keys` makes it again",
             path,
         )
         return None
@@ -262,8 +262,8 @@ def write_key_file(shards: Sequence[OpenShard], report: Callable[[int], None] | 
     path = _path(shards)
     if path is None:
         raise UnsupportedError(
-            "a key file is for datasets in a local folder: leave out keys=True (--keys), or"
-            " copy the dataset"
+            "a key file is for datasets in a local folder: "
+            "leave out keys=True (--keys), or copy the dataset"
         )
     return save_key_file(path, shards, _state(shards), report=report)
 

@@ -64,9 +64,9 @@ def unknown_key(key: str, near: Sequence[str], samples: int, fields: Collection[
     if key not in fields:
         return message
     return (
-        f"{message}. {key!r} is a field: ds[0][{key!r}] is its value in a sample,"
-        f" ds.select_fields([{key!r}]) is a "
-        f"view with this field only, and ds.column({key!r}) is an array of its values in the index"
+        f"{message}. {key!r} is a field: ds[0][{key!r}] is its value in a "
+        f"sample, ds.select_fields([{key!r}]) is a view with this field "
+        f"only, and ds.column({key!r}) is an array of its values in the index"
     )
 
 

@@ -384,10 +384,10 @@ class Reader(StoredReader):
         from bushel._runtime.messages import log_warning
 
         log_warning(
-            "sample %r, field %r (%s): the packets that the index lists do not give the frames, so"
-            " the clip is read whole. It is damaged, or a stream without true keyframes, or the index"
-            " is wrong (`bushel index --frames --force` makes it again). More such clips are counted"
-            " in the loader's stats, but not logged",
+            "sample %r, field %r (%s): the packets that the index lists do not give the "
+            "frames, so the clip is read whole. It is damaged, or a stream without true "
+            "keyframes, or the index is wrong (`bushel index --frames --force` makes it "
+            "again). More such clips are counted in the loader's stats, but not logged",
             self.key(position),
             name,
             self.location(position, name)[0],

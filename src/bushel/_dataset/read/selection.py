@@ -292,8 +292,8 @@ def _elements(field: Field, value: object) -> Elements:
         return np.array([operator.index(number) for number in value], np.int64)  # type: ignore[attr-defined]
     except TypeError as error:
         raise TypeError(
-            f"give the elements of {field.name!r} as a slice, a range or a list of numbers, not"
-            f" {value!r}"
+            f"give the elements of {field.name!r} as a slice, "
+            f"a range or a list of numbers, not {value!r}"
         ) from error
     except OverflowError as error:
         raise IndexError(f"{value!r} is out of range for any sequence") from error

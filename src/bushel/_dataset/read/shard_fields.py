@@ -146,8 +146,8 @@ def _with_types(
         )
         spec = dict.fromkeys(wider, "json")
         raise SpecError(
-            f"{reason}. {file} has values of that type: spec={spec} keeps each number as its file"
-            " has it"
+            f"{reason}. {file} has values of that type: "
+            f"spec={spec} keeps each number as its file has it"
         ) from error
 
 
@@ -253,8 +253,8 @@ def warn_unread(path: str, shards: Sequence[OpenShard]) -> None:
         from bushel._runtime.messages import log_warning
 
         log_warning(
-            "%s has no index: up to %s bytes are read when their samples are needed. `bushel"
-            " index` reads them once",
+            "%s has no index: up to %s bytes are read when their "
+            "samples are needed. `bushel index` reads them once",
             path,
             f"{size:,}",
         )

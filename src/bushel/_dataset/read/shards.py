@@ -424,8 +424,8 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
                 raise FormatError(
                     f"field {one.name!r} is a sequence in some shards and plain in others",
                     having[0].path(0),
-                    hint="open the files one by one, write the field alike in all of them, or read lists of"
-                    f" texts with spec={{{one.name!r}: 'json'}}",
+                    hint="open the files one by one, write the field alike in all of "
+                    f"them, or read lists of texts with spec={{{one.name!r}: 'json'}}",
                 )
             else:
                 fields[one.name] = wider(before, one)

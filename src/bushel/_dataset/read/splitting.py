@@ -64,8 +64,8 @@ def classes_of(dataset: Any, field: str) -> I64:
             value = sample.get(field)
             if not isinstance(value, str | int | float | None):
                 raise SpecError(
-                    f"cannot stratify by field {field!r}: its values must be numbers or text, but"
-                    f" sample {sample['__key__']!r} has a {type(value).__name__}"
+                    f"cannot stratify by field {field!r}: its values must be numbers or "
+                    f"text, but sample {sample['__key__']!r} has a {type(value).__name__}"
                 )
             classes[position] = numbers.setdefault(value, len(numbers))
     return classes
@@ -151,8 +151,8 @@ def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, flo
     named = {name: share for name, share in shares.items() if share is not None}
     if not shares or len(shares) - len(named) > 1:
         raise ValueError(
-            f"expected shares such as {{'train': 0.9, 'val': 0.1}}, at most one of them None:"
-            f" {dict(shares)}"
+            "expected shares such as {'train': 0.9, 'val': "
+            f"0.1}}, at most one of them None: {dict(shares)}"
         )
     if named and all(isinstance(share, int) for share in named.values()):
         whole = samples
@@ -174,14 +174,14 @@ def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
     if all(isinstance(share, int) for share in shares.values()) and total != 1:
         if min(shares.values()) < 0 or total != samples:
             raise ValueError(
-                f"numbers of samples must be 0 or more and add up to the {samples} samples of the"
-                f" dataset, not to {total}: {dict(shares)}. One of them can be the rest"
+                f"numbers of samples must be 0 or more and add up to the {samples} samples "
+                f"of the dataset, not to {total}: {dict(shares)}. One of them can be the rest"
             )
         return {name: int(share) for name, share in shares.items()}
     if any(not 0 <= share <= 1 for share in shares.values()) or abs(total - 1) > 1e-6:
         raise ValueError(
-            f"shares must be between 0 and 1 and add up to 1, not to {total}: {dict(shares)}. "
-            "For numbers of samples, give whole numbers only"
+            f"shares must be between 0 and 1 and add up to 1, not to {total}: "
+            f"{dict(shares)}. For numbers of samples, give whole numbers only"
         )
     whole = sum(Fraction(share) for share in shares.values())
     counts, assigned, due = {}, 0, Fraction(0)

@@ -97,8 +97,8 @@ def _parsed(expression: str) -> ast.expr:
     if not isinstance(expression, str) or not expression.strip():
         hint = ": ds.filter takes a function" if callable(expression) else ""
         raise ValueError(
-            "expected a condition such as 'label == 3 and image.width > 256', not"
-            f" {expression!r}{hint}"
+            "expected a condition such as 'label == 3 and "
+            f"image.width > 256', not {expression!r}{hint}"
         )
     if len(expression) > _LONGEST:
         raise ValueError(
@@ -268,8 +268,8 @@ class _Evaluation:
             return np.zeros(self._samples, np.bool_), missing
         if not isinstance(text, str) or not is_text(values) or isinstance(values, str):
             raise ValueError(
-                f"'{ast.unparse(left)} in {ast.unparse(right)}' is not a condition: write 'name in"
-                " (1, 2)', or '\"dog\" in name' for a column of texts"
+                f"'{ast.unparse(left)} in {ast.unparse(right)}' is not a condition: "
+                "write 'name in (1, 2)', or '\"dog\" in name' for a column of texts"
             )
         return np.fromiter((text in value for value in values), np.bool_, len(values)), missing
 

@@ -60,8 +60,8 @@ def checked_source(reader: Reader, name: str, source: Any) -> Source:
             hint = f", or open the sounds at one rate: spec={{{name!r}: 'audio(16000)'}}"
         if source is None:
             raise SpecError(
-                f"nothing says when the elements of {name!r} are: give times={{{name!r}: …}}, their"
-                f" number in a second or the field of their time stamps{hint}"
+                f"nothing says when the elements of {name!r} are: give times={{{name!r}: "
+                f"…}}, their number in a second or the field of their time stamps{hint}"
             )
     return positive(f"times of {name!r}", source)
 
@@ -123,8 +123,8 @@ class FieldClocks:
                 stamps_of_sample, slack = stamps.get(position, (np.zeros(0), 0.0))
                 if wrong := _wrong(stamps_of_sample, int(counts[place]), name, field):
                     raise SpecError(
-                        f"sample {self._reader.key(position)!r} {wrong}: give a rate in times=, or"
-                        " leave the sample out"
+                        f"sample {self._reader.key(position)!r} {wrong}: "
+                        "give a rate in times=, or leave the sample out"
                     )
                 clocks[place][name] = Stamped.of(stamps_of_sample, slack)
         return clocks
@@ -147,8 +147,8 @@ class FieldClocks:
                         [self._reader.shards[group.number]], "--frames", field=name
                     )
                     raise KeyError(
-                        f"the index does not say when the frames of {name!r} are; {advice} records"
-                        " that"
+                        "the index does not say when the frames "
+                        f"of {name!r} are; {advice} records that"
                     )
                 stamps[int(positions[place])] = times
         return stamps
@@ -174,9 +174,9 @@ class FieldClocks:
             stamps = (stamps - zero) / np.timedelta64(1, "s")
         if stamps.ndim != 1 or (stamps.dtype.kind != "f" and len(stamps)):
             raise SpecError(
-                f"sample {self._reader.key(position)!r}: time stamps are seconds as real numbers, or"
-                f" datetime64, one for each element; {name!r} has {stamps.dtype} of shape"
-                f" {stamps.shape}"
+                f"sample {self._reader.key(position)!r}: time stamps are "
+                "seconds as real numbers, or datetime64, one for each "
+                f"element; {name!r} has {stamps.dtype} of shape {stamps.shape}"
             )
         slack = 1e-6
         if stamps.dtype != np.float64 and len(stamps):
@@ -195,8 +195,8 @@ def _wrong(stamps: F64, count: int, name: str, source: str) -> str:
     if (fall := np.diff(stamps) <= 0).any():
         number = int(fall.argmax()) + 1
         return (
-            f"has time stamps in {source!r} that do not ascend: number {number} is not later than the"
-            " one before it"
+            f"has time stamps in {source!r} that do not ascend: "
+            f"number {number} is not later than the one before it"
         )
     return ""
 
@@ -354,8 +354,8 @@ class WindowReader(Reader):
         """
         if name in self.windows.shape.offsets:
             raise TypeError(
-                f"field {name!r} is read in windows, which have no stored bytes of"
-                " their own: use read()"
+                f"field {name!r} is read in windows, which "
+                "have no stored bytes of their own: use read()"
             )
         return super().gather(positions, name)
 

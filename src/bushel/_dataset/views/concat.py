@@ -54,8 +54,8 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
     for dataset in datasets:
         if not isinstance(dataset, Dataset):
             raise TypeError(
-                f"concat takes a list of datasets, not of {type(dataset).__name__}: open paths"
-                " with bushel.open"
+                "concat takes a list of datasets, not of "
+                f"{type(dataset).__name__}: open paths with bushel.open"
             )
     if any(dataset._reader.windows is not None for dataset in datasets):
         from .make_windows import concat_windows

@@ -35,11 +35,11 @@ _ELSEWHERE = {
     "head": "ds[:5], or bushel.show(ds)",
     "num_rows": "len(ds)",
     "remove_columns": "ds.select_fields(names) with the others",
-    "select": "ds[[5, 1, 1]] for positions, ds.select_keys(keys), ds.where(condition) or"
-    " ds.filter(function)",
+    "select": "ds[[5, 1, 1]] for positions, ds.select_keys(keys), "
+    "ds.where(condition) or ds.filter(function)",
     "select_columns": "ds.select_fields(names)",
-    "shuffle": "bushel.Loader(ds, shuffle=True), or"
-    " ds[numpy.random.default_rng(0).permutation(len(ds))]",
+    "shuffle": "bushel.Loader(ds, shuffle=True), or "
+    "ds[numpy.random.default_rng(0).permutation(len(ds))]",
     "skip": "ds[n:]",
     "take": "ds[:n]",
     "to_pandas": "ds.to_arrow().to_pandas()",

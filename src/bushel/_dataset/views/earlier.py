@@ -92,7 +92,7 @@ def before_removal(dataset: Any, fingerprint: str) -> BeforeRemoval | None:
             return BeforeRemoval(
                 earlier,
                 places,
-                f"{len(since):,} samples were removed from the dataset after this state was"
-                f" saved,{calls} on {when} ({first.reason!r})",
+                f"{len(since):,} samples were removed from the dataset after "
+                f"this state was saved,{calls} on {when} ({first.reason!r})",
             )
     return None

@@ -72,14 +72,14 @@ def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
     refuse_windows(dataset, "add the field to the original dataset, and make windows of the result")
     if name in dataset.spec:
         raise ValueError(
-            f"field {name!r} exists already: leave it out with ds.select_fields([...]), or choose"
-            " another name"
+            f"field {name!r} exists already: leave it out with "
+            "ds.select_fields([...]), or choose another name"
         )
     positions = dataset._selection.every
     if len(positions) != len(np.unique(positions)):
         raise ValueError(
-            "this view has samples several times, whose values could differ: add the field first,"
-            " then choose samples"
+            "this view has samples several times, whose values "
+            "could differ: add the field first, then choose samples"
         )
     if isinstance(values, Samples):
         other = values
@@ -103,9 +103,9 @@ def _field_of(dataset: Samples, name: str) -> str:
         return name
     if len(dataset.spec) != 1:
         raise ValueError(
-            f"the dataset with the values of {name!r} has the fields"
-            f" {', '.join(dataset.spec) or 'none'}: choose one "
-            f"with .select_fields([...]); bushel.join adds several"
+            f"the dataset with the values of {name!r} has the fields "
+            f"{', '.join(dataset.spec) or 'none'}: choose one with "
+            ".select_fields([...]); bushel.join adds several"
         )
     return next(iter(dataset.spec))
 
@@ -220,6 +220,6 @@ def _type_of(name: str, items: Sequence[Any]) -> str:
         if isinstance(value, kinds):
             return type_name
     raise SpecError(
-        f"field {name!r}: the type cannot be inferred from {value!r:.60}: pass kind=,"
-        " such as kind='utf8'"
+        f"field {name!r}: the type cannot be inferred from "
+        f"{value!r:.60}: pass kind=, such as kind='utf8'"
     )

@@ -120,8 +120,8 @@ class Info:
             notes.append(f"{size(self.unread)} to be read when needed")
         notes += [join.misses or f"joined by {join.on}" for join in self.joins]
         return (
-            f"<bushel.datasets.Info: {self.container}, {counts}, {size(self.bytes)};"
-            f" {_typed(self.spec)}; {', '.join(notes)}>"
+            f"<bushel.datasets.Info: {self.container}, {counts}, "
+            f"{size(self.bytes)}; {_typed(self.spec)}; {', '.join(notes)}>"
         )
 
 

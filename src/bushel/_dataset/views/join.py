@@ -100,15 +100,15 @@ def join(
         new = [*names, *[{}] * (len(rest) - len(names))]
     if len(new) != len(rest):
         raise ValueError(
-            f"names= has {len(new)} mappings for {len(rest)} datasets that are"
-            " joined to the first one"
+            f"names= has {len(new)} mappings for {len(rest)} "
+            "datasets that are joined to the first one"
         )
     if unknown := [
         old for mapping in new for old in mapping if all(old not in other.spec for other in rest)
     ]:
         raise KeyError(
-            f"names= has {unknown[0]!r}: the datasets that are joined to the first one"
-            " have no such field"
+            f"names= has {unknown[0]!r}: the datasets that "
+            "are joined to the first one have no such field"
         )
     for other, mapping in zip(rest, new, strict=True):
         whole = _joined(
@@ -163,8 +163,8 @@ def _meant(dataset: Dataset, name: str) -> str:
         possible = f"possible are {', '.join(dict.fromkeys(possible_names)) or 'none'}."
         meant = did_you_mean(name, possible_names) or possible
         raise KeyError(
-            f"on={name!r} is not a field or column of texts or whole numbers: {meant} "
-            f"{command('index', '--columns', name)} adds a column"
+            f"on={name!r} is not a field or column of texts or whole numbers: "
+            f"{meant} {command('index', '--columns', name)} adds a column"
         )
     return name
 
@@ -188,8 +188,8 @@ def _joined(
     their = Names(other._reader, other._selection, on[1])
     if on[1] != KEY and their.has_list is not None:
         raise ValueError(
-            f"field {on[1]!r} of a dataset that is joined to the first one holds lists: give that"
-            " dataset first"
+            f"field {on[1]!r} of a dataset that is joined to "
+            "the first one holds lists: give that dataset first"
         )
     if on[0] != KEY and names_of_first.has_list is not None:
         return _with_lists(first, names_of_first, their, how, kept_names, new)
@@ -255,9 +255,9 @@ def _without_collisions(first: Dataset, new: dict[str, str], on: tuple[str, str]
         name for name in dict.fromkeys(taken) if name in kept_names or taken.count(name) > 1
     ]:
         raise ValueError(
-            f"two datasets have a field {repeated[0]!r}: choose fields with"
-            " ds.select_fields([...]), or give "
-            f"the second one's another name, with names={{{repeated[0]!r}: {repeated[0] + '_2'!r}}}"
+            f"two datasets have a field {repeated[0]!r}: choose fields with "
+            "ds.select_fields([...]), or give the second one's another "
+            f"name, with names={{{repeated[0]!r}: {repeated[0] + '_2'!r}}}"
         )
     return kept_names
 

@@ -63,8 +63,8 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
     for name in shape.pads:
         if name in selection.fields:
             raise ValueError(
-                f"windows would have a field {name!r} of their own: leave that field"
-                " out with fields()"
+                f"windows would have a field {name!r} of "
+                "their own: leave that field out with fields()"
             )
     positions = selection.every
     if shape.time is not None:
@@ -79,9 +79,9 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
         if (unlike := has & (counts_of_field != counts) & (counts_of_field >= 0)).any():
             place = int(np.flatnonzero(unlike)[0])
             raise ValueError(
-                f"sample {dataset.keys[place]!r} has {counts[place]} elements of {shape.field!r}"
-                f" and {counts_of_field[place]} of {name!r}: fields whose windows are read together"
-                " need equally many, or times="
+                f"sample {dataset.keys[place]!r} has {counts[place]} elements of "
+                f"{shape.field!r} and {counts_of_field[place]} of {name!r}: fields "
+                "whose windows are read together need equally many, or times="
             )
     return view_of(dataset, Windows.of(shape, counts))
 
@@ -123,8 +123,8 @@ def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
         reader.windows.shape.described() == first.described() for reader in readers
     ):
         raise UnsupportedError(
-            "windows are only joined with windows that are made in the same way: call windows()"
-            " with the same arguments on each dataset, or on the result of bushel.concat"
+            "windows are only joined with windows that are made in the same way: call windows() "
+            "with the same arguments on each dataset, or on the result of bushel.concat"
         )
     bases = [
         type(views[0])((), reader=reader.base, selection=reader.selection) for reader in readers
@@ -209,8 +209,8 @@ def shape_of(reader: Reader, field: str, main: Pick, options: WindowOptions) -> 
     if delta is not None:
         if main != Pick() or options.take is not None or options.pad or tuple(options.also):
             raise ValueError(
-                "delta= gives the elements of windows, and pads: leave out length, seconds=, fps=,"
-                " step=, also=, take= and pad="
+                "delta= gives the elements of windows, and pads: leave "
+                "out length, seconds=, fps=, step=, also=, take= and pad="
             )
         if not isinstance(delta, Mapping) or not delta:
             raise TypeError(
@@ -289,8 +289,8 @@ def shape_of_picks(reader: Reader, field: str, picks: Mapping[str, Pick], pad: b
     shape = WindowShape(field, offsets, 1, 1, pad, TimeSpan(seconds, sources, takes))
     if empty := [name for name in offsets if shape.size(name) == 0]:
         raise ValueError(
-            f"seconds={seconds:g} is shorter than the distance of two elements of {empty[0]!r}:"
-            " no window would have one"
+            f"seconds={seconds:g} is shorter than the distance of "
+            f"two elements of {empty[0]!r}: no window would have one"
         )
     return shape
 
@@ -365,8 +365,8 @@ def _steps(name: str, seconds: F64, rate: float) -> list[int]:
     if (wrong := away > _TOLERANCE).any():
         place = int(wrong.argmax())
         raise ValueError(
-            f"{name!r} asks for {seconds[place]:g} seconds, but frames are {1 / rate:g} seconds"
-            f" apart: the next one is at {steps[place] / rate:g}"
+            f"{name!r} asks for {seconds[place]:g} seconds, but frames are "
+            f"{1 / rate:g} seconds apart: the next one is at {steps[place] / rate:g}"
         )
     return [int(step) for step in steps]
 
@@ -387,8 +387,8 @@ def frames_with_neighbours(
     """
     if not isinstance(deltas, Mapping) or not deltas:
         raise TypeError(
-            f"delta_timestamps={deltas!r}: expected fields and seconds, such as"
-            f" {{'action': [0, 0.1]}}"
+            f"delta_timestamps={deltas!r}: expected fields "
+            "and seconds, such as {'action': [0, 0.1]}"
         )
     rates = set(map(_rate, shards))
     if len(rates) != 1:

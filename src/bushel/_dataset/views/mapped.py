@@ -124,8 +124,8 @@ class Mapped(Struct, frozen=True, eq=False):
             UnsupportedError: Always. It says where these values are.
         """
         raise UnsupportedError(
-            f"the function of ds.map may change {name!r}, and the index has the values before it:"
-            f" view.dataset.column({name!r})"
+            f"the function of ds.map may change {name!r}, and the index "
+            f"has the values before it: view.dataset.column({name!r})"
         )
 
     def split(
@@ -231,8 +231,8 @@ def _made(view: Mapped, sample: Sample) -> Sample:
 def _chosen(sample: Sample, names: tuple[str, ...]) -> Sample:
     if missing := [name for name in names if name not in sample]:
         raise KeyError(
-            f"it returned no field {missing[0]!r}, but"
-            f" {', '.join(name for name in sample if name != KEY)}"
+            f"it returned no field {missing[0]!r}, but "
+            f"{', '.join(name for name in sample if name != KEY)}"
         )
     return {KEY: sample[KEY], **{name: sample[name] for name in names}}
 

@@ -227,8 +227,8 @@ class Samples(Chosen):
             raise TypeError(wrong_position(item))
         if mask is not None:
             raise TypeError(
-                "a mask applies to one sample: choose the fields of several with"
-                " ds[...].select_fields(names)"
+                "a mask applies to one sample: choose the fields "
+                "of several with ds[...].select_fields(names)"
             )
         if isinstance(item, slice):
             ends = ("" if end is None else str(end) for end in (item.start, item.stop))
@@ -288,8 +288,8 @@ class Samples(Chosen):
         """
         if not 0 <= index < num_shards:
             raise ValueError(
-                f"index is {index}; it must be at least 0 and less than num_shards,"
-                f" which is {num_shards}"
+                f"index is {index}; it must be at least 0 and "
+                f"less than num_shards, which is {num_shards}"
             )
         first, last = len(self) * index // num_shards, len(self) * (index + 1) // num_shards
         return self._view(

@@ -135,8 +135,8 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
     changed = _has_changed(dataset, header, positions)
     if changed and not allow_stale:
         raise StateError(
-            f"the view {name!r} is stale: the dataset has changed since it was saved. Save it"
-            " again, or open the remaining samples with allow_stale=True"
+            f"the view {name!r} is stale: the dataset has changed since it was saved. "
+            "Save it again, or open the remaining samples with allow_stale=True"
         )
     if header.where is not None:
         view: D = whole.where(header.where).select_fields(fields)
@@ -146,8 +146,8 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
         view = whole._view(positions, fields, made=f"{header.made} (view {name!r})".strip())
     if changed:
         message = (
-            f"the view {name!r} is stale: it had {header.samples:,} samples, and"
-            f" {len(cast('Any', view)):,} are left"
+            f"the view {name!r} is stale: it had {header.samples:,} "
+            f"samples, and {len(cast('Any', view)):,} are left"
         )
         warnings.warn(message, stacklevel=5)
     return view
@@ -160,8 +160,8 @@ def _left(dataset: Any, header: _Header, keys: Strings, digests: U64) -> I64:
     current = digests_at(dataset._reader, positions)
     if {len(names), len(digests)} != {header.samples} or len(current) != len(positions):
         raise StateError(
-            "the view is stale, and its samples have no keys, or no checksums (`bushel index`), by"
-            " which they could be found again: save it again"
+            "the view is stale, and its samples have no keys, or no checksums "
+            "(`bushel index`), by which they could be found again: save it again"
         )
     present = zip(dataset._reader.keys(positions), current.tolist(), strict=True)
     place = dict(zip(present, positions.tolist(), strict=True))

@@ -286,8 +286,8 @@ class _Sample:
         slot = place.field.name, place.number
         if slot in self._taken or place.field.name == KEY:
             message = (
-                f"{member.name!r}: its sample already has a member for the field"
-                f" {place.field.name!r}"
+                f"{member.name!r}: its sample already has a "
+                f"member for the field {place.field.name!r}"
             )
             raise FormatError(message, self.file, member.header)
         self._taken.add(slot)
@@ -297,8 +297,8 @@ class _Sample:
         self._bytes += member.size
         if self._bytes > _MOST_BYTES:
             message = (
-                f"with {member.name!r} a sample has {self._bytes} bytes; at most"
-                f" {_MOST_BYTES} are allowed"
+                f"with {member.name!r} a sample has {self._bytes} "
+                f"bytes; at most {_MOST_BYTES} are allowed"
             )
             raise FormatError(message, self.file, member.header)
         data = reader.read(member.size)
@@ -314,11 +314,9 @@ def _names_of(fields: Iterable[str]) -> frozenset[str]:
         for name, chosen in fields.items():
             if not isinstance(chosen, bool):
                 raise TypeError(
-                    f"fields={{{name!r}: {chosen!r}}}: a stream gives whole values, and has no"
-                    " index by which to read "
-                    "elements of them. Run `bushel index`, or `bushel convert` if the files are"
-                    " compressed, and use "
-                    "bushel.open and a Loader"
+                    f"fields={{{name!r}: {chosen!r}}}: a stream gives whole values, and has no "
+                    "index by which to read elements of them. Run `bushel index`, or "
+                    "`bushel convert` if the files are compressed, and use bushel.open and a Loader"
                 )
         fields = [name for name, chosen in fields.items() if chosen]
     if isinstance(fields, str):
@@ -333,8 +331,8 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
     elif isinstance(sources, str) and sources.startswith(_PIPE):
         if not allow_commands:
             raise UnsupportedError(
-                f"{sources!r} would run a command: pass allow_commands=True if you trust where"
-                " this name comes from"
+                f"{sources!r} would run a command: pass allow_commands=True "
+                "if you trust where this name comes from"
             )
         yield from expand_braces(sources, only_ranges=True)
     elif sources == _STDIN:
@@ -347,9 +345,9 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
         for path in expand_paths(sources):
             if isinstance(path, Path) and path.is_dir():
                 raise UnsupportedError(
-                    f"{path} is a folder, and a stream consists of archives:"
-                    f" bushel.open({str(path)!r}) reads a dataset, and"
-                    f" bushel.open_stream({str(path / '*.tar')!r}) archives from front to back"
+                    f"{path} is a folder, and a stream consists of archives: "
+                    f"bushel.open({str(path)!r}) reads a dataset, and "
+                    f"bushel.open_stream({str(path / '*.tar')!r}) archives from front to back"
                 )
             yield absolute(path)
 

@@ -152,9 +152,8 @@ def _forgotten(writer: Writer, path: Path, n: int, process: int) -> None:
     writer.suspend()
     warnings.warn(
         (
-            f"{path} is to have {n} samples, {len(writer)} were written, and it was not closed,"
-            " so no"
-            " file was made"
+            f"{path} is to have {n} samples, {len(writer)} were "
+            "written, and it was not closed, so no file was made"
         ),
         ResourceWarning,
         stacklevel=2,

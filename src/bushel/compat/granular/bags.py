@@ -94,8 +94,8 @@ def _parse(spec: Mapping[str, str]) -> dict[str, Parsed]:
         match = _TYPE.fullmatch(kind) if isinstance(kind, str) and isinstance(key, str) else None
         if match is None or key == "refs":
             raise WrongUseError(
-                f"{key!r}: {kind!r} is not a type such as 'utf8', 'int(8)' or"
-                " 'jpeg[]', or not a key"
+                f"{key!r}: {kind!r} is not a type such as "
+                "'utf8', 'int(8)' or 'jpeg[]', or not a key"
             )
         arguments = tuple(match[2][1:-1].split(",")) if match[2] else ()
         parsed[key] = (match[3] is not None, match[1], arguments)

@@ -200,8 +200,8 @@ GRANULAR: Mapping[str, Pair] = {
 def _encode_shaped(value: Any, dtype: str, *shape: str) -> bytes:
     if value.dtype != np.dtype(dtype) or value.shape != tuple(map(int, shape)):
         raise AssertionError(
-            f"an array of {value.dtype}{list(value.shape)} where"
-            f" {dtype}({','.join(shape)}) is needed"
+            f"an array of {value.dtype}{list(value.shape)} "
+            f"where {dtype}({','.join(shape)}) is needed"
         )
     data: bytes = value.tobytes()
     return data

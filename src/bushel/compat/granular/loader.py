@@ -137,9 +137,8 @@ def pickled(task: Task) -> bytes:
             import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
         except ImportError:
             raise WrongTypeError(
-                f"mp= cannot pickle the source or a function: {error}. Define it at the top of a"
-                " module, or pip "
-                "install cloudpickle, or omit mp to use threads"
+                f"mp= cannot pickle the source or a function: {error}. Define it at the "
+                "top of a module, or pip install cloudpickle, or omit mp to use threads"
             ) from error
         task_with_functions: bytes = cloudpickle.dumps(task)
         return task_with_functions
@@ -162,8 +161,8 @@ class BatchLoader(Closing):
         super().__init__()
         if batch < 1 or prefetch < 0 or workers < 0:
             raise WrongUseError(
-                f"batch={batch}, prefetch={prefetch}, workers={workers}: expected"
-                " at least 1, 0 and 0"
+                f"batch={batch}, prefetch={prefetch}, "
+                f"workers={workers}: expected at least 1, 0 and 0"
             )
         if not 0 <= shard_id < num_shards:
             raise WrongUseError(

@@ -262,8 +262,8 @@ class ShardedDatasetWriter(Shards):
     ) -> None:
         if (shardstart > 0 or shardstep > 1) and not shardlen:
             raise WrongUseError(
-                "shardstart and shardstep need a shardlen, or all datapoints go"
-                " into the first shard"
+                "shardstart and shardstep need a shardlen, "
+                "or all datapoints go into the first shard"
             )
         bind_codecs(encoders, checked_spec(spec))
         super().__init__(directory, spec, encoders, shardlen, shardstart, shardstep)

@@ -163,9 +163,8 @@ class Custom20BNJsonVideoAdapter(_Listed):
                 raise ListFileError(
                     f"entry {number} has no {missing[0]!r}: {str(entry)[:100]}",
                     file=json_file,
-                    hint=f"entries are like {{'id': 1, {label_name!r}: 'Picking [something]"
-                    f" up'}}; --label_name says "
-                    "which key has the label",
+                    hint=f"entries are like {{'id': 1, {label_name!r}: 'Picking "
+                    "[something] up'}; --label_name says which key has the label",
                 )
         super().__init__(data, folder, output_folder, label_name, shuffle, remove_duplicate_ids)
 

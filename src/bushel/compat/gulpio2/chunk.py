@@ -163,8 +163,8 @@ class GulpChunk:
             return infos, dict(metas[0]) if metas else {}
         except (KeyError, TypeError, ValueError) as error:
             expected = (
-                f"the entry of item {id_!r} does not have the frame_info and meta_data of"
-                " a gulp item"
+                f"the entry of item {id_!r} does not have "
+                "the frame_info and meta_data of a gulp item"
             )
             raise MetaFileError(expected, file=self.meta_file_path) from error
 

@@ -99,8 +99,8 @@ class ImageListAdapter(_Files):
                 path, comma, label = line.strip().rpartition(",")
                 if not comma:
                     raise ValueError(
-                        f"{input_file}, line {number}: expected `path,label`, found"
-                        f" {line.strip()!r}"
+                        f"{input_file}, line {number}: expected "
+                        f"`path,label`, found {line.strip()!r}"
                     )
                 path, label = path.strip(), label.strip()
                 data.append(

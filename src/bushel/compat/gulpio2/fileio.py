@@ -88,9 +88,8 @@ class GulpDirectory:
         if twice:
             shown = ", ".join(map(repr, twice[:5])) + (", …" if len(twice) > 5 else "")
             warnings.warn(
-                f"{os.fspath(output_dir)}: {len(twice)} ids are in several chunks and read from"
-                f" the first: {shown}; "
-                "`bushel gulp2_sanity_check` names the chunks",
+                f"{os.fspath(output_dir)}: {len(twice)} ids are in several chunks and read "
+                f"from the first: {shown}; `bushel gulp2_sanity_check` names the chunks",
                 GulpWarning,
                 stacklevel=2,
             )
@@ -201,9 +200,9 @@ class GulpIngestor:
             number = min(failed)
             error, part = failed[number], slices[number]
             error.add_note(
-                f"while items {part.start} to {part.stop - 1} were written to"
-                f" {chunks[number].data_file_path}; "
-                f"{len(slices) - len(failed)} of {len(slices)} chunks are complete"
+                f"while items {part.start} to {part.stop - 1} were written to "
+                f"{chunks[number].data_file_path}; {len(slices) - len(failed)} "
+                f"of {len(slices)} chunks are complete"
             )
             raise error
         return written

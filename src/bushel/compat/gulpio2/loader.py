@@ -70,8 +70,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, Sequence):
         return [default_collate(members) for members in zip(*batch, strict=True)]
     raise TypeError(
-        f"cannot join samples of {type(first).__name__}: use arrays, numbers, text,"
-        " dicts or sequences"
+        f"cannot join samples of {type(first).__name__}: "
+        "use arrays, numbers, text, dicts or sequences"
     )
 
 
@@ -93,8 +93,8 @@ class DataLoader:
             batch_size > 1 or shuffle or sampler is not None or drop_last
         ):
             raise ValueError(
-                "batch_sampler is mutually exclusive with batch_size, shuffle,"
-                " sampler, and drop_last"
+                "batch_sampler is mutually exclusive with "
+                "batch_size, shuffle, sampler, and drop_last"
             )
         if sampler is not None and shuffle:
             raise ValueError("sampler is mutually exclusive with shuffle")

@@ -47,9 +47,8 @@ def img_to_jpeg_bytes(img: Any) -> bytes:
         or 0 in array.shape
     ):
         raise ImageShapeError(
-            f"Unsupported img shape: {array.shape}, {array.dtype}; expected uint8 of shape"
-            " HxW or"
-            " HxWx3"
+            f"Unsupported img shape: {array.shape}, "
+            f"{array.dtype}; expected uint8 of shape HxW or HxWx3"
         )
     quality = _JPEG_WRITE_QUALITY
     return jpeg.encode(array, quality or 1, (1, 1), fast=quality < _ACCURATE)

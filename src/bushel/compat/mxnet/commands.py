@@ -64,10 +64,9 @@ def _options() -> argparse.ArgumentParser:
         allow_abbrev=False,  # --list and --recursive decide whether files are replaced
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         description="Make lists of the images in a folder (--list), or record files of these lists.",
-        epilog="Exit codes: 0 fine, 1 images could not be packed (NAME.rec.errors.jsonl lists"
-        " them), 2 wrong use. The "
-        "C++ tool's form works too: bushel im2rec image.list root output.rec resize=256"
-        " quality=90 …",
+        epilog="Exit codes: 0 fine, 1 images could not be packed "
+        "(NAME.rec.errors.jsonl lists them), 2 wrong use. The C++ tool's form works "
+        "too: bushel im2rec image.list root output.rec resize=256 quality=90 …",
     )
     parser.add_argument(
         "prefix", help="prefix of the lists and record files: PREFIX.lst, PREFIX_0_train.lst …"

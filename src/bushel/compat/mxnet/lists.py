@@ -40,9 +40,8 @@ class ListPlan:
         train, test = self.train_ratio, self.test_ratio
         if not (0 <= train <= 1 and 0 <= test <= 1 and train + test <= 1 + 1e-9):
             raise ValueError(
-                f"train_ratio={train} and test_ratio={test} must be between 0 and 1, and so"
-                " must"
-                " their sum"
+                f"train_ratio={train} and test_ratio={test} "
+                "must be between 0 and 1, and so must their sum"
             )
 
 

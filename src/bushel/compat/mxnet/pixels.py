@@ -44,8 +44,8 @@ def decode(data: Buffer, flag: int = COLOUR, *, tolerant: bool = True) -> Array:
     """
     if flag != UNCHANGED and flag & ~(COLOUR | ANY_DEPTH | ANY_COLOUR | AS_STORED):
         raise ValueError(
-            "flag must be 1 (colour), 0 (grey), with 2, 4 or 128 added, or -1"
-            f" (unchanged), not {flag}"
+            "flag must be 1 (colour), 0 (grey), with 2, 4 "
+            f"or 128 added, or -1 (unchanged), not {flag}"
         )
     try:
         if bytes(data[:2]) == b"\xff\xd8":

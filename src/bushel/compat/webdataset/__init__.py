@@ -43,8 +43,8 @@ _EXPORTS = {
         unbatched unlisted xdecode
     """,
     "gopen": "gopen gopen_schemes",
-    "handlers": "ignore_and_continue ignore_and_stop reraise_exception warn_and_continue"
-    " warn_and_stop",
+    "handlers": "ignore_and_continue ignore_and_stop "
+    "reraise_exception warn_and_continue warn_and_stop",
     "jl": """
         DatasetDescriptor Rename allsplitext braceexpand clsdecode dataloader debugloader default_decoders generic_open
         imdecode jsondecode loadproc map_by_rules samplebatching sampleiterator sampleshuffle sampletransforms

@@ -78,10 +78,9 @@ def torch_loads(data: bytes, weights_only: bool | None = None) -> Any:
         if not only:
             raise
         raise NotAllowedError(
-            "'.pth' holds more than tensors, or other data: if you trust where the data come"
-            " from, set the "
-            "environment variables BUSHEL_ALLOW_PICKLE=1 and WDS_PYTORCH_WEIGHTS_ONLY=0, or pass"
-            " your own decoder"
+            "'.pth' holds more than tensors, or other data: if you trust where the "
+            "data come from, set the environment variables BUSHEL_ALLOW_PICKLE=1 "
+            "and WDS_PYTORCH_WEIGHTS_ONLY=0, or pass your own decoder"
         ) from error
 
 

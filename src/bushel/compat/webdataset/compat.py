@@ -202,8 +202,8 @@ def _shards_of(urls: Any, mode: str | None, seed: Any) -> Any:
         return shardlists.MultiShardSample(urls)
     if isinstance(urls, str) and urls.endswith(".json"):
         raise ValueError(
-            f"{urls} is an index of wids: open it with"
-            " bushel.compat.webdataset.wids.ShardListDataset"
+            f"{urls} is an index of wids: open it with "
+            "bushel.compat.webdataset.wids.ShardListDataset"
         )
     if isinstance(urls, str) and urlparse(urls).path.endswith("/"):
         return shardlists.DirectoryShardList(urls, mode=mode)

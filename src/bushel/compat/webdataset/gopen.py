@@ -190,10 +190,9 @@ def _hf(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
 
 def _unknown(url: str, mode: str = "rb", bufsize: int = 8192) -> Any:
     raise ValueError(
-        f"{url}: no gopen handler defined. Known schemes:"
-        f" {', '.join(sorted(set(gopen_schemes) - {'__default__'}))}; "
-        "add others to `gopen_schemes`, or use pipe:, which runs any program if commands are"
-        " allowed"
+        f"{url}: no gopen handler defined. Known schemes: "
+        f"{', '.join(sorted(set(gopen_schemes) - {'__default__'}))}; add others to "
+        "`gopen_schemes`, or use pipe:, which runs any program if commands are allowed"
     )
 
 

@@ -99,9 +99,8 @@ def map_by_rules(sample: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
                 renamed = name[: span[0]] + rule.new + name[span[1] :]
             if renamed in result:
                 raise ValueError(
-                    f"two fields of sample {sample.get('__key__')!r} become {renamed!r}:"
-                    f" {name!r}"
-                    " is the second"
+                    f"two fields of sample {sample.get('__key__')!r} "
+                    f"become {renamed!r}: {name!r} is the second"
                 )
             result[renamed] = function(value)
             if not isinstance(rule, Continue):
@@ -307,8 +306,8 @@ def transpose_batch(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]
         lacking = next((sample for sample in samples if name not in sample), None)
         if lacking is not None:
             raise KeyError(
-                f"sample {lacking.get('__key__')!r} has no field {name!r}, which"
-                " others of its batch have"
+                f"sample {lacking.get('__key__')!r} has no "
+                f"field {name!r}, which others of its batch have"
             )
     return {name: [sample[name] for sample in samples] for name in fields}
 
@@ -354,8 +353,8 @@ def _printed(samples: Iterator[Sample]) -> Iterator[Sample]:
     for sample in samples:
         print(
             (
-                f"sample {sample['__key__']}:"
-                f" {', '.join(name for name in sample if name != '__key__')}"
+                f"sample {sample['__key__']}: "
+                f"{', '.join(name for name in sample if name != '__key__')}"
             ),
             file=sys.stderr,
         )

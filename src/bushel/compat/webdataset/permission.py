@@ -22,17 +22,16 @@ def refuse_if_secure(original: str, what: object) -> None:
     """Raise an error that begins with the `original` words of webdataset, which programs may look for, if `secure`."""
     if secure():
         raise NotAllowedError(
-            f"{original} ({what}; unset webdataset.utils.enforce_security and WDS_SECURE to"
-            " allow"
-            " it)"
+            f"{original} ({what}; unset webdataset.utils.enforce_security "
+            "and WDS_SECURE to allow it)"
         )
 
 
 def _check(variable: str, asked: bool | None, problem: str, remedy: str) -> None:
     if not (os.environ.get(variable) == "1" if asked is None else asked):
         raise NotAllowedError(
-            f"{problem}: if you trust where it comes from, {remedy}, or set the environment"
-            f" variable {variable}=1"
+            f"{problem}: if you trust where it comes from, "
+            f"{remedy}, or set the environment variable {variable}=1"
         )
 
 

@@ -92,9 +92,8 @@ class DataPipeline(IterableDataset, PipelineStage):
         """Set the `len` of this pipeline, which some trainers need. The samples stay the same."""
         if not silent:
             warnings.warn(
-                ".with_length() only sets the value of __len__ for compatibility with some"
-                " training environments. "
-                "It does not change the number of samples in an epoch.",
+                ".with_length() only sets the value of __len__ for compatibility with some "
+                "training environments. It does not change the number of samples in an epoch.",
                 stacklevel=2,
             )
         self.size = n

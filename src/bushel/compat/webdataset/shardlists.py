@@ -54,9 +54,8 @@ def single_node_only(src: Iterable[Any], group: Any = None) -> Iterator[Any]:
     """Yield all items; several ranks are a ValueError."""
     if pytorch_worker_info(group=group)[1] > 1:
         raise ValueError(
-            "you need to add an explicit nodesplitter to your input pipeline for multi-node"
-            " training "
-            "(nodesplitter=split_by_node)"
+            "you need to add an explicit nodesplitter to your input "
+            "pipeline for multi-node training (nodesplitter=split_by_node)"
         )
     yield from src
 
@@ -347,8 +346,8 @@ def _source(entry: Mapping[str, Any], spec: Mapping[str, Any]) -> MSSource:
     resample, choose = entry.get("resample", -1), entry.get("choose", -1)
     if choose > len(urls) or (choose > 0 and resample > 0):
         raise ValueError(
-            f"{dict(entry)}: choose is at most the number of shards ({len(urls)})"
-            " and excludes resample"
+            f"{dict(entry)}: choose is at most the number "
+            f"of shards ({len(urls)}) and excludes resample"
         )
     return MSSource(entry.get("name", "@" + bucket), choose, resample, urls)
 

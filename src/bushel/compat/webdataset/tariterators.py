@@ -236,8 +236,8 @@ def group_by_keys(
                 current = {"__key__": key, "__url__": file["__url__"]}
             if suffix in current:
                 raise ValueError(  # noqa: TRY301
-                    f"{file['fname']}: duplicate file name in tar file {suffix} {current.keys()}"
-                    f" ({current.get('__url__')})"
+                    f"{file['fname']}: duplicate file name in tar file "
+                    f"{suffix} {current.keys()} ({current.get('__url__')})"
                 )
             if chosen_suffixes is None or suffix in chosen_suffixes:
                 current[suffix] = file["data"]

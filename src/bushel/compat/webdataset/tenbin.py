@@ -106,8 +106,8 @@ def read(stream: IO[bytes], n: int = sys.maxsize, infos: Infos = False) -> Any:
             break
         if len(start) < _CHUNK.size:
             raise FixedLengthError(
-                f"expected the {_CHUNK.size} bytes that a chunk of tenbin begins with, found"
-                f" {len(start)}"
+                f"expected the {_CHUNK.size} bytes that a chunk "
+                f"of tenbin begins with, found {len(start)}"
             )
         length = _CHUNK.unpack(start)[1]
         parts += [start, _read_up_to(stream, length + -length % _ALIGNMENT)]

@@ -196,8 +196,8 @@ def _of_views(part: Part, blocks: BlockList | None, valid: Bools) -> tuple[I64, 
     if not inside.all():
         row = int((~inside).argmax())
         raise ValueError(
-            f"the view of value {row} is of {length[row]} bytes that its"
-            f" {len(places) - 1} buffers lack"
+            f"the view of value {row} is of {length[row]} "
+            f"bytes that its {len(places) - 1} buffers lack"
         )
     length[~valid] = -1
     return base[buffer] + start, length

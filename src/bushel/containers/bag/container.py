@@ -141,15 +141,15 @@ class Bag(Container):
         generation, expected_generation = self.generation(shard), generation_of(layout.options)
         if generation != expected_generation:
             raise SpecError(
-                f"{shard.root} has generation {generation}, not {expected_generation}:"
-                f" append to it with generation={generation!r}"
+                f"{shard.root} has generation {generation}, not "
+                f"{expected_generation}: append to it with generation={generation!r}"
             )
         prefix = shard.files[-1].removesuffix("spec.json")
         expected = _file_names(_fields_of(layout), prefix, split=expected_generation == "C")
         if sorted(expected) != sorted(shard.files):
             raise SpecError(
-                f"{shard.root} has the files {', '.join(shard.files)}, where"
-                f" {', '.join(expected)} are needed"
+                f"{shard.root} has the files {', '.join(shard.files)}, "
+                f"where {', '.join(expected)} are needed"
             )
         return copy_records(shard, index, staging.place)
 
@@ -257,8 +257,8 @@ def read_spec(file: File) -> dict[str, Field]:
             )
         if (size := len(name.encode("utf-8", "surrogatepass"))) > _LONGEST_NAME:
             message = (
-                f"{name[:20]!r}… with its {size} bytes cannot be a field, because no bag"
-                " file can have that name"
+                f"{name[:20]!r}… with its {size} bytes cannot be "
+                "a field, because no bag file can have that name"
             )
             raise FormatError(message, file.path)
         fields[name] = Field(name, from_file(kind.removesuffix("[]")), kind.endswith("[]"))
@@ -351,8 +351,8 @@ def _columns_split(
                 f"found {column.rows} records, but field {longest.field.name!r} has {longest.rows}",
                 files[len(number) + number[name]].path,
                 hint=(
-                    "the writer was stopped, or the table was truncated: `bushel repair` keeps"
-                    " the intact samples"
+                    "the writer was stopped, or the table was "
+                    "truncated: `bushel repair` keeps the intact samples"
                 ),
             )
     return columns, longest.rows
@@ -403,8 +403,8 @@ def column_of_records(
     if outside.any():
         sample = int(outside.argmax())
         raise FormatError(
-            f"sample {sample} refers to {count[sample]} records from number {ref.first[sample]},"
-            f" but {field.name}.bag has {records}",
+            f"sample {sample} refers to {count[sample]} records from number "
+            f"{ref.first[sample]}, but {field.name}.bag has {records}",
             path,
             hint="one of the two files is damaged or comes from another dataset",
         )

@@ -58,8 +58,8 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     place = {name: at for at, name in enumerate(shard.files)}
     if unknown := [name for name in spec if f"{prefix}{name}.bag" not in place]:
         message = (
-            f"field {unknown[0]!r} has no file in this shard: its files are"
-            f" {', '.join(shard.files)}"
+            f"field {unknown[0]!r} has no file in this "
+            f"shard: its files are {', '.join(shard.files)}"
         )
         raise FormatError(message, files[-1].path)
     number = {name: place[f"{prefix}{name}.bag"] for name in spec}
@@ -163,8 +163,8 @@ def _recovered(
 ) -> Recovered:
     if lost:
         message = (
-            f"{lost} samples after sample {len(whole) - 1} are lost: some of their fields"
-            " are missing"
+            f"{lost} samples after sample {len(whole) - 1} "
+            "are lost: some of their fields are missing"
         )
         fault(FormatError(message, f"{shard.root}/{shard.name}"))
     keys = sample_keys(columns, files)

@@ -88,8 +88,8 @@ def inline_table(file: File) -> Table:
     start = int.from_bytes(file.read(size - 8, 8), "little")
     if start > size - 8 or (size - start) % 8:
         raise FormatError(
-            f"expected the last entry to be the offset of the table in a bag of {size} bytes,"
-            f" found {start}",
+            "expected the last entry to be the offset of the "
+            f"table in a bag of {size} bytes, found {start}",
             file.path,
             size - 8,
             _HINT,

@@ -53,8 +53,8 @@ def generation_of(options: WriteOptions) -> str:
     generation = options.generation or "B"
     if generation not in ("A", "B", "C"):
         raise SpecError(
-            f"unknown generation {generation!r} of a bag: use 'B' (Granular 0.20) or"
-            " 'C' (0.22 and later)"
+            f"unknown generation {generation!r} of a bag: "
+            "use 'B' (Granular 0.20) or 'C' (0.22 and later)"
         )
     return generation
 
@@ -89,8 +89,8 @@ def plan_layout(spec: Spec, options: WriteOptions) -> Layout:
         get_codec(field.codec)
         if field.sequence and generation == "C":
             raise SpecError(
-                f"field {name!r}: generation C of the bag cannot hold sequences; use"
-                " generation='B', or the containers ffrecord, recordio or tar, or gulp for frames"
+                f"field {name!r}: generation C of the bag cannot hold sequences; use "
+                "generation='B', or the containers ffrecord, recordio or tar, or gulp for frames"
             )
     numbers = {name: number for number, name in enumerate(_all_names(spec, options))}
     columns = [
@@ -110,9 +110,9 @@ def _check_name(name: str) -> None:
     odd = "/" in name or name.startswith(".") or _CONTROL.search(name) is not None
     if odd or name in ("refs", KEY) or length > _LONGEST_NAME:
         raise SpecError(
-            f"a bag cannot have a field called {name!r}, because each field is a file: use no '/',"
-            f" no control characters, no leading '.', at most {_LONGEST_NAME} bytes, and not"
-            " 'refs'; rename it, or use another container"
+            f"a bag cannot have a field called {name!r}, because each field is a file: "
+            "use no '/', no control characters, no leading '.', at most "
+            f"{_LONGEST_NAME} bytes, and not 'refs'; rename it, or use another container"
         )
 
 
@@ -135,8 +135,8 @@ def copy_records(shard: Shard, index: ShardIndex, place: Path) -> dict[str, int]
         name = shard.files[column.file]
         if not gapless(column.offset, column.length):
             raise SpecError(
-                f"{shard.path(column.file)} has records that no sample refers to, so Bushel cannot"
-                " append to it: write a new dataset with `bushel convert` first"
+                f"{shard.path(column.file)} has records that no sample refers to, so Bushel "
+                "cannot append to it: write a new dataset with `bushel convert` first"
             )
         positions[name] = int(column.length.sum())
         target = below(place, name, any_text=True)

@@ -139,8 +139,8 @@ class FFRecord(Container):
                 "maps": "packed maps",
             }
             raise SpecError(
-                f"{file.path} holds {kinds[header.form]}, but the new samples would"
-                f" be {kinds[form]}"
+                f"{file.path} holds {kinds[header.form]}, "
+                f"but the new samples would be {kinds[form]}"
             )
         end = file.size
         if header.form == "folder":
@@ -208,8 +208,8 @@ def _read_header(file: File) -> _Header:
     offset = np.frombuffer(tables, "<i8", samples, 8 + 4 * samples).astype(np.int64)
     if samples == 0 and file.size != 12:
         raise refuse(
-            f"the header counts no records, but {file.size - 12} bytes follow: its"
-            " writer was interrupted",
+            f"the header counts no records, but {file.size - 12} "
+            "bytes follow: its writer was interrupted",
             4,
         )
     if samples and int(offset[0]) < 12 + 12 * samples:
@@ -260,8 +260,8 @@ def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
         ) from error
     if len(paths) != len(header.offset) - 1:
         raise FormatError(
-            f"the packed folder lists {len(paths)} files, but the file has"
-            f" {len(header.offset) - 1} other records",
+            f"the packed folder lists {len(paths)} files, but the "
+            f"file has {len(header.offset) - 1} other records",
             file.path,
             start,
             _hint(file),
@@ -288,8 +288,8 @@ def only_field(spec: Spec | None, file: File) -> Field:
     fields = list((spec or {"data": _DATA}).values())
     if len(fields) != 1 or fields[0].sequence:
         raise SpecError(
-            f"{file.path} holds records of one field: pass a spec of one field to"
-            f" open, not {len(fields)}"
+            f"{file.path} holds records of one field: pass "
+            f"a spec of one field to open, not {len(fields)}"
         )
     return fields[0]
 

@@ -150,8 +150,8 @@ class FolderPaths:
             above = folder.rpartition("/")[0]
             if above in self._with_files and folder in self._all_files():
                 raise SpecError(
-                    f"the key {path!r} needs a folder, but {folder!r} is already a"
-                    " file: it cannot be both"
+                    f"the key {path!r} needs a folder, but "
+                    f"{folder!r} is already a file: it cannot be both"
                 )
             missing.append(folder)
             folder = above
@@ -169,9 +169,9 @@ def _check_path(path: str) -> None:
     parts = path.split("/")
     if "" in parts or "." in parts or ".." in parts or "\0" in path or len(parts) > _DEPTH:
         raise SpecError(
-            f"the key {path!r} is not a path in a folder: ffrecord keeps samples under relative"
-            " paths such as"
-            f" 'cats/12.jpg', of at most {_DEPTH} parts, and no part may be empty, '.' or '..'"
+            f"the key {path!r} is not a path in a folder: ffrecord keeps "
+            "samples under relative paths such as 'cats/12.jpg', of at "
+            f"most {_DEPTH} parts, and no part may be empty, '.' or '..'"
         )
 
 

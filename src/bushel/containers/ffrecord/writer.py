@@ -88,8 +88,8 @@ class FFRecordWriter(ShardWriter):
             [field] = self._fields
             if field.name not in values:
                 raise SpecError(
-                    f"field {field.name!r} is missing: only ffrecord files of several"
-                    " fields allow that"
+                    f"field {field.name!r} is missing: only "
+                    "ffrecord files of several fields allow that"
                 )
             value = cast("Buffer", values[field.name])
             if self._form == "folder":
@@ -241,13 +241,13 @@ class FFRecordWriter(ShardWriter):
         """Refuse values that would make a reader mistake the form of the file."""
         if head.startswith(MAGIC):
             raise SpecError(
-                f"readers of ffrecord would take a value that starts with {MAGIC!r} for the table"
-                " of a packed folder"
+                "readers of ffrecord would take a value that starts "
+                f"with {MAGIC!r} for the table of a packed folder"
             )
         if self._builder.samples == 0 and is_packed_map(head):
             raise SpecError(
-                "the first value starts like a packed sample: declare its fields in"
-                " the spec instead"
+                "the first value starts like a packed sample: "
+                "declare its fields in the spec instead"
             )
 
     def _record(self, pieces: Sequence[Buffer], crc32: int) -> int:

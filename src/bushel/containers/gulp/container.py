@@ -135,8 +135,8 @@ class _Gulp(Container):
         for field in in_meta:
             if _base(field) not in _JSON:
                 raise SpecError(
-                    f"field {field.name!r}: gulp stores all but the frames as JSON, which cannot"
-                    f" hold {field.type}; use tar, ffrecord, recordio or bag"
+                    f"field {field.name!r}: gulp stores all but the frames as JSON, "
+                    f"which cannot hold {field.type}; use tar, ffrecord, recordio or bag"
                 )
         limits = ("JSON is rewritten with the spaces and escapes that GulpIO2 uses",)
         columns = {field.name: LayoutField(field, "json", TABLE) for field in spec.values()}
@@ -168,8 +168,8 @@ class _Gulp(Container):
         """Check that GulpIO2 would find a chunk of this name. Raise SpecError if it would not."""
         if not is_data(name) or re.search(r"\d", name) is None:
             raise SpecError(
-                f"{name}: a gulp chunk must be named data_<number>.gulp; or name the"
-                " folder for the chunks"
+                f"{name}: a gulp chunk must be named "
+                "data_<number>.gulp; or name the folder for the chunks"
             )
 
     def reopen(

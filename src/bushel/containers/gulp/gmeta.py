@@ -241,8 +241,8 @@ def frames_field(spec: Spec) -> Field:
     if len(frames) != 1:
         names = ", ".join(repr(field.name) for field in frames) or "none"
         raise SpecError(
-            "a gulp item has exactly one field of JPEG frames (jpg[], or jpg for images), but this"
-            f" spec has {names}; use bag, tar, ffrecord or recordio for these samples"
+            "a gulp item has exactly one field of JPEG frames (jpg[], or jpg for images), "
+            f"but this spec has {names}; use bag, tar, ffrecord or recordio for these samples"
         )
     return frames[0]
 

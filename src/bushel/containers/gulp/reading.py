@@ -219,8 +219,8 @@ def _frames_column(field: Field, offset: I64, length: I64, starts: I64) -> Field
     first, counts = starts[:-1], starts[1:] - starts[:-1]
     if (counts > 1).any():
         raise SpecError(
-            f"items have up to {int(counts.max())} frames: declare {field.name!r} as"
-            f" {field.codec}[]"
+            f"items have up to {int(counts.max())} frames: "
+            f"declare {field.name!r} as {field.codec}[]"
         )
     at = np.minimum(first, max(len(offset) - 1, 0))
     if not len(offset):

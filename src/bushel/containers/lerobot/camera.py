@@ -297,8 +297,8 @@ def _moov(file: File) -> _Box:
                 raise FormatError(f"the file shrinks: {error}", file.path, hint=_HINT) from error
         at += size
     message = (
-        "an MP4 file has a box 'moov' with the places of its frames, found none in"
-        f" {file.size} bytes"
+        "an MP4 file has a box 'moov' with the places "
+        f"of its frames, found none in {file.size} bytes"
     )
     raise FormatError(message, file.path, min(at, file.size), _HINT)
 
@@ -354,8 +354,8 @@ def _repeated(box: _Box, count: int) -> I64:
     table = box.table(2)
     if int(table[:, 0].sum(dtype=np.uint64)) != count:
         box.fail(
-            f"the times of {int(table[:, 0].sum(dtype=np.uint64))} frames are listed,"
-            f" expected {count}"
+            f"the times of {int(table[:, 0].sum(dtype=np.uint64))} "
+            f"frames are listed, expected {count}"
         )
     return np.repeat(table[:, 1].astype(np.int64), table[:, 0])
 
@@ -394,8 +394,8 @@ def _edits(trak: _Box, moov: _Box, scale: int) -> tuple[int, int]:
     [count] = box.numbers(">I", 4)
     if count > 2:
         box.fail(
-            "the video is cut into several edits, which is not read: write it again without"
-            " an edit list"
+            "the video is cut into several edits, which is "
+            "not read: write it again without an edit list"
         )
     delay = start = 0
     for number in range(count):

@@ -144,8 +144,8 @@ def _shots(
         bad = np.flatnonzero((video == number) & (shots.packet < 0))
         if len(bad) and number_of[number] >= 0:
             message = (
-                f"it lacks the frames of {len(bad)} rows, the first of row {bad[0]} at"
-                f" {at[bad[0]]:.6f} seconds"
+                f"it lacks the frames of {len(bad)} rows, the "
+                f"first of row {bad[0]} at {at[bad[0]]:.6f} seconds"
             )
             path = str(shard.path(shard.files.index(name)))
             errors.append(FormatError(message, path, hint=HINT))
@@ -155,8 +155,8 @@ def _shots(
 def _video(shard: Shard, name: str) -> Video | FormatError:
     if name not in shard.files:  # the metadata have changed since the files were listed
         message = (
-            f"it names the video {name[:200]!r}, which is not among the files of this part"
-            " of the dataset"
+            f"it names the video {name[:200]!r}, which is "
+            "not among the files of this part of the dataset"
         )
         return FormatError(message, shard.root / INFO, hint=HINT)
     number = shard.files.index(name)
@@ -168,8 +168,8 @@ def _video(shard: Shard, name: str) -> Video | FormatError:
         return error
     read_video = Video.of(number, file.size, packets)
     message = (
-        "its packets do not determine its frames: two have the same time, or the first is"
-        " not a keyframe"
+        "its packets do not determine its frames: two have "
+        "the same time, or the first is not a keyframe"
     )
     if read_video is None:
         return FormatError(message, file.path, hint=HINT)
@@ -313,8 +313,8 @@ def _miscounted(rows: Rows) -> list[FormatError]:
     counts = np.bincount(rows.episode, minlength=len(rows.episodes.index))
     return [
         FormatError(
-            f"episode {rows.episodes.index[number]} has {counts[number]} rows, and the metadata"
-            f" list {rows.episodes.length[number]}",
+            f"episode {rows.episodes.index[number]} has {counts[number]} "
+            f"rows, and the metadata list {rows.episodes.length[number]}",
             rows.shard.path(0),
             hint=HINT,
         )
@@ -335,8 +335,8 @@ def _drifting(rows: Rows) -> list[FormatError]:
     if "frame_index" in rows.table.columns:
         steps = numbers_of(rows.table, "frame_index", rows.shard).astype(np.float64) / rows.meta.fps
         text = (
-            f"its time differs by {{away:.6f}} seconds from what {rows.meta.fps:g} frames per"
-            " second give"
+            "its time differs by {away:.6f} seconds from "
+            f"what {rows.meta.fps:g} frames per second give"
         )
         away["timestamp"] = np.abs(seconds - steps), text
     errors = []
@@ -346,8 +346,8 @@ def _drifting(rows: Rows) -> list[FormatError]:
             worst = int(late[away_of_rows[late].argmax()])
             said = text.format(name=name, away=away_of_rows[worst])
             message = (
-                f"{len(late)} rows drift; row {worst}, of episode"
-                f" {rows.episodes.index[rows.episode[worst]]}: {said}"
+                f"{len(late)} rows drift; row {worst}, of episode "
+                f"{rows.episodes.index[rows.episode[worst]]}: {said}"
             )
             hint = f"LeRobot allows {_DRIFT:g} seconds: record or encode the episodes again"
             errors.append(FormatError(message, rows.shard.path(0), hint=hint))

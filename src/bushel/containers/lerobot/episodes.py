@@ -112,8 +112,8 @@ def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Region
         row = int(np.flatnonzero(chosen)[int(again.argmax()) + 1])
         message = f"rows {row - 1} and {row} of an episode have one frame of camera {camera!r}"
         hint = (
-            "run `bushel verify` on the dataset; without episodes=True, every row has its"
-            " nearest frame"
+            "run `bushel verify` on the dataset; without "
+            "episodes=True, every row has its nearest frame"
         )
         raise FormatError(message, rows.shard.path(0), hint=hint)
     first, last = (

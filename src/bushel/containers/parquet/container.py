@@ -227,8 +227,8 @@ def _check_density(footer: Footer, file: File) -> None:
     columns = sum(1 for field in footer.fields for _ in field.leaves())
     if footer.rows * columns > max(_ENOUGH_VALUES, _VALUES_PER_BYTE * file.size):
         raise FormatError(
-            f"{footer.rows} rows of {columns} columns are announced in {file.size} bytes: a table"
-            " of them would be far larger than the file",
+            f"{footer.rows} rows of {columns} columns are announced in {file.size} "
+            "bytes: a table of them would be far larger than the file",
             file.path,
             hint="if this is right, write the rows that have values, or fewer columns, with pyarrow",
         )
@@ -248,8 +248,8 @@ def _check_one_split(names: list[str], folder: str) -> None:
     splits = sorted({match["split"] for name in names if (match := _SPLIT.fullmatch(name))})
     if len(splits) > 1:
         raise FormatError(
-            "the folder has several splits:"
-            f" {', '.join(splits[:_SHOWN])}{' and others' * (len(splits) > _SHOWN)}",
+            "the folder has several splits: "
+            f"{', '.join(splits[:_SHOWN])}{' and others' * (len(splits) > _SHOWN)}",
             folder,
             hint=f"name one of them: bushel.open({folder + '/' + splits[0] + '-*.parquet'!r})",
         )

@@ -347,8 +347,8 @@ def _footer(parsed: ThriftStruct, file: File) -> Footer:
     rows = count_in(parsed, 3)
     if rows != sum(group.rows for group in groups):
         raise ValueError(
-            f"{rows} rows are announced, and the row groups have"
-            f" {sum(group.rows for group in groups)}"
+            f"{rows} rows are announced, and the row groups "
+            f"have {sum(group.rows for group in groups)}"
         )
     metadata = {}
     for pair in _structs(parsed, 5) if 5 in parsed else ():
@@ -381,8 +381,8 @@ def _chunk(chunk: ThriftStruct, size: int) -> Chunk:
         raise _RefusedError(message, "write the file again with zstd, or without compression")
     if length > size or offset > size - length:
         raise ValueError(
-            f"a chunk of {length} bytes at offset {offset} is not inside the {size}"
-            " bytes of the file"
+            f"a chunk of {length} bytes at offset {offset} "
+            f"is not inside the {size} bytes of the file"
         )
     listed, at, size_of_index = meta.get(2), chunk.get(4), chunk.get(5)
     encodings = listed if isinstance(listed, list) else []

@@ -43,12 +43,12 @@ from .footer import (
 from .table import is_decoded
 
 _OTHER_ROWS = (
-    "readers that skip by this index find other rows: write the file again, or run `bushel"
-    " index`, which ignores it"
+    "readers that skip by this index find other rows: write "
+    "the file again, or run `bushel index`, which ignores it"
 )
 _HINT = (
-    "the page index is damaged: write or download the file again, or run `bushel index`,"
-    " which does not read it"
+    "the page index is damaged: write or download the file "
+    "again, or run `bushel index`, which does not read it"
 )
 # bytes that are read for the indexes of a file; they take some 10 bytes a page
 _MOST_INDEX = 8 << 20
@@ -93,8 +93,8 @@ def read_starts(
     for at, length in spans:
         if not 0 <= at <= at + length <= size:
             message = (
-                f"an offset index of {length} bytes at offset {at} is not inside the {size} bytes"
-                " of the file"
+                f"an offset index of {length} bytes at offset "
+                f"{at} is not inside the {size} bytes of the file"
             )
             raise FormatError(message, path, hint=_HINT)
     first, stop = min(at for at, _ in spans), max(at + length for at, length in spans)
@@ -143,8 +143,8 @@ def _checked(pages: I64, chunk: Chunk, rows: int) -> PageStarts:
     if int(offset[0]) < chunk.offset or int(offset[-1]) != end:
         inside = f"bytes {chunk.offset} to {end} of the file"
         raise ValueError(
-            f"its pages take the bytes {int(offset[0])} to {int(offset[-1])}, and"
-            f" their column {inside}"
+            f"its pages take the bytes {int(offset[0])} to "
+            f"{int(offset[-1])}, and their column {inside}"
         )
     if int(row[0]) or not (np.diff(row) >= 0).all():
         raise ValueError(f"the first rows of its pages do not ascend from 0 to {rows}")
@@ -252,8 +252,8 @@ def _difference(
         return str(error)
     if starts.offset[:-1].tolist() != offsets:
         return (
-            f"its offset index has {len(starts.offset) - 1} pages, which are not the"
-            f" {len(offsets)} that are there"
+            f"its offset index has {len(starts.offset) - 1} pages, "
+            f"which are not the {len(offsets)} that are there"
         )
     # of lists, the pages have to be expanded to find out
     if not leaf.repeats and starts.row.tolist() != rows:

@@ -83,8 +83,8 @@ class _RecordIO(Container):
             missing = np.setdiff1d(records.offset, table.offset)
             if len(missing):
                 message = (
-                    f"it leaves out {len(missing)} records of {files[0].path}, the first at"
-                    f" {missing[0]}"
+                    f"it leaves out {len(missing)} records of "
+                    f"{files[0].path}, the first at {missing[0]}"
                 )
                 faults.append(FormatError(message, files[1].path, hint=hint(files[0])))
             twice = table.keys.duplicates() if table.keys is not None else []

@@ -83,8 +83,8 @@ def check_key(key: str) -> str:
         and _lone(key)
     ):
         raise SpecError(
-            f"the .idx of a recordio file cannot hold the key {key!r}: keys there are text without"
-            " tabs, line breaks and leading spaces"
+            f"the .idx of a recordio file cannot hold the key {key!r}: keys "
+            "there are text without tabs, line breaks and leading spaces"
         )
     return key
 

@@ -100,8 +100,8 @@ class RecordIOWriter(ShardWriter):
             missing := [field.name for field in self._fields if field.name not in values]
         ):
             raise SpecError(
-                f"field {missing[0]!r} is missing: only packed maps of several fields"
-                " allow missing fields"
+                f"field {missing[0]!r} is missing: only packed "
+                "maps of several fields allow missing fields"
             )
         offset = self._record(*self._encode(key, values))
         self._idx.write(f"{name}\t{offset}\n".encode("utf-8", "surrogateescape"))
@@ -232,8 +232,8 @@ class RecordIOWriter(ShardWriter):
         """Refuse a first value that readers would read as a map of several fields."""
         if self._builder.samples == 0 and is_packed_map(head):
             raise SpecError(
-                "the first value starts like a packed sample: declare its fields in"
-                " the spec instead"
+                "the first value starts like a packed sample: "
+                "declare its fields in the spec instead"
             )
 
     def _map(self, key: str | None, values: Mapping[str, Stored]) -> _Encoded:
@@ -273,8 +273,8 @@ class RecordIOWriter(ShardWriter):
     def _record(self, pieces: list[Buffer], placed: list[_Value], size: int) -> int:
         if size > _LIMIT:
             raise SpecError(
-                f"a record of {size} bytes is too large: recordio holds {_LIMIT} bytes; use bag,"
-                " tar or ffrecord"
+                f"a record of {size} bytes is too large: recordio "
+                f"holds {_LIMIT} bytes; use bag, tar or ffrecord"
             )
         crc32_of: dict[int, int] = {}  # CRC-32, by the identity of a piece
         if (sums := kernels.recordio_crc32(pieces)) is not None:

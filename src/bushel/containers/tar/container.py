@@ -107,8 +107,8 @@ class _Tar(Container):
             if extension in used:
                 first = used[extension]
                 raise SpecError(
-                    f"fields {first!r} and {field.name!r} would both have the"
-                    f" extension `.{extension}`"
+                    f"fields {first!r} and {field.name!r} would "
+                    f"both have the extension `.{extension}`"
                 )
             used[extension] = field.name
         for field in spec.values():
@@ -122,8 +122,8 @@ class _Tar(Container):
             )
             if taken is not None:
                 raise SpecError(
-                    f"field {used[taken]!r} would be read as elements of the sequence"
-                    f" {field.name!r}"
+                    f"field {used[taken]!r} would be read as "
+                    f"elements of the sequence {field.name!r}"
                 )
         columns = tuple(LayoutField(field, extension_of(field)[1], 0) for field in spec.values())
         return Layout(columns, replace(options, keyed=True), sparse=True)

@@ -162,8 +162,8 @@ def _why_unsuitable(key: str) -> str | None:
         return "a name cannot begin or end with a slash"
     if "." in base:
         return (
-            "readers end the key at the first dot after the last slash: use another character,"
-            " such as `_`"
+            "readers end the key at the first dot after the "
+            "last slash: use another character, such as `_`"
         )
     if ".." in folder.split("/"):
         return "`..` would leave the folder into which the archive is unpacked"
@@ -233,8 +233,8 @@ def fault_in(comment: bytes, path: str) -> FormatError | None:
         _described(comment, path)
     except _MALFORMED as error:
         hint = (
-            "restore the file; or run `bushel repair`, which takes the names of the index, if"
-            " there is one"
+            "restore the file; or run `bushel repair`, which "
+            "takes the names of the index, if there is one"
         )
         return FormatError(_what(error), path, 0, hint)
     return None
@@ -242,8 +242,8 @@ def fault_in(comment: bytes, path: str) -> FormatError | None:
 
 def _what(error: Exception) -> str:
     return (
-        f"the comment that describes its fields is malformed ({error}); they are named by the"
-        " extensions of its members"
+        "the comment that describes its fields is malformed "
+        f"({error}); they are named by the extensions of its members"
     )
 
 
@@ -255,8 +255,8 @@ def _described(comment: bytes, path: str) -> Description:
         raise FormatError(f"{version[:20]!r} is not a version")
     if int(version) != _VERSION:
         log_warning(
-            "%s was written by a newer version of Bushel: its fields are named by the"
-            " extensions of its members",
+            "%s was written by a newer version of Bushel: its "
+            "fields are named by the extensions of its members",
             path,
         )
         return Description()
@@ -299,8 +299,8 @@ def comment_of(fields: Iterable[tuple[Field, str, str]], labels: Labels) -> byte
     comment = _text(spec, {})
     names_fit = len(comment) <= _MOST_BYTES
     log_warning(
-        "the %s take more than 1 MiB, so that no archive can hold them: they are in its index"
-        " (.bushel) only",
+        "the %s take more than 1 MiB, so that no archive can "
+        "hold them: they are in its index (.bushel) only",
         "names of classes" if names_fit else "names of the fields",
     )
     return comment if names_fit else b""

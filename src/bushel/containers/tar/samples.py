@@ -114,8 +114,8 @@ class Table(Struct, frozen=True):
         pieces = self.samples - whole
         if 0 < self.samples <= 4 * pieces and max(counts) <= whole:
             log_warning(
-                "%s: the files of a sample are not adjacent, so that %d samples are %d pieces, for"
-                " webdataset, too: extract the archive, and pack the folder",
+                "%s: the files of a sample are not adjacent, so that %d samples are %d "
+                "pieces, for webdataset, too: extract the archive, and pack the folder",
                 path,
                 whole,
                 self.samples,
@@ -332,8 +332,8 @@ class SampleTable:
     def _check_cells(self, samples: int, most: int) -> None:
         if samples * len(self._columns) > most:
             raise FormatError(
-                f"{len(self._columns)} different extensions in {samples} samples: the keys"
-                " probably contain dots, but a key ends at its first dot",
+                f"{len(self._columns)} different extensions in {samples} samples: "
+                "the keys probably contain dots, but a key ends at its first dot",
                 self._path,
                 hint="rename the members, or declare sequences with spec=",
             )

@@ -134,8 +134,8 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
         extra = found.trailing_bytes
         where = file.size - extra
         message = (
-            f"{extra} bytes after the end of the archive; of concatenated archives only the"
-            " first is read"
+            f"{extra} bytes after the end of the archive; "
+            "of concatenated archives only the first is read"
         )
         return FormatError(message, file.path, where, hint)
     if not found.terminated:

@@ -108,8 +108,8 @@ class _Tfrecord(Container):
                 )
         elif len(spec) != 1 and scanner.other >= 0 and scanner.others:
             raise FormatError(
-                f"record {scanner.other} is not a tf.train.Example: {scanner.reason}. The"
-                " records before it are",
+                f"record {scanner.other} is not a tf.train.Example: "
+                f"{scanner.reason}. The records before it are",
                 file.path,
                 _stored_offset(blocks, int(records.offset[scanner.other])),
                 AS_THEY_ARE,
@@ -210,8 +210,8 @@ def _wrong_checksum(
     expected = _unmasked(int.from_bytes(file.read(at + size, 4), "little"))
     computed = crc32c(file.read(at, size))
     return FormatError(
-        f"record {record}: its {size} bytes have CRC-32C {computed:#010x}, expected"
-        f" {expected:#010x}",
+        f"record {record}: its {size} bytes have CRC-32C "
+        f"{computed:#010x}, expected {expected:#010x}",
         file.path,
         _stored_offset(blocks, at),
     )

@@ -82,8 +82,8 @@ def check_first_values(file: File, declared: Field, column: FieldExtents) -> Non
             decode(value)
         except CodecError as error:
             raise SpecError(
-                f"{file.path}: feature {declared.name!r} cannot be read as {declared.type!r}: value"
-                f" {row} is {value[:_SHOWN]!r}"
+                f"{file.path}: feature {declared.name!r} cannot be read "
+                f"as {declared.type!r}: value {row} is {value[:_SHOWN]!r}"
             ) from error
 
 
@@ -101,13 +101,13 @@ def check_density(features: Mapping[str, Feature], samples: int, file: File) -> 
     values = sum(feature.rows for feature in features.values())
     if len(features) > _MOST_FEATURES:
         what = (
-            f"its records have {len(features)} different features, and Bushel reads"
-            f" {_MOST_FEATURES} at most"
+            f"its records have {len(features)} different "
+            f"features, and Bushel reads {_MOST_FEATURES} at most"
         )
     elif is_sparse(len(features), samples, values):
         what = (
-            f"{samples} records have {len(features)} features, but only {values} values: too"
-            " few for a table"
+            f"{samples} records have {len(features)} features, "
+            f"but only {values} values: too few for a table"
         )
     else:
         return
@@ -189,9 +189,9 @@ class FeatureTable:
             length = min(int(feature.value_length[0]), _SHOWN)
             first = self.file.read(int(feature.value_offset[0]), length)
         raise SpecError(
-            f"{self.file.path}: feature {name!r} has bytes, the first ones {first!r}, which"
-            f" {declared.type!r} may mean in two ways: 'cls' reads decimal text, and 'i64', 'i32'"
-            " or 'u8' the bits of numbers of that size"
+            f"{self.file.path}: feature {name!r} has bytes, the first ones "
+            f"{first!r}, which {declared.type!r} may mean in two ways: 'cls' reads "
+            "decimal text, and 'i64', 'i32' or 'u8' the bits of numbers of that size"
         )
 
     def _add_starts(self, name: str, feature: Feature) -> None:

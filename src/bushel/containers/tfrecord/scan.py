@@ -21,8 +21,8 @@ STEP = 1 << 16
 _WINDOW = 4 << 20
 _ROWS = 1 << 17  # of the scanner, which are then given to the arrays
 _HINT = (
-    "the file is damaged, or its writer was stopped: `bushel verify` names the records, or"
-    " write it again"
+    "the file is damaged, or its writer was stopped: "
+    "`bushel verify` names the records, or write it again"
 )
 _PLACES = ("record", "counts", "offset", "length", "first", "value_offset", "value_length")
 

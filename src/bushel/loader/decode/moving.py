@@ -138,8 +138,8 @@ def _size(value: Any, reading: ImageReading) -> tuple[int, int]:
     }
     if len(shapes) != 1 or not all(isinstance(image, np.ndarray) for image in images):
         raise ValueError(
-            "expected an image HxW or HxWxC, or a list of images of one size, not a"
-            f" {type(value).__name__}"
+            "expected an image HxW or HxWxC, or a list of "
+            f"images of one size, not a {type(value).__name__}"
         )
     [(height, width)] = shapes
     return width, height

@@ -95,8 +95,8 @@ class FieldTransforms(Struct, frozen=True):
         for step in rest:
             if isinstance(step, Moves) and changed:
                 raise ValueError(
-                    f"put {step.transforms[0]} before Normalize and ToCHW, which"
-                    " change what an image is"
+                    f"put {step.transforms[0]} before Normalize "
+                    "and ToCHW, which change what an image is"
                 )
             changed = changed or isinstance(step, Normalize | ToCHW)
         images = tuple(name for name in key if isinstance(name, str))
@@ -240,8 +240,8 @@ def _warn_of_masks(key: Together) -> None:
     for name in [name for name in key[1:] if isinstance(name, str)]:
         if any(word in name.lower() for word in _MASKS):
             warnings.warn(
-                f"transforms= names {name!r} as an image, so its values are interpolated and it has"
-                f" three channels: write Mask({name!r}) if they are classes",
+                f"transforms= names {name!r} as an image, so its values are interpolated "
+                f"and it has three channels: write Mask({name!r}) if they are classes",
                 stacklevel=6,
             )
 

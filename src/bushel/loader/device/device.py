@@ -128,8 +128,8 @@ def check_decode(options: Any) -> None:
         return
     if options.decoder is None and not _is_cuda(options.device):
         raise ValueError(
-            'decode="device" needs device="cuda", or decoder=, an object that decodes on the'
-            " device: see bushel.loader.DeviceDecoder"
+            'decode="device" needs device="cuda", or decoder=, an object '
+            "that decodes on the device: see bushel.loader.DeviceDecoder"
         )
     if options.decoder is not None and not isinstance(options.decoder, DeviceDecoder):
         raise TypeError(

@@ -290,8 +290,8 @@ class DeviceStep(Struct, frozen=True):
             if not self._warned:
                 self._warned.append(True)
                 warnings.warn(
-                    f"the device has no memory for {len(images)} images, which are decoded on the"
-                    f" CPU; set share=, or make batches smaller: {error}",
+                    f"the device has no memory for {len(images)} images, which are "
+                    f"decoded on the CPU; set share=, or make batches smaller: {error}",
                     stacklevel=2,
                 )
             return None, range(len(images))
@@ -333,8 +333,8 @@ class DeviceStep(Struct, frozen=True):
             tensor = torch.from_dlpack(pixels)
         if tuple(tensor.shape) != shape or tensor.dtype != torch.uint8:
             raise CodecError(
-                f"the decoder {type(self.decoder).__name__} returned"
-                f" {tensor.dtype}{list(tensor.shape)}: expected uint8{list(shape)}"
+                f"the decoder {type(self.decoder).__name__} returned "
+                f"{tensor.dtype}{list(tensor.shape)}: expected uint8{list(shape)}"
             )
         # torch knows of its own memory only whether the trainer's kernels still read it after the
         # batch was deleted
@@ -415,10 +415,10 @@ def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> Devi
             plans[step.field] = plan
     if not plans:
         raise ValueError(
-            'decode="device" needs an image field whose transforms are crops, resizing to one size,'
-            " flips, Normalize and ToCHW only, in this order, such as [RandomResizedCrop(224),"
-            " RandomHorizontalFlip()]. Other transforms can follow in batch_transform=, which gets"
-            " the tensor on the device"
+            'decode="device" needs an image field whose transforms are crops, resizing '
+            "to one size, flips, Normalize and ToCHW only, in this order, such as "
+            "[RandomResizedCrop(224), RandomHorizontalFlip()]. Other transforms can "
+            "follow in batch_transform=, which gets the tensor on the device"
         )
     threads = cpu_count() if options.threads is None else options.threads
     decoder: DeviceDecoder | None = options.decoder

@@ -159,8 +159,8 @@ class NvidiaDecoder:
         device = torch.device("cuda" if images.device is None else images.device)
         if device.type != "cuda" or torch.version.cuda is None:
             raise ValueError(
-                "NvidiaDecoder decodes on GPUs of NVIDIA: expected device='cuda',"
-                f" not {images.device!r}"
+                "NvidiaDecoder decodes on GPUs of NVIDIA: "
+                f"expected device='cuda', not {images.device!r}"
             )
         if device.index is None:
             index = torch.cuda.current_device()

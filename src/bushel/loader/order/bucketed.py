@@ -214,15 +214,15 @@ def checked_lengths(lengths: Array, samples: int, name: str) -> Array:
     """
     if lengths.ndim != 1 or lengths.dtype.kind not in "biuf":
         raise ValueError(
-            f"bucket_by= must be one number for each sample, not {lengths.dtype} of"
-            f" shape {lengths.shape}"
+            "bucket_by= must be one number for each sample, "
+            f"not {lengths.dtype} of shape {lengths.shape}"
         )
     if len(lengths) != samples:
         raise ValueError(f"bucket_by= has {len(lengths)} lengths for {samples} samples")
     if (missing := int(np.ma.getmaskarray(lengths).sum())) > 0:
         raise ValueError(
-            f"bucket_by={name!r}: {missing} samples have no value; ds.where('{name} is not None')"
-            " has the others"
+            f"bucket_by={name!r}: {missing} samples have no "
+            f"value; ds.where('{name} is not None') has the others"
         )
     sizes = np.ma.getdata(lengths)
     if len(sizes) and not (np.isfinite(sizes).all() and (sizes >= 0).all()):
@@ -233,8 +233,8 @@ def checked_lengths(lengths: Array, samples: int, name: str) -> Array:
 def _check(batch_size: BatchSizes, batch_tokens: float | None) -> None:
     if batch_size is None and batch_tokens is None:
         raise ValueError(
-            "bucket_by= makes batches of any size: give batch_tokens=, a batch size,"
-            " or one per bucket"
+            "bucket_by= makes batches of any size: give "
+            "batch_tokens=, a batch size, or one per bucket"
         )
     if batch_tokens is not None and not 0 < batch_tokens < np.inf:
         raise ValueError(f"batch_tokens={batch_tokens}: expected a number above 0")
@@ -243,8 +243,8 @@ def _check(batch_size: BatchSizes, batch_tokens: float | None) -> None:
     )
     if not sizes:
         raise ValueError(
-            "batch_size={}: expected a batch size for each largest length, such as"
-            " {128: 64, 512: 16}"
+            "batch_size={}: expected a batch size for each "
+            "largest length, such as {128: 64, 512: 16}"
         )
     for limit, size in sizes.items():
         if (

@@ -168,15 +168,15 @@ def chosen_fields(
     """
     if not decode:
         raise ValueError(
-            "decode=False: what the function of ds.map returns is not stored; ds.map(function,"
-            " decode=False) gives the function stored bytes"
+            "decode=False: what the function of ds.map returns is not stored; "
+            "ds.map(function, decode=False) gives the function stored bytes"
         )
     if fields is None:
         return dataset
     if isinstance(fields, str | Mapping):
         raise TypeError(
-            f"fields={fields!r}: give a list of names; elements of fields are read by views, as in "
-            f"ds.windows(...).map(function), or by ds.map(function, {{field: slice(0, 8)}})"
+            f"fields={fields!r}: give a list of names; elements of fields are read by views, "
+            "as in ds.windows(...).map(function), or by ds.map(function, {field: slice(0, 8)})"
         )
     return dataset.select_fields(fields)
 
@@ -239,8 +239,8 @@ class Mixture(Struct, frozen=True):
         pairs = zip(self.order.shares, self.order.sizes, strict=True)
         parts = [f"{share / block:.3g} of {size} samples" for share, size in pairs]
         return (
-            f"<bushel.loader.Mixture: {', '.join(parts)}; {len(self)} samples per epoch, seed"
-            f" {self.order.seed}>"
+            f"<bushel.loader.Mixture: {', '.join(parts)}; "
+            f"{len(self)} samples per epoch, seed {self.order.seed}>"
         )
 
     def _names(self) -> list[str]:
@@ -302,14 +302,14 @@ def mix(
     seed, until = python_numbers(seed), python_numbers(until)
     if not isinstance(datasets, Mapping):
         raise TypeError(
-            "mix takes a mapping of names to datasets, not"
-            f" {type(datasets).__name__}: give them names"
+            "mix takes a mapping of names to datasets, not "
+            f"{type(datasets).__name__}: give them names"
         )
     if any(isinstance(dataset, Dataset | Mapped) for dataset in datasets):
         if weights is not None or schedule is not None or transforms is not None:
             raise TypeError(
-                'weights=, schedule= and transforms= need names: write bushel.mix({"web": a,'
-                ' "code": b}, ...)'
+                "weights=, schedule= and transforms= need names: "
+                'write bushel.mix({"web": a, "code": b}, ...)'
             )
         return _unnamed(datasets, seed, until)  # type: ignore[arg-type]
     return _named(
@@ -364,14 +364,14 @@ def _points(
             raise TypeError(f"weights {weights_there!r}: expected a mapping of names to weights")
         if unknown := [name for name in weights_there if name not in datasets]:
             raise KeyError(
-                f"a weight is for {unknown[0]!r}, which is not mixed: the names are"
-                f" {', '.join(datasets)}"
+                f"a weight is for {unknown[0]!r}, which is not "
+                f"mixed: the names are {', '.join(datasets)}"
             )
         values = tuple(float(weights_there.get(name, 0)) for name in datasets)
         if not all(0 <= value < float("inf") for value in values) or not sum(values):
             raise ValueError(
-                f"invalid weights {dict(weights_there)}: expected finite weights from 0, and one"
-                " above 0"
+                f"invalid weights {dict(weights_there)}: "
+                "expected finite weights from 0, and one above 0"
             )
         if schedule is None and (
             lacking := [name for name in datasets if name not in weights_there]
@@ -407,8 +407,8 @@ def _named(
             parts.append(part)
         else:
             raise TypeError(
-                f"mix: {name!r} is a {type(part).__name__}: expected a dataset, or a"
-                " mixture with names"
+                f"mix: {name!r} is a {type(part).__name__}: "
+                "expected a dataset, or a mixture with names"
             )
         if not len(parts[-1]):
             raise ValueError(f"a dataset of the mixture is empty: {name!r}")

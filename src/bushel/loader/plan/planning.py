@@ -92,17 +92,17 @@ def _order_of_buckets(options: LoaderOptions, dataset: Loadable, bucket_by: Any)
         )
     except TooLongError as error:
         raise ValueError(
-            f"{error} ({name}; the longest is sample {dataset.keys[error.sample]!r}), which is"
-            f" more than a batch may have: leave them out with ds.where('{name} <="
-            f" {error.limit:g}'), or allow larger batches"
+            f"{error} ({name}; the longest is sample {dataset.keys[error.sample]!r}), "
+            "which is more than a batch may have: leave them out with "
+            f"ds.where('{name} <= {error.limit:g}'), or allow larger batches"
         ) from None
 
 
 def _column(dataset: Any, name: str, argument: str) -> Array:
     if (with_index := indexed(dataset)) is None:
         raise TypeError(
-            f"{argument}={name!r} names a column of an index, which"
-            f" {type(dataset).__name__} does not have"
+            f"{argument}={name!r} names a column of an index, "
+            f"which {type(dataset).__name__} does not have"
         )
     return with_index.column(name)
 
@@ -144,8 +144,8 @@ def _check_alone(options: LoaderOptions) -> None:
         or isinstance(options.batch_size, Mapping)
     ):
         raise ValueError(
-            f"{by} makes rows of one length: leave out bucket_by=, batch_tokens= and"
-            " sizes per bucket"
+            f"{by} makes rows of one length: leave out "
+            "bucket_by=, batch_tokens= and sizes per bucket"
         )
     if options.batch_size is None:
         raise ValueError(
@@ -164,8 +164,8 @@ def _check_alone(options: LoaderOptions) -> None:
         or any(options.exclude)
     ):
         raise ValueError(
-            "chunk_by= joins all documents, so one that is left out would change every row after"
-            " it: leave out on_error= and exclude=, and load a view without the bad documents"
+            "chunk_by= joins all documents, so one that is left out would change every row after "
+            "it: leave out on_error= and exclude=, and load a view without the bad documents"
         )
 
 
@@ -205,8 +205,8 @@ def _order_of_packs(options: LoaderOptions, source: Loadable) -> Packed:
         lengths += tokens_of_documents
     if longer != "error" and len(by) > 1:
         raise ValueError(
-            f"pack_longer={longer!r} shortens one field, but pack_by= adds {len(by)}: give one"
-            " column"
+            f"pack_longer={longer!r} shortens one field, "
+            f"but pack_by= adds {len(by)}: give one column"
         )
     if longer == "error" and len(lengths) and int(lengths.max()) > tokens:
         place, count = int(lengths.argmax()), int((lengths > tokens).sum())
@@ -214,15 +214,15 @@ def _order_of_packs(options: LoaderOptions, source: Loadable) -> Packed:
             name if weight == 1 else f"{weight:g} * {name}" for name, weight in by.items()
         )
         raise ValueError(
-            f"{count} documents have more than pack_tokens={tokens} tokens, the longest"
-            f" {lengths[place]} (sample {source.keys[place]!r}): cut them with pack_longer='cut',"
-            f" divide them with pack_longer='split', or leave them out with ds.where('{condition}"
-            f" <= {tokens}')"
+            f"{count} documents have more than pack_tokens={tokens} tokens, the "
+            f"longest {lengths[place]} (sample {source.keys[place]!r}): cut "
+            "them with pack_longer='cut', divide them with pack_longer='split', "
+            f"or leave them out with ds.where('{condition} <= {tokens}')"
         )
     if longer == "split" and isinstance(options.dataset, Mixture):
         raise ValueError(
-            "pack_longer='split' makes several samples of one, which changes the shares of a"
-            " mixture: give 'cut', or split the documents when they are packed"
+            "pack_longer='split' makes several samples of one, which changes the shares "
+            "of a mixture: give 'cut', or split the documents when they are packed"
         )
     pieces = pieces_of(lengths, tokens, longer)
     order, window = _order(options, source, len(pieces)), usual_window(pieces.costs, tokens)
@@ -249,8 +249,8 @@ def _order_of_chunks(options: LoaderOptions, source: Loadable) -> Chunks:
     name, tokens = options.chunk_by, options.chunk_tokens or 0
     if not isinstance(name, str) or not name.endswith(_LENGTH):
         raise TypeError(
-            f"chunk_by={name!r}: expected the column with the lengths of a field, such as"
-            " 'tokens.length'"
+            f"chunk_by={name!r}: expected the column with "
+            "the lengths of a field, such as 'tokens.length'"
         )
     lengths = lengths_of(source, name, "chunk_by")
     if len(lengths) and int(lengths.max()) >= 1 << 32:
@@ -280,18 +280,18 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
         how = str(error.args[0])
         if "bushel index" not in how:  # the field does not exist, either
             how = (
-                f"{how}{'' if how.endswith('?') else '.'} `bushel index --columns FIELD.length`"
-                " records them"
+                f"{how}{'' if how.endswith('?') else '.'} "
+                "`bushel index --columns FIELD.length` records them"
             )
         raise KeyError(
-            f"{argument}= needs the length of every document before it is read: {how}. If a"
-            " transform makes the tokens, as a tokenizer does, store what it makes with `bushel"
-            " convert --transform`, and load that"
+            f"{argument}= needs the length of every document before it is read: "
+            f"{how}. If a transform makes the tokens, as a tokenizer does, store "
+            "what it makes with `bushel convert --transform`, and load that"
         ) from None
     if (missing := int(np.ma.getmaskarray(column).sum())) > 0:
         raise ValueError(
-            f"{argument}={name!r}: {missing} samples have no value; ds.where('{name} is not"
-            " None') has the others"
+            f"{argument}={name!r}: {missing} samples have no "
+            f"value; ds.where('{name} is not None') has the others"
         )
     lengths = np.ma.getdata(column)
     if lengths.dtype.kind not in "biu":
@@ -307,8 +307,8 @@ def _costs(by: str | Mapping[str, float]) -> dict[str, float]:
         by = {by: 1}
     if not isinstance(by, Mapping) or not by:
         raise TypeError(
-            f"pack_by={by!r}: expected a column of lengths, such as 'tokens.length', or columns"
-            " and weights"
+            f"pack_by={by!r}: expected a column of lengths, "
+            "such as 'tokens.length', or columns and weights"
         )
     for name, weight in by.items():
         if not isinstance(name, str):
@@ -322,8 +322,8 @@ def _costs(by: str | Mapping[str, float]) -> dict[str, float]:
     first = next(iter(by))
     if not first.endswith(_LENGTH) or by[first] != 1:
         raise ValueError(
-            f"pack_by={by!r}: the first column must be the length of the field that is packed, with"
-            " the weight 1, such as 'tokens.length'"
+            f"pack_by={by!r}: the first column must be the length of the "
+            "field that is packed, with the weight 1, such as 'tokens.length'"
         )
     return dict(by)
 
@@ -380,9 +380,9 @@ def _check_known(source: Loadable, fields: Any) -> None:
     unread = bytes_to_find(source, fields)
     if unread > _MOST_UNREAD:
         raise UnsupportedError(
-            f"an exact order would read {unread:,} bytes first, to find where the samples are:"
-            " run `bushel index` "
-            'once, with --index to keep the index in another place; or use shuffle="blocks"'
+            f"an exact order would read {unread:,} bytes first, to find "
+            "where the samples are: run `bushel index` once, with --index "
+            'to keep the index in another place; or use shuffle="blocks"'
         )
 
 

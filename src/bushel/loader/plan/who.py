@@ -143,8 +143,8 @@ def plan_of_state(
     if kind != "mixed" and _ROWS.fullmatch(parameters.partition(";")[0]) is not None:
         if lengths is None:
             raise StateError(
-                f"the order {kind!r} needs the column with the lengths of documents, such as"
-                " tokens.length"
+                f"the order {kind!r} needs the column with the "
+                "lengths of documents, such as tokens.length"
             )
         order = _of_rows(state, dataset, kind, parameters, lengths)
         rows = PackedRows if isinstance(order, Packed) else ChunkRows
@@ -179,8 +179,8 @@ def _of_samples(version: str, seed: int, samples: int) -> SampleOrder:
             f"the state has the order {version!r}, which is impossible: {error}"
         ) from error
     raise StateError(
-        f"the state has the order {version!r}, which depends on more than the state contains: make"
-        " the same loader, and call its who() and when()"
+        f"the state has the order {version!r}, which depends on more than the "
+        "state contains: make the same loader, and call its who() and when()"
     )
 
 
@@ -193,8 +193,8 @@ def _of_rows(state: LoaderState, dataset: Any, kind: str, own: str, column: str)
     if kind == "packed":
         if third is None and len(lengths) and int(lengths.max()) > tokens:
             raise StateError(
-                f"documents have more than {tokens} tokens by {column!r}: give the"
-                " column that was used"
+                f"documents have more than {tokens} tokens by "
+                f"{column!r}: give the column that was used"
             )
         pieces = pieces_of(lengths, tokens, cast("Longer", third or "error"))
         checksum = kernels.crc32(pieces.costs.view(np.uint8))
@@ -212,9 +212,9 @@ def _of_rows(state: LoaderState, dataset: Any, kind: str, own: str, column: str)
             )
     if order.version != state.version:
         raise StateError(
-            f"the column {column!r} has other lengths than the state, which has the order"
-            f" {state.version!r}; "
-            f"costs of several columns can only be asked of the loader, with who() and when()"
+            f"the column {column!r} has other lengths than the state, "
+            f"which has the order {state.version!r}; costs of several "
+            "columns can only be asked of the loader, with who() and when()"
         )
     return order
 
@@ -242,8 +242,8 @@ def unequal_steps(plan: Plan, consumed: int) -> str | None:
     if not 0 < left < plan.world_size:
         return None
     return (
-        f"the last {left} samples of an epoch do not suffice for all of the {plan.world_size}"
-        f" ranks, which have unequal steps, and may wait for each other forever: {ways}"
+        f"the last {left} samples of an epoch do not suffice for all of the {plan.world_size} "
+        f"ranks, which have unequal steps, and may wait for each other forever: {ways}"
     )
 
 
@@ -251,14 +251,14 @@ def without_batches(options: LoaderOptions) -> str | None:
     """Return why an epoch has no batch although there are samples, and what to do; None if it should have some."""
     if options.chunk_by is not None:
         return (
-            f"all documents together have fewer than the chunk_tokens={options.chunk_tokens} tokens"
-            " of one row for each rank. Give a smaller chunk_tokens"
+            f"all documents together have fewer than the chunk_tokens={options.chunk_tokens} "
+            "tokens of one row for each rank. Give a smaller chunk_tokens"
         )
     if not options.drop_last:
         return None
     return (
-        "drop_last=True leaves out all samples, because they do not fill one batch on every rank."
-        " Give a smaller batch_size, or leave drop_last out"
+        "drop_last=True leaves out all samples, because they do not fill one "
+        "batch on every rank. Give a smaller batch_size, or leave drop_last out"
     )
 
 

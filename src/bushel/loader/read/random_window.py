@@ -165,8 +165,8 @@ class RandomWindows(Struct, frozen=True, dict=True):
             check_has_elements(reader_of(dataset), name, "RandomWindow")
             if window.pad and name + PAD in dataset.spec:
                 raise ValueError(
-                    f"the window of {name!r} would have a field {name + PAD!r},"
-                    " which the dataset has"
+                    f"the window of {name!r} would have a field "
+                    f"{name + PAD!r}, which the dataset has"
                 )
             if window.like is not None:
                 _check_like(name, window, windows)
@@ -284,8 +284,8 @@ class RandomWindows(Struct, frozen=True, dict=True):
         key = self.dataset.keys[number]
         if fields < len(shape.offsets):
             raise SpecError(
-                f"sample {key!r} lacks elements of {' or '.join(map(repr, shape.offsets))}:"
-                " leave the sample out"
+                f"sample {key!r} lacks elements of "
+                f"{' or '.join(map(repr, shape.offsets))}: leave the sample out"
             )
         try:
             room = room_in_time(shape, clocks).elements
@@ -294,9 +294,9 @@ class RandomWindows(Struct, frozen=True, dict=True):
         if not room:
             clock = clocks[shape.field]
             raise SpecError(
-                f"sample {key!r} has {clock.count} elements of {shape.field!r} in"
-                f" {clock.end - clock.first:g} seconds, and the window takes more than all fields"
-                " have: give pad=True, which repeats the last one, or leave the sample out"
+                f"sample {key!r} has {clock.count} elements of {shape.field!r} in "
+                f"{clock.end - clock.first:g} seconds, and the window takes more than all "
+                "fields have: give pad=True, which repeats the last one, or leave the sample out"
             )
         return room
 
@@ -309,16 +309,16 @@ class RandomWindows(Struct, frozen=True, dict=True):
         if short.any():
             place = int(np.flatnonzero(short)[0])
             raise SpecError(
-                f"sample {self.dataset.keys[int(numbers[place])]!r} has {counts[place]} elements of"
-                f" {name!r}, and the window takes {window.span}: give pad=True, which repeats the"
-                " last one, or leave the sample out"
+                f"sample {self.dataset.keys[int(numbers[place])]!r} has {counts[place]} "
+                f"elements of {name!r}, and the window takes {window.span}: give "
+                "pad=True, which repeats the last one, or leave the sample out"
             )
         if like is not None and (unlike := (counts >= 0) & (counts != like)).any():
             place = int(np.flatnonzero(unlike)[0])
             raise SpecError(
-                f"sample {self.dataset.keys[int(numbers[place])]!r} has {counts[place]} elements"
-                f" of {name!r} and {like[place]} of {window.like!r}: windows that start together"
-                " need as many, or times="
+                f"sample {self.dataset.keys[int(numbers[place])]!r} has "
+                f"{counts[place]} elements of {name!r} and {like[place]} of "
+                f"{window.like!r}: windows that start together need as many, or times="
             )
 
 
@@ -335,6 +335,6 @@ def _check_like(name: str, own: RandomWindow, windows: Mapping[str, RandomWindow
         )
     if not own.is_timed and not other.is_timed and own.span > other.span and not own.pad:
         raise ValueError(
-            f"the window of {name!r} takes {own.span} elements, and the window of {own.like!r},"
-            f" where it starts, {other.span}: draw the longer one, and let the other be like it"
+            f"the window of {name!r} takes {own.span} elements, and the window of {own.like!r}, "
+            f"where it starts, {other.span}: draw the longer one, and let the other be like it"
         )

@@ -104,8 +104,8 @@ def _device(
         return None
     if sources is not None and sources.transforms:
         raise ValueError(
-            'decode="device" needs one list of transforms: leave out the transforms'
-            " of single datasets"
+            'decode="device" needs one list of transforms: '
+            "leave out the transforms of single datasets"
         )
     from bushel.loader.device.device_step import device_step_of
 

@@ -248,8 +248,8 @@ def run_processes(
             del finished  # a reference here would keep the segment of the consumer's batch taken
             if os.getpid() != process:
                 raise RuntimeError(
-                    "this iteration started before a fork, and its worker processes serve the"
-                    " parent process: start a new iteration in this one"
+                    "this iteration started before a fork, and its worker processes "
+                    "serve the parent process: start a new iteration in this one"
                 )
     finally:
         if os.getpid() == process:

@@ -111,8 +111,8 @@ class LoaderStats(Struct, frozen=True):
         share = self.waiting / self.seconds if self.seconds else 0.0
         if share < _NEGLIGIBLE_WAITING:
             return (
-                f"the trainer waits for data {share:.0%} of its time: the loader keeps up, so"
-                " change nothing"
+                f"the trainer waits for data {share:.0%} of its "
+                "time: the loader keeps up, so change nothing"
             )
         slowest = max("storage", "decode", "transform", "collate", key=partial(getattr, self))
         # it is not 0: it is a share of the seconds
@@ -126,8 +126,8 @@ class LoaderStats(Struct, frozen=True):
             return waits + f"{max(self.threads, 1)} of {self.cpus} CPUs are used, so raise threads"
         if slowest == "decode":
             return waits + (
-                f"{min(busy, self.cpus):.1f} of {self.cpus} CPUs are busy; store smaller"
-                " images, or use more CPUs"
+                f"{min(busy, self.cpus):.1f} of {self.cpus} CPUs "
+                "are busy; store smaller images, or use more CPUs"
             )
         if slowest == "transform":
             return waits + "threads that run pure Python share one core; use processes="
@@ -136,9 +136,9 @@ class LoaderStats(Struct, frozen=True):
     @property
     def _summary(self) -> str:
         return (
-            f"{self.samples} samples in {self.batches} batches, {self.seconds:.2f} s: "
-            f"{self.samples_per_second:.0f} samples/s, {self.bytes_per_second / 1e6:.1f} MB/s,"
-            f" {self.errors} bad"
+            f"{self.samples} samples in {self.batches} batches, "
+            f"{self.seconds:.2f} s: {self.samples_per_second:.0f} samples/s, "
+            f"{self.bytes_per_second / 1e6:.1f} MB/s, {self.errors} bad"
             + (f", {self.whole_clips} clips read whole" if self.whole_clips else "")
             + (f", {self.device_images} images decoded on the device" if self.device_images else "")
             + (f", {self.device_refused} refused there" if self.device_refused else "")

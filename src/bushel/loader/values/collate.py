@@ -77,8 +77,8 @@ class Padded(Struct, frozen=True):
                 low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
             if not (low <= self.value <= high and self.value == int(self.value)):
                 raise ValueError(
-                    f"arrays of {dtype} cannot be padded with {self.value!r}, which"
-                    " is not such a number"
+                    f"arrays of {dtype} cannot be padded with "
+                    f"{self.value!r}, which is not such a number"
                 )
         return np.full(1, self.value, dtype)
 
@@ -94,8 +94,8 @@ class Padded(Struct, frozen=True):
         axes = arrays[0].ndim
         if any(array.ndim != axes for array in arrays):
             raise ValueError(
-                f"arrays of {sorted({array.ndim for array in arrays})} axes cannot"
-                " be padded to one shape"
+                f"arrays of {sorted({array.ndim for array in arrays})} "
+                "axes cannot be padded to one shape"
             )
         if not axes:
             raise ValueError("numbers have no length to be padded: leave out the rule")
@@ -137,8 +137,8 @@ class Ragged(Struct, frozen=True):
         )
         if any(array.ndim == 0 or array.dtype.kind not in "biufc" for array in arrays):
             raise ValueError(
-                "values without a length, or of other things than numbers:"
-                f" {', '.join(_forms(values))}"
+                "values without a length, or of other things "
+                f"than numbers: {', '.join(_forms(values))}"
             )
         if len({array.shape[1:] for array in arrays}) > 1:
             raise ValueError(
@@ -175,8 +175,8 @@ class AsFloats(Struct, frozen=True):
         for value, stored in zip(values, array.tolist(), strict=True):
             if stored != value and isinstance(value, int | np.integer):
                 raise ValueError(
-                    "the field is float because some files have floats, and no float64 equals"
-                    f' {int(value)}. Collate it with "list", or declare the same type in all files'
+                    "the field is float because some files have floats, and no float64 equals "
+                    f'{int(value)}. Collate it with "list", or declare the same type in all files'
                 )
         return array
 
@@ -242,9 +242,9 @@ def _collate_field(name: str, samples: list[Sample], rule: FieldCollate | None) 
     for sample in samples:
         if name not in sample:
             raise SpecError(
-                f"sample {sample.get(KEY)!r} has no field {name!r}, but other samples of its batch"
-                " have. Leave the field out with fields=, or get a list with None for it with"
-                f' collate={{{name!r}: "list"}}'
+                f"sample {sample.get(KEY)!r} has no field {name!r}, but other "
+                "samples of its batch have. Leave the field out with fields=, or "
+                f'get a list with None for it with collate={{{name!r}: "list"}}'
             )
     return collate_values(name, values, rule, lambda: samples[0].get(KEY))
 
@@ -302,9 +302,8 @@ def _stack(values: list[Any], *, must: bool) -> Any:
         return tensor
     if must:
         raise ValueError(
-            f"values of different kinds do not stack: {', '.join(_forms(values))}. Resize them,"
-            " or collate with "
-            'Padded, Ragged or "list"'
+            f"values of different kinds do not stack: {', '.join(_forms(values))}. "
+            'Resize them, or collate with Padded, Ragged or "list"'
         )
     return values
 
@@ -346,8 +345,8 @@ def _arrays(values: Sequence[Any]) -> list[Array]:
 def _refuse_masks(values: Sequence[Any]) -> None:
     if any(is_masked(value) for value in values):
         raise ValueError(
-            "a masked array would lose its mask: fill it in a transform, as in array.filled(0),"
-            ' or collate with "list"'
+            "a masked array would lose its mask: fill it in a "
+            'transform, as in array.filled(0), or collate with "list"'
         )
 
 
@@ -381,8 +380,8 @@ def common_type(arrays: Sequence[Array]) -> np.dtype[Any]:
     elif low >= -(1 << 53) and high <= 1 << 53:
         return common
     raise ValueError(
-        "no type holds the numbers of arrays of"
-        f" {', '.join(sorted(map(str, dtypes)))}: convert them"
+        "no type holds the numbers of arrays of "
+        f"{', '.join(sorted(map(str, dtypes)))}: convert them"
     )
 
 

@@ -124,8 +124,8 @@ class Upload:
 def _is_numbers(value: Any) -> bool:
     if is_masked(value):
         raise TypeError(
-            "a batch with masked arrays has no form as tensors: fill them in a"
-            " transform (array.filled(0))"
+            "a batch with masked arrays has no form as tensors: "
+            "fill them in a transform (array.filled(0))"
         )
     return isinstance(value, np.ndarray) and value.dtype.kind in "biufc"
 

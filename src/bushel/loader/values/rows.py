@@ -243,9 +243,9 @@ def _check(pieces: Pieces, documents: Sequence[Sample], rows: Rows, shape: RowSh
         piece = int(pieces.wrong[0])
         document = documents[piece]
         raise SpecError(
-            f"sample {document.get(KEY)!r} has {len(document[field])} tokens in field {field!r},"
-            f" but the column of lengths says {rows.lengths[piece]}: chunks need the lengths after"
-            " all transforms. Store what these make, with `bushel convert --transform`"
+            f"sample {document.get(KEY)!r} has {len(document[field])} tokens in field {field!r}, "
+            f"but the column of lengths says {rows.lengths[piece]}: chunks need the lengths "
+            "after all transforms. Store what these make, with `bushel convert --transform`"
         )
     full = np.flatnonzero(pieces.used > shape.tokens)
     if len(full):
@@ -253,10 +253,10 @@ def _check(pieces: Pieces, documents: Sequence[Sample], rows: Rows, shape: RowSh
         sizes = np.diff(pieces.starts)[row]
         longest = documents[row][int(sizes.argmax())]
         raise SpecError(
-            f"a row of {shape.tokens} tokens got {pieces.used[full[0]]}: documents are longer than"
-            f" the column of lengths says, such as sample {longest.get(KEY)!r} with {sizes.max()}"
-            f" tokens in field {field!r}. If a transform adds tokens, store what it makes, with"
-            " `bushel convert --transform`"
+            f"a row of {shape.tokens} tokens got {pieces.used[full[0]]}: documents are "
+            f"longer than the column of lengths says, such as sample {longest.get(KEY)!r} "
+            f"with {sizes.max()} tokens in field {field!r}. If a transform adds tokens, "
+            "store what it makes, with `bushel convert --transform`"
         )
 
 
@@ -274,8 +274,8 @@ def _length(sample: Sample, name: str) -> int:
         else:
             kind = f"a {type(value).__name__}"
         raise SpecError(
-            f"sample {sample.get(KEY)!r}: packs and chunks are made of arrays of numbers, but"
-            f" field {name!r} is {kind}"
+            f"sample {sample.get(KEY)!r}: packs and chunks are made "
+            f"of arrays of numbers, but field {name!r} is {kind}"
         )
     return len(value)
 
@@ -301,8 +301,8 @@ def _field(
     if not joined:
         if isinstance(rule, Padded) or rule == "stack":
             raise SpecError(
-                f"collate={{{name!r}: {rule!r}}}: not every document has an array there as long"
-                f" as {shape.field!r}"
+                f"collate={{{name!r}: {rule!r}}}: not every document "
+                f"has an array there as long as {shape.field!r}"
             )
         return pieces.by_row(values)
     begins = pieces.begins.tolist()

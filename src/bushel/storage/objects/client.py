@@ -300,17 +300,17 @@ def _unreadable(path: object, error: Exception) -> str:
         lines.append(str(error.lineno))
     line = f" (line {', '.join(lines)})" * bool(lines)
     return (
-        f"{path} cannot be read{line}: expected [sections] of lines `name = value`; correct or"
-        " remove the file"
+        f"{path} cannot be read{line}: expected [sections] "
+        "of lines `name = value`; correct or remove the file"
     )
 
 
 def _boto3(profile: str) -> Any:
     if importlib.util.find_spec("boto3") is None:
         raise UnsupportedError(
-            f"the AWS profile {profile!r} needs boto3 to log in, which is not installed; run: pip"
-            " install boto3, "
-            f"or: eval $(aws configure export-credentials --profile {profile} --format env)"
+            f"the AWS profile {profile!r} needs boto3 to log in, which is "
+            "not installed; run: pip install boto3, or: eval $(aws "
+            f"configure export-credentials --profile {profile} --format env)"
         )
     import boto3
     from obstore.auth.boto3 import Boto3CredentialProvider

@@ -192,8 +192,8 @@ def _get(url: str, shown: str) -> tuple[Any, str | None]:
                     return None
                 if error.code in (401, 403):
                     advice = (
-                        "it may be private, gated or misspelt; the token comes from HF_TOKEN"
-                        " or `hf auth login`"
+                        "it may be private, gated or misspelt; the "
+                        "token comes from HF_TOKEN or `hf auth login`"
                     )
                     raise PermissionError(
                         errno.EACCES, f"the Hub refuses access: {advice}", shown
@@ -248,8 +248,8 @@ class HubPath(ObjectPath):
         match = _URL.fullmatch(url)
         if match is None:
             raise UnsupportedError(
-                f"{url}: expected hf://datasets/ORG/NAME/path or"
-                " hf://datasets/ORG/NAME@REVISION/path"
+                f"{url}: expected hf://datasets/ORG/NAME/path "
+                "or hf://datasets/ORG/NAME@REVISION/path"
             )
         revision = unquote(match["revision"] or "main")
         commit = revision

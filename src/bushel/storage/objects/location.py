@@ -57,8 +57,8 @@ class ObjectPath(StorePath):
         place, _, key = rest.partition("/")
         if scheme not in SCHEMES:
             raise UnsupportedError(
-                f"{url}: expected a URL that starts with one of"
-                f" {', '.join(f'{scheme}://' for scheme in SCHEMES)}"
+                f"{url}: expected a URL that starts with one of "
+                f"{', '.join(f'{scheme}://' for scheme in SCHEMES)}"
             )
         if "@" in place:
             address = f"{scheme}://{place.rpartition('@')[2]}/{key.partition('?')[0]}"
@@ -72,8 +72,8 @@ class ObjectPath(StorePath):
             if "?" in key or "#" in key:
                 url = re.split("[?#]", url)[0]  # the query of a signed one is a secret
                 raise UnsupportedError(
-                    f"{url}: a URL with a query, such as a signed one, has no folder for an index: "
-                    "read the object with the credentials of its store, or download it"
+                    f"{url}: a URL with a query, such as a signed one, has no folder for an "
+                    "index: read the object with the credentials of its store, or download it"
                 )
             key = unquote(key)
         return cls(f"{scheme}://{place}", "/".join(part for part in key.split("/") if part))
@@ -250,9 +250,9 @@ class ObjectPath(StorePath):
         """Raise UnsupportedError if it is on an HTTP server, which has no listings."""
         if not self.listable:
             raise UnsupportedError(
-                f"{self}: an HTTP server cannot list its files; name them, as in "
-                f"{self}/train-{{000..146}}.tar, or run `bushel index` on the dataset before it"
-                " is put there"
+                f"{self}: an HTTP server cannot list its files; name "
+                f"them, as in {self}/train-{{000..146}}.tar, or run "
+                "`bushel index` on the dataset before it is put there"
             )
 
     def open(self, mode: str = "rb") -> IO[Any]:
@@ -264,8 +264,8 @@ class ObjectPath(StorePath):
         """
         if mode != "rb":
             raise UnsupportedError(
-                f"{self}: cannot open an object in mode {mode!r}, only 'rb'; objects are written "
-                "whole"
+                f"{self}: cannot open an object in mode "
+                f"{mode!r}, only 'rb'; objects are written whole"
             )
         return open_handle(RemoteFile.open(self))
 

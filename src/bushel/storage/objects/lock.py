@@ -102,9 +102,9 @@ def take_object(path: ObjectPath, holder: Holder, target: object) -> ObjectLock:
         if version is not None:
             return ObjectLock(path, holder, version)
     raise ConnectionError(
-        f"{path}: the store refused {_ATTEMPTS} times to create this object and to replace its "
-        "last version; expected conditional requests (If-None-Match and If-Match) to work. If no "
-        "writer is active, delete the object"
+        f"{path}: the store refused {_ATTEMPTS} times to create this object and to "
+        "replace its last version; expected conditional requests (If-None-Match "
+        "and If-Match) to work. If no writer is active, delete the object"
     )
 
 

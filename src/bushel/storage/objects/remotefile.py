@@ -308,8 +308,8 @@ class _Handle(Seekable):
                 self._forward = _ForwardBytes(self._object)
         if self._forward.position != at:
             raise UnsupportedError(
-                f"{self.name}: the server does not support range requests, so the file can only be "
-                "read from front to back; copy it to a disk or object store"
+                f"{self.name}: the server does not support range requests, so the file "
+                "can only be read from front to back; copy it to a disk or object store"
             )
         return self._forward.read(size)
 

@@ -44,13 +44,13 @@ _FINAL = (_NO_FOLDER, _LONG_NAME, _NO_RANGES, _NO_ACCOUNT)
 """Errors of obstore for requests that fail in the same way each time, which their class does not show."""
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _KEYS = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, a role of this machine; or "
-    "AWS_SKIP_SIGNATURE=true for public data",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS, a role of this machine; or GOOGLE_SKIP_SIGNATURE=true"
-    " for public data",
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, a "
+    "role of this machine; or AWS_SKIP_SIGNATURE=true for public data",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS, a role of this "
+    "machine; or GOOGLE_SKIP_SIGNATURE=true for public data",
     "hf": "HF_TOKEN or `hf auth login`; the dataset may be private, gated or misspelt",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN, a "
-    "role of this machine; or AZURE_SKIP_SIGNATURE=true for public data",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN, "
+    "a role of this machine; or AZURE_SKIP_SIGNATURE=true for public data",
 }
 
 
@@ -130,8 +130,8 @@ def _warn(url: object, error: Exception, left: float) -> None:
         _warned = now
         warnings.warn(
             (
-                f"{url}: {summary(error)}; trying again for up to {left:.0f} seconds"
-                " (BUSHEL_NETWORK_PATIENCE)"
+                f"{url}: {summary(error)}; trying again for up "
+                f"to {left:.0f} seconds (BUSHEL_NETWORK_PATIENCE)"
             ),
             RuntimeWarning,
             stacklevel=3,
@@ -187,8 +187,8 @@ def translated(path: object) -> Iterator[None]:
             ) from error
         if kind == "InvalidPathError":
             raise UnsupportedError(
-                f"{url}: {summary(error)}; object names with empty parts, `.`, `..` or control "
-                "characters are not supported: rename or remove that object"
+                f"{url}: {summary(error)}; object names with empty parts, `.`, `..` "
+                "or control characters are not supported: rename or remove that object"
             ) from error
         message = "the object or bucket does not exist"
         if status == "414" or _LONG_NAME in str(error):
@@ -216,8 +216,8 @@ def summary(error: Exception) -> str:
     text = " ".join(text.split())
     if _BAD_CERTIFICATE in insides:
         return (
-            f"{text}: its certificate is not trusted; set BUSHEL_NETWORK_CA to a file with a"
-            " certificate to trust"
+            f"{text}: its certificate is not trusted; set "
+            "BUSHEL_NETWORK_CA to a file with a certificate to trust"
         )
     cause = _CAUSE.search(insides)
     if cause is None:

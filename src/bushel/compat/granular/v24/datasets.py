@@ -118,10 +118,9 @@ class BagWriter(_Appending):
             return content[left:]
         self.forget()
         raise MismatchError(
-            f"{self.bag_path}: an interrupted writer left bytes {self._end} to"
-            f" {self._bag.position}, and the next "
-            "record does not match them: append the same datapoints as before, or remove them "
-            f"(truncate -s {self._end} {path})"
+            f"{self.bag_path}: an interrupted writer left bytes {self._end} to "
+            f"{self._bag.position}, and the next record does not match them: append the "
+            f"same datapoints as before, or remove them (truncate -s {self._end} {path})"
         )
 
     def check(self) -> None:
@@ -273,9 +272,9 @@ class DatasetWriter(_Appending):
         for name in names:
             if self._bags[name].record(self._length) != records[name]:
                 raise MismatchError(
-                    f"Record mismatch: an interrupted writer left another {name!r} for datapoint"
-                    f" {self._length} of "
-                    f"{self.directory}: append the same datapoints as before, or delete the dataset"
+                    "Record mismatch: an interrupted writer left another "
+                    f"{name!r} for datapoint {self._length} of {self.directory}: "
+                    "append the same datapoints as before, or delete the dataset"
                 )
         for name in records.keys() - names:
             self._bags[name].append(records[name], flush=False)

@@ -158,8 +158,8 @@ COMMANDS = [
         adapters.Custom20BNJsonVideoAdapter,
         "Gulp a 20BN dataset: a JSON list of videos, and a folder with an MP4 for each.",
         (
-            'list:    [{"id": 1, "template": "Picking [something] up"}, ...]\nvideos: '
-            " videos_directory/1/any.mp4"
+            'list:    [{"id": 1, "template": "Picking [something] '
+            'up"}, ...]\nvideos:  videos_directory/1/any.mp4'
         ),
         _JSON,
         _TWENTYBN,
@@ -177,8 +177,8 @@ COMMANDS = [
         adapters.Custom20BNCsvJpegAdapter,
         "Gulp a 20BN dataset: a CSV list of videos, and a folder of JPEGs for each.",
         (
-            "list:    1;Picking [something] up\nframes:  jpeg_directory/1/*.jpg, in the order of"
-            " their names"
+            "list:    1;Picking [something] up\nframes:  "
+            "jpeg_directory/1/*.jpg, in the order of their names"
         ),
         {**_CSV, "folder": "jpeg_directory"},
         ("image_size", "shm_dir"),
@@ -188,8 +188,8 @@ COMMANDS = [
         adapters.ActivitynetAdapter,
         "Gulp a subset of ActivityNet.",
         (
-            'list:    {"database": {"<id>": {"subset": "training", ...}, ...}}\nvideos: '
-            " videos_directory/<id>.<suffix>"
+            'list:    {"database": {"<id>": {"subset": "training", '
+            "...}, ...}}\nvideos:  videos_directory/<id>.<suffix>"
         ),
         _JSON,
         ("image_size", "shm_dir", "phase"),

@@ -27,11 +27,9 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
     """Write a script that gulps with an adapter class into the current directory."""
     parser = argparse.ArgumentParser(
         prog="bushel gulp2_register_adapter",
-        description="Write a command line for an adapter class: an executable in the current"
-        " directory, named like the "
-        "class in snake_case. Required parameters of the constructor become arguments, last one"
-        " first; parameters "
-        "with a default become options of that type.",
+        description="Write a command line for an adapter class: an executable in the current "
+        "directory, named like the class in snake_case. Required parameters of the constructor "
+        "become arguments, last one first; parameters with a default become options of that type.",
     )
     parser.add_argument(
         "adapter_file", help="the module of the class, such as gulpio2.adapters, or its file"

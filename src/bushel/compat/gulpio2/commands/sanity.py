@@ -25,11 +25,9 @@ def gulp2_sanity_check(arguments: list[str]) -> int:
     """Check a gulp directory, print the files that fail, and return 1 if there are any."""
     parser = argparse.ArgumentParser(
         prog="bushel gulp2_sanity_check",
-        description="Check that the files of a gulp directory have content and match each other,"
-        " and that no id "
-        "appears twice. The exit code is 1 if a check fails. `bushel verify DIR` checks more,"
-        " `bushel verify "
-        "--decode` every frame.",
+        description="Check that the files of a gulp directory have content and match "
+        "each other, and that no id appears twice. The exit code is 1 if a check "
+        "fails. `bushel verify DIR` checks more, `bushel verify --decode` every frame.",
     )
     parser.add_argument("gulp_directory", help="folder of the gulp files")
     folder = Path(parser.parse_args(arguments).gulp_directory)
@@ -44,8 +42,8 @@ def gulp2_sanity_check(arguments: list[str]) -> int:
         sanity_utils.check_for_failures({"message": message, "failures": failed})
     for id_ in failures["Check presence of duplicate ids"]:
         print(
-            f"    {id_!r} is in"
-            f" {', '.join(chunk.meta_file_path for chunk in chunks if id_ in chunk)}"
+            f"    {id_!r} is in "
+            f"{', '.join(chunk.meta_file_path for chunk in chunks if id_ in chunk)}"
         )
     return 1 if any(failures.values()) else 0
 

@@ -107,8 +107,8 @@ def _named(arrays: Any, name: str) -> list[tuple[str, NDArray]]:
         arrays = dict(zip(names, arrays, strict=True))
     if not isinstance(arrays, Mapping):
         raise WrongTypeError(
-            "data must be an array, a list of arrays or a dict of them, not"
-            f" {type(arrays).__name__}"
+            "data must be an array, a list of arrays or "
+            f"a dict of them, not {type(arrays).__name__}"
         )
     return [
         (key, values if isinstance(values, NDArray) else array(values))

@@ -301,8 +301,8 @@ def _order(dataset: Dataset, field: str, seed: int | None) -> list[int]:
         for stored in dataset.read(positions, [field], decode=False):
             if stored.get(field) is None:
                 raise FormatError(
-                    f"sample {stored['__key__'].partition('/')[2]!r} has no field"
-                    f" {field!r} to sort by"
+                    f"sample {stored['__key__'].partition('/')[2]!r} "
+                    f"has no field {field!r} to sort by"
                 )
             keys.append(bytes(stored[field]))
     return sorted(order, key=keys.__getitem__)
@@ -343,8 +343,8 @@ def _run(
     )
     if result.returncode:
         raise FormatError(
-            f"the command failed for sample {sample['__key__']!r} with exit status"
-            f" {result.returncode}"
+            f"the command failed for sample {sample['__key__']!r} "
+            f"with exit status {result.returncode}"
         )
     outputs: dict[str, Sample] = {}
     for name in sorted(os.listdir(folder)):

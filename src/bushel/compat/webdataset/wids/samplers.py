@@ -127,9 +127,8 @@ def DistributedChunkedSampler(
     if ranks is None and num_replicas is None:
         warnings.warn(
             (
-                "DistributedChunkedSampler is called without distributed initialized; assuming"
-                " single"
-                " process"
+                "DistributedChunkedSampler is called without "
+                "distributed initialized; assuming single process"
             ),
             stacklevel=2,
         )
