@@ -82,7 +82,7 @@ def _write(target: Target, number: int) -> None:
     target.write(f"shards{name}", images, make_samples(images, 4, 4), numbered(4), shard_samples=2)
     large: dict[str, str] = {"image": "jpg[]"} if target.container == "gulp" else {"raw": "bytes"}
     rng = random.Random(5)  # more bytes than the stamp of a file covers
-    values = [rng.randbytes(9000) for _ in range(3)]
+    values = [b"\xff\xd8\xff" + rng.randbytes(9000) for _ in range(3)]  # gulp takes what begins like a JPEG
     samples: list[dict[str, Any]] = [
         {name: [value] if kind.endswith("[]") else value} for value in values for name, kind in large.items()
     ]
