@@ -133,8 +133,9 @@ def test_tables_and_packets_are_requested_of_a_server(tmp_path: Path, monkeypatc
         for place in (0, 41, 79):
             assert (ds[place][CAMERA] == local[place][CAMERA]).all()
             assert ds[place]["task"] == local[place]["task"]
-        rows = bushel.open("hf://datasets/org/photos", split="train")
-        assert rows.info.container == "parquet"
+        assert bushel.open("hf://datasets/org/photos", split="train").info.container == "lerobot"
+        rows = bushel.open("hf://datasets/org/photos/data/*/*.parquet")
+        assert (rows.info.container, len(rows)) == ("parquet", 80)
 
 
 def test_an_indexed_folder_on_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
