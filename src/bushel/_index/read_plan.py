@@ -271,8 +271,8 @@ class _Builder:
 
     def _direct(self, group: Group, column: FieldExtents) -> _Planned:
         """Plan a plain field of samples of one shard."""
-        rows = group.rows
-        crc32 = selected(self._sums(group, column), rows)
+        rows, sums = group.rows, self._sums(group, column)
+        crc32 = None if sums is None else sums[rows]
         return _Planned(Extents(self.file(group, column), *_extents_of(column, rows), crc32))
 
     def plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> _Planned:
