@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bushel.kernels import read_files, read_small_files
+from bushel.kernels import file_stamps, read_files, read_small_files
 
 
 def arrays(*rows: tuple[int, ...]) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
@@ -121,3 +121,14 @@ def test_arguments_of_whole_files(tmp_path: Path) -> None:
         read_files([7], np.zeros(4, np.uint8))  # type: ignore[list-item]
     with pytest.raises(ValueError, match="null"):
         read_files(["a\0b"], np.zeros(4, np.uint8))
+
+
+def test_stamps_of_files(tmp_path: Path) -> None:
+    paths = written(tmp_path / ".", b"abcdef", b"")
+    os.symlink(paths[0], tmp_path / "link")
+    names = [*(path.name for path in paths), "link", "gone", "../" + tmp_path.name, str(paths[0])]
+    sizes, times = file_stamps(names, folder=str(tmp_path))
+    assert sizes.tolist() == [6, 0, 6, -1, -1, -1]
+    assert times[:3].tolist() == [paths[number].stat().st_mtime_ns for number in (0, 1, 0)]
+    assert file_stamps([str(paths[0])])[0].tolist() == [6]
+    assert file_stamps(["a"], folder=str(tmp_path / "gone"))[0].tolist() == [-1]

@@ -31,9 +31,12 @@ from bushel._recognise.layout import (
 )
 from bushel._recognise.splits import split_in
 from bushel._runtime.messages import log_info, log_warning
+from bushel._runtime.parallel import map_all
+from bushel._runtime.threads import cpu_count
 from bushel.errors import FormatError
+from bushel.kernels import file_stamps
 from bushel.spec import Field
-from bushel.storage import AnyPath, Blocks, absolute, leads_out
+from bushel.storage import AnyPath, Blocks, absolute
 from bushel.storage.names import leads_to_folder
 
 from .base import Container, ReadOptions
@@ -47,6 +50,8 @@ from .folder_metadata import (
     with_columns,
 )
 from .kept_folder import FolderNames, blocks_of, keep_folder, names_below, watched
+
+_AT_ONCE = 1 << 14  # files that a thread looks at before it takes others
 
 
 class _Folder(Container):
@@ -269,16 +274,19 @@ def _with_metadata(
 
 def _stamps(shard: Shard) -> FileStamps:
     files, root = shard.files, shard.root
+    unseen: Iterable[int] = range(len(files))
+    sizes, times = np.zeros((2, len(files)), np.int64)
     if isinstance(root, Path):
-        paths = (
-            str(shard.path(number)) if leads_out(name) else f"{root}/{name}"
-            for number, name in enumerate(files)
-        )
-        sizes_and_times = [(stat.st_size, stat.st_mtime_ns) for stat in map(os.stat, paths)]
-    else:
-        stats = (shard.path(number).stat() for number in range(len(files)))
-        sizes_and_times = [(int(stat.st_size), int(stat.st_mtime_ns)) for stat in stats]
-    return FileStamps(files, *np.array(sizes_and_times, np.int64).reshape(-1, 2).T.copy())
+        look = partial(file_stamps, folder=str(root))
+        at_once = [files[first : first + _AT_ONCE] for first in range(0, len(files), _AT_ONCE)]
+        for number, stamps in enumerate(map_all(look, at_once, threads=cpu_count())):
+            rows = slice(number * _AT_ONCE, (number + 1) * _AT_ONCE)
+            sizes[rows], times[rows] = stamps
+        unseen = np.flatnonzero(sizes < 0).tolist()
+    for number in unseen:  # a file that is gone has its error here
+        stat = shard.path(number).stat()
+        sizes[number], times[number] = int(stat.st_size), int(stat.st_mtime_ns)
+    return FileStamps(files, sizes, times)
 
 
 def _declared(field: Field, options: ReadOptions) -> Field:

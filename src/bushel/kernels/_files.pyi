@@ -179,6 +179,23 @@ def read_small_files(
         TypeError: An array has another dtype or shape, or a path is not text.
     """
 
+def file_stamps(
+    paths: Sequence[str], *, folder: str = ""
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the sizes and times of files, which are looked at without the interpreter lock.
+
+    Args:
+        paths: The files.
+        folder: If it is given, paths are relative to it, and none may lead out of it.
+
+    Returns:
+        int64[n], bytes of each file, -1 for one that is gone or outside of the folder; and int64[n],
+        its time of modification in nanoseconds.
+
+    Raises:
+        TypeError: A path is not text.
+    """
+
 def read_files(
     paths: Sequence[str], out: NDArray[np.uint8], *, folder: str = ""
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:

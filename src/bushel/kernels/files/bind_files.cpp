@@ -98,6 +98,25 @@ nb::object read_small_files(nb::handle paths, nb::handle size, nb::handle mtime,
     return list;
 }
 
+nb::object stamps_of(nb::handle paths, nb::handle folder) {
+    const std::string root = path_argument(folder);
+    const Sequence names(paths, "paths: expected a list of paths");
+    std::vector<std::string> files;
+    for (std::size_t i = 0; i < names.size(); ++i) files.push_back(path_argument(names[i]));
+    std::vector<std::int64_t> sizes, times;
+    {
+        const nb::gil_scoped_release unlocked;
+        const OpenFolder open(root);
+        for (const std::string &file : files) {
+            const bool outside = !root.empty() && leads_out(file);
+            const Stamp stamp = outside ? Stamp{} : stamp_of(file, open.descriptor());
+            sizes.push_back(stamp.size);
+            times.push_back(stamp.mtime_ns);
+        }
+    }
+    return nb::make_tuple(array_of(std::move(sizes)), array_of(std::move(times)));
+}
+
 nb::object read_files(nb::handle paths, nb::handle out, nb::handle folder) {
     const std::string root = path_argument(folder);
     const Sequence names(paths, "paths: expected a list of paths");
@@ -267,6 +286,7 @@ void bind_files(nb::module_ &module) {
     module.def("cold_reads", &cold_reads);
     module.def("read_small_files", &read_small_files, nb::arg("paths"), nb::arg("size"), nb::arg("mtime_ns"),
                nb::arg("offset"), nb::arg("length"), nb::kw_only(), nb::arg("folder") = "");
+    module.def("file_stamps", &stamps_of, nb::arg("paths"), nb::kw_only(), nb::arg("folder") = "");
     module.def("read_files", &read_files, nb::arg("paths"), nb::arg("out"), nb::kw_only(), nb::arg("folder") = "");
     module.def("gather", &gather, nb::arg("files"), nb::arg("file"), nb::arg("offset"), nb::arg("length"),
                nb::arg("crc32") = nb::none());

@@ -55,6 +55,12 @@ std::int64_t read_whole(const std::string &path, int folder, std::uint8_t *out, 
     return done == size ? static_cast<std::int64_t>(size) : -1;
 }
 
+Stamp stamp_of(const std::string &path, int folder) {
+    struct stat info;
+    if (::fstatat(folder, path.c_str(), &info, 0) != 0) return {};
+    return {info.st_size, mtime_of(info)};
+}
+
 bool leads_out(const std::string &path) {
     for (std::size_t at = 0;; ++at) {
         const std::size_t end = std::min(path.find('/', at), path.size());

@@ -22,6 +22,14 @@ bool read_small(const SmallRead &read, int folder, std::uint8_t *out);
 // another size than when it was opened.
 std::int64_t read_whole(const std::string &path, int folder, std::uint8_t *out, std::size_t room);
 
+// The size of a file in bytes, and its time of modification in nanoseconds; -1 if it cannot be looked at.
+struct Stamp {
+    std::int64_t size = -1;
+    std::int64_t mtime_ns = 0;
+};
+
+Stamp stamp_of(const std::string &path, int folder);
+
 // Whether a path relative to a folder may be one outside: an absolute one, or one with a part that is empty, . or ..
 bool leads_out(const std::string &path);
 
