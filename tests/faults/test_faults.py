@@ -24,10 +24,16 @@ def test_errors_that_named_no_file(job: str, trial: int) -> None:
 
 
 @pytest.mark.skipif(compiler() is None, reason="needs Linux and a C compiler")
-@pytest.mark.parametrize(("job", "trial"), [("split", 1), ("split", 5), ("pack", 1)])
-def test_kills_that_lost_something(job: str, trial: int) -> None:
-    """A new folder of a split that was not on disk, and errors that were taken from the log of a finished run."""
+@pytest.mark.parametrize(
+    ("job", "seed", "trial"),
+    [("split", 2027, 1), ("split", 2027, 5), ("pack", 2027, 1), ("erase", 31, 5), ("erase", 31, 13)],
+)
+def test_kills_that_lost_something(job: str, seed: int, trial: int) -> None:
+    """A new folder of a split that was not on disk, and errors that were taken from the log of a finished run.
+
+    Erasing: a staging folder that was removed, but not on disk, and an old file beside the new one that belongs to it.
+    """
     done = start(
-        "tests.faults.campaign", "--quiet", "--seed", "2027", "--jobs", job, "--trial", str(trial), timeout=600
+        "tests.faults.campaign", "--quiet", "--seed", str(seed), "--jobs", job, "--trial", str(trial), timeout=600
     )
     assert done.returncode == 0, done.stdout

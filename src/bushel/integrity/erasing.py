@@ -42,12 +42,13 @@ from bushel._writer.target import check_same_fields
 from bushel.containers import get_container, get_writable
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.registry import read_only_ending
-from bushel.errors import FormatError, UnsupportedError
+from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.spec import KEY, format_spec
 from bushel.storage import AnyLocation, AnyPath, AnySource, remove
 from bushel.storage.lock import Lock
 from bushel.storage.names import inside
-from bushel.storage.publish import Publication, recover
+from bushel.storage.publish import Publication, existing_above, recover
+from bushel.storage.whole import sync_folder
 
 _BATCH = 16 << 20  # stored bytes of samples that are read together
 # in the `.bushel` of a folder that is replaced
@@ -354,10 +355,13 @@ def target_of(shard: Shard) -> Path:
 
 def complete_rewrites(shards: list[Shard]) -> None:
     """Complete or undo what a killed process was putting in the place of these shards."""
-    for shard in shards:
-        if isinstance(shard.root, Path):
-            target = target_of(shard)
-            recover(target.parent, overwrite_folder(target))
+    targets = [target_of(shard) for shard in shards if isinstance(shard.root, Path)]
+    staged = [overwrite_folder(target) for target in targets]
+    for target, folder in zip(targets, staged, strict=True):
+        recover(target.parent, folder)
+    # it may have removed what it staged, which holds erased samples: no power cut may bring that back
+    for folder in set(map(existing_above, staged)):
+        sync_folder(folder)
 
 
 def _copy_others(old: Path, new: Path, own: set[str]) -> None:
@@ -369,6 +373,7 @@ def _copy_others(old: Path, new: Path, own: set[str]) -> None:
             continue
         copy = inside(new, name.as_posix(), any_text=True)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)
-        with open(copy, "rb") as file:
-            os.fsync(file.fileno())
+        with naming(copy):
+            shutil.copy2(path, copy)
+            with open(copy, "rb") as file:
+                os.fsync(file.fileno())

@@ -233,9 +233,15 @@ def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
     if len(to_make) == len(content.moves):
         for name in content.clear:
             _remove(inside(root, name, any_text=True), own=False)
+    # files that must not be read with others: a power cut loses no earlier step and keeps a later one
+    in_steps = sync and bool(content.clear)
+    if in_steps:
+        sync_folder(root)
     for name, path in to_make.items():
         make_folder(targets[name].parent, sync=sync)
         _swap(path, targets[name], folder / "old")
+        if in_steps:
+            sync_folder(targets[name].parent)
     for name in content.drop:
         if name not in targets:
             path = inside(root, name, any_text=True)
@@ -277,9 +283,14 @@ def _remove_staged(root: Path, folder: Path, *, sync: bool) -> None:
     try_remove_tree(folder)
     _remove_empty(folder.parent, root)
     if sync:  # else a power cut could bring back the list, and its moves would be made once more
-        while not folder.exists():
-            folder = folder.parent
-        sync_folder(folder)
+        sync_folder(existing_above(folder))
+
+
+def existing_above(folder: Path) -> Path:
+    """Return a folder, or the first one above it that exists."""
+    while not folder.exists():
+        folder = folder.parent
+    return folder
 
 
 def _remove_empty(folder: Path, root: Path) -> None:
