@@ -1,4 +1,4 @@
-"""Options that are numbers of NumPy are numbers of Python; bools are no sizes."""
+"""Options that are numbers of NumPy are numbers of Python; bools are refused as sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from bushel.transforms import ColorJitter, Compose, Pad, RandomResizedCrop, RandomRotation, Resize
 from bushel.transforms.values import call
 
-NP: Any = np  # for type checkers, its numbers are no options
+NP: Any = np  # type checkers do not take its numbers for options
 IMAGE = np.random.default_rng(0).integers(0, 256, (40, 60, 3), np.uint8)
 
 

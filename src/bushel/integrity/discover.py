@@ -218,7 +218,7 @@ def _check_manifest(
 class Tables(NamedTuple):
     """The tables of a shard."""
 
-    recorded: ShardIndex | None  # the table of the index, with sound keys
+    recorded: ShardIndex | None  # the table of the index, with intact keys
     fits: bool  # whether it describes the files as they are now
     built: ShardIndex | None  # the table that `bushel index` would make of the files
     faults: list[FormatError]  # the faults of the files
