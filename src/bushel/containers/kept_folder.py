@@ -121,7 +121,7 @@ def _walk(
                 if name == FOLDER:
                     continue
                 slash = "/" * leads_to_folder(entry)
-                hidden[junk_kind(f"{name}{slash}") or f"hidden{' folder' * len(slash)}"] += 1
+                hidden[junk_kind(f"{name}{slash}") or ("hidden folder" if slash else "hidden")] += 1
             elif leads_to_folder(entry):
                 _check_link(entry, linked, links)
                 yield from _walk(
