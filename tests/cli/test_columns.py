@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.cli.running import fails, run
 
 import bushel
-from bushel._dataset.read.field_summary import summary
 from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.info import summary
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.formats import FORMATS
 from tests.integrity.small import SPEC, flip, jpeg, key, reading, sample, write
 
 import bushel
-from bushel._dataset.read.field_summary import summarise
+from bushel._dataset.views.info import summarise
 from bushel.cli.app import _COMMANDS, START, app
 from bushel.cli.describe import find_sample, readable
 from bushel.cli.output import columns, size

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel._dataset.read.field_summary import summary
 from bushel._dataset.read.where import choose
+from bushel._dataset.views.info import summary
 from bushel.viewer.histograms import Histogram, HistogramRequest, condition_name, histogram_of
 
 VALUES = st.one_of(

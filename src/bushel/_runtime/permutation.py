@@ -97,6 +97,3 @@ class Permutation(Struct, frozen=True):
                 0
             ]
         )
-
-
-# part of the key, so that no two uses share one

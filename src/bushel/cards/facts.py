@@ -16,8 +16,8 @@ from bushel._dataset.open.completeness import manifest_path
 from bushel._dataset.open.discovery import find
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.source_paths import expand_paths
-from bushel._dataset.read.field_summary import ColumnSummary, FieldSummary, summarise, summary
 from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.info import ColumnSummary, FieldSummary, summarise, summary
 from bushel._dataset.views.saved_views import SavedView, saved_views
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.integrity.removing import Removal, removals

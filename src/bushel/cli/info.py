@@ -17,7 +17,7 @@ from .output import columns, count, print_json, print_text, size
 
 if TYPE_CHECKING:
     from bushel import Dataset
-    from bushel._dataset.read.field_summary import ColumnSummary, FieldSummary
+    from bushel._dataset.views.info import ColumnSummary, FieldSummary
 
 
 _SHOWN = 5  # number of class names that are shown
@@ -41,15 +41,14 @@ def info(
       bushel info train/
       bushel info --columns train/
     """
-    from bushel._dataset.read.field_summary import summarise
-    from bushel._dataset.views.info import unlisted_shards
+    from bushel._dataset.views.info import summarise, unlisted_shards
 
     dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
     fields = summarise(dataset.shards, dataset.spec)
     stray = unlisted_shards(path, dataset.shards)
     summaries = []
     if columns_too:
-        from bushel._dataset.read.field_summary import summary
+        from bushel._dataset.views.info import summary
 
         summaries = [summary(name, dataset.column(name)) for name in dataset.columns]
     if as_json:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from bushel._dataset.views.stream import StreamDataset
-from bushel._runtime.tensors import as_array
+from bushel._runtime.arrays import as_array
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import bushel
 from bushel._dataset.read.where import choose
-from bushel._index.column_join import join_pieces
-from bushel._index.columns import Part
+from bushel._index.columns import Part, join_pieces
 from bushel._index.object_columns import of_objects
 
 Row = Mapping[str, Any]

@@ -18,8 +18,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel._index.class_names import labels_of_fields
-from bushel._index.manifest import find_manifest, spec_from_file
 from bushel._index.shard import Shard
+from bushel._index.shard_list import find_manifest, spec_from_file
 from bushel._index.sidecar import Manifest, without_code
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.messages import log_info

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bushel._index.column_join import join_pieces
 from bushel._index.column_names import ColumnOf, column_of, possible_columns
-from bushel._index.columns import Part, Piece
+from bushel._index.columns import Part, Piece, join_pieces
 from bushel._index.elements import Group, damaged_sequences
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, offsets_of

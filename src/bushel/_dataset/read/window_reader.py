@@ -22,8 +22,7 @@ from bushel.spec import KEY, Field
 
 from .columns import check_has_elements, element_counts, index_command
 from .reader import Reader, Sample
-from .time_spans import Clock, Stamped, Steady, elements_in_time
-from .windows import Source, Windows, WindowShape
+from .windows import Clock, Source, Stamped, Steady, Windows, WindowShape, elements_in_time
 
 if TYPE_CHECKING:
     from bushel.storage.fetch import Held

@@ -19,7 +19,6 @@ from bushel._dataset.read.columns import check_has_elements, element_counts
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.selection import Selection
 from bushel._dataset.read.shards import OpenShard
-from bushel._dataset.read.time_spans import first_and_count
 from bushel._dataset.read.window_reader import (
     FieldClocks,
     WindowReader,
@@ -27,7 +26,14 @@ from bushel._dataset.read.window_reader import (
     is_clip,
     positive,
 )
-from bushel._dataset.read.windows import Source, TimeSpan, Windows, WindowShape, window_counts
+from bushel._dataset.read.windows import (
+    Source,
+    TimeSpan,
+    Windows,
+    WindowShape,
+    first_and_count,
+    window_counts,
+)
 from bushel._runtime.arrays import F64, I64, check_count, offsets_of
 from bushel.codecs import holds_elements
 from bushel.containers import get_container

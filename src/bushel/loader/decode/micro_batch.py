@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from bushel._dataset.read.reader import KNOWN_TYPES
 from bushel._index.part_plan import warn_of_refused
-from bushel._runtime.arrays import I32, Array
-from bushel._runtime.tensors import as_array
+from bushel._runtime.arrays import I32, Array, as_array
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.codecs.parts import Part
 from bushel.loader.read.batch_arrays import BatchArrays, is_large

@@ -11,9 +11,8 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.read.columns import check_has_elements, element_counts
-from bushel._dataset.read.time_spans import Clock, elements_in_time, room_in_time
 from bushel._dataset.read.window_reader import FieldClocks
-from bushel._dataset.read.windows import PAD, WindowShape
+from bushel._dataset.read.windows import PAD, Clock, WindowShape, elements_in_time, room_in_time
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
 from bushel._dataset.views.make_windows import Pick, shape_of_picks

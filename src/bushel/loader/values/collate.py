@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import Array, check_count, offsets_of
-from bushel._runtime.tensors import NO_TENSORS, as_array, is_torch
+from bushel._runtime.arrays import NO_TENSORS, Array, as_array, check_count, is_torch, offsets_of
 from bushel.errors import SpecError
 from bushel.spec import KEY
 

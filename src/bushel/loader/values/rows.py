@@ -9,8 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import I32, I64, Array, offsets_of
-from bushel._runtime.tensors import NO_TENSORS, as_array
+from bushel._runtime.arrays import I32, I64, NO_TENSORS, Array, as_array, offsets_of
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
