@@ -263,12 +263,15 @@ def test_a_registered_codec_may_encode_columns(tmp_path: Path) -> None:
 LARGE = [bytes([0xFF, 0xD8, 0xFF, number]) + bytes(20_000 + number) for number in range(9)]
 LARGE[3] = LARGE[3][:4000] + MXNET_MAGIC + LARGE[3][4000:]  # aligned: its record has two parts
 LARGE[5] = LARGE[5][:4001] + MXNET_MAGIC + LARGE[5][4001:]
+SMALL = [image[:4] + image[3900:4300] for image in LARGE]
 NUMBERS = [*range(8), int.from_bytes(MXNET_MAGIC, "little")]
 FLOATS = [1.5] * 8 + [float(np.frombuffer(MXNET_MAGIC, "<f4")[0])]
 LARGE_KEYS = ["a/b", "12", "007", "1" * 25, "é", "x y", "3.5", "8", "-"]
 
 
-@pytest.mark.parametrize("limits", [{}, {"shard_bytes": 50_000}])
+@pytest.mark.parametrize(
+    ("images", "limits"), [(LARGE, {}), (LARGE, {"shard_bytes": 50_000}), (SMALL, {}), (SMALL, {"shard_bytes": 1000})]
+)
 @pytest.mark.parametrize(
     ("container", "spec", "columns", "keys"),
     [
@@ -295,9 +298,15 @@ LARGE_KEYS = ["a/b", "12", "007", "1" * 25, "é", "x y", "3.5", "8", "-"]
         ("ffrecord", {"image": "jpg", "label": "int"}, {"image": LARGE, "label": NUMBERS}, LARGE_KEYS),
     ],
 )
-def test_large_images(
-    container: str, spec: dict[str, str], columns: dict[str, list[Any]], keys: list[str] | None, limits: dict[str, Any]
+def test_images(
+    container: str,
+    spec: dict[str, str],
+    columns: dict[str, list[Any]],
+    keys: list[str] | None,
+    images: list[bytes],
+    limits: dict[str, Any],
 ) -> None:
+    columns = {name: images if column is LARGE else column for name, column in columns.items()}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     _same(spec, container, columns, rows, keys=keys, **limits)
 

@@ -60,6 +60,26 @@ def test_keys_are_known_at_once(tmp_path: Path, container: str) -> None:
     assert [sample["n"] for sample in dataset] == list(range(9))
 
 
+@pytest.mark.parametrize("container", ["bag", "tar", "recordio"])
+def test_keys_in_folders_wait_as_others_do(tmp_path: Path, container: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [f"n01440764/n01440764_{number}" for number in range(300)]
+    with bushel.Writer(tmp_path / "ds", {"n": "int"}, container=container, sync=False) as writer:
+        writer.append({"n": 0}, keys[0])
+        one_by_one = []
+        framer = type(writer._current.shard._writer)  # type: ignore[union-attr]
+        monkeypatch.setattr(framer, "append", lambda *sample: one_by_one.append(sample))
+        for number, key in enumerate(keys[1:], 1):
+            writer.append({"n": number}, key)
+        writer.flush()
+        assert not one_by_one
+        monkeypatch.undo()
+        if container == "tar":
+            for key in ("/a", "a/", "__a__", "__a__/b", "a/../b"):
+                with pytest.raises(SpecError, match="cannot hold the key"):
+                    writer.append({"n": 1}, key)
+    assert list(opened(tmp_path / "ds").keys) == keys
+
+
 def test_numbered_keys(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "ds", {"n": "int"}, container="tar", sync=False) as writer:
         writer.append({"n": 0})

@@ -133,7 +133,7 @@ def test_a_filter_of_ones_own() -> None:
         with pytest.raises(FilterError, match="7 bytes were made"):
             expand("upper", b"abc", 2)
     finally:
-        filters.registry._registered.pop("upper", None)
+        filters._registered.pop("upper", None)
         get_filter.cache_clear()
     for name in ("zstd", "Upper", "a b", ""):
         with pytest.raises(SpecError, match="exists|invalid filter name"):

@@ -124,7 +124,7 @@ def test_all_who_wait_for_a_block_that_cannot_be_expanded_get_the_error(tmp_path
         assert [error.reason for error in found] == ["filter"] * 4  # type: ignore[attr-defined]
         assert all("it never works" in str(error) for error in found)
     finally:
-        filters.registry._registered.pop("never")
+        filters._registered.pop("never")
         get_filter.cache_clear()
 
 

@@ -34,7 +34,7 @@ def engines(*more: str) -> Callable[[], Iterable[str]]:
     """Return a function that returns the names of the engines."""
 
     def names() -> Iterable[str]:
-        from bushel.engines.named import ENGINES
+        from bushel.engines import ENGINES
 
         return (*ENGINES, *more)
 

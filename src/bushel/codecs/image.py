@@ -30,6 +30,7 @@ from .base import (
     codec_error,
     describe,
     found_bytes,
+    reason,
     refused,
     refusing,
 )
@@ -299,8 +300,10 @@ def _encode(codec: str, target: _Format, value: Any) -> bytes:
 
 def _encode_jpeg(codec: str, quality: int, sampling: tuple[int, int], value: Any) -> bytes:
     array = _check(codec, _JPEG, value)
-    with refusing(codec, "an image that JPEG can hold", value, JpegError, ValueError):
+    try:
         return encode_jpeg(np.ascontiguousarray(array), quality, sampling)
+    except (JpegError, ValueError) as error:
+        raise refused(codec, "an image that JPEG can hold", value, reason(error)) from error
 
 
 def _by_pillow(

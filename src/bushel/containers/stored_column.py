@@ -15,7 +15,7 @@ LARGE = 1 << 14
 
 _HARMLESS = np.zeros(256, np.bool_)
 _HARMLESS[
-    np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+    np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_/", np.uint8)
 ] = True
 
 
@@ -91,12 +91,15 @@ class StoredColumn(Struct, frozen=True):
 
     @property
     def harmless(self) -> bool:
-        """Whether all values are keys that any container can hold: ASCII letters, digits, `-` and, not first, `_`."""
+        """Whether any container can hold all of these keys.
+
+        They consist of ASCII letters, digits, `-`, `_` but first, and `/` but first or last.
+        """
         if not len(self) or int(self.lengths.min()) == 0:
             return not len(self)
-        return bool(_HARMLESS[self.content].all()) and not bool(
-            (self.data[self.offsets[:-1]] == ord("_")).any()
-        )
+        first, last = self.data[self.offsets[:-1]], self.data[self.offsets[1:] - 1]
+        refused = np.isin(first, list(b"_/")) | (last == ord("/"))
+        return bool(_HARMLESS[self.content].all() and not refused.any())
 
     @property
     def content(self) -> U8:
@@ -107,7 +110,7 @@ class StoredColumn(Struct, frozen=True):
 class ColumnLimits(Struct, frozen=True):
     """The samples that `ShardWriter.extend` takes in any case: they have all fields, and such keys and values."""
 
-    # bytes of the longest key, which consists of ASCII letters, digits, `-` and, not first, `_`
+    # bytes of the longest key, which is `StoredColumn.harmless`
     longest_key: int = 4096
     refused_start: bytes = b""  # values that start with it are not among them, unless it is empty
 

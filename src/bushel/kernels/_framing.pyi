@@ -196,7 +196,8 @@ class SampleBuffer:
             The position of the sample. -2 minus its position if it was added and fills the buffer, which is then
             paused. -1 if it was not added: the buffer is full or paused, or the sample is not a dict with exactly these
             fields, or a value is None, or its stored values have more than 32 KiB or start with `refused_start`, or its
-            key is missing, known, too long, or does not consist of ASCII letters, digits, ``-`` and, not first, ``_``.
+            key is missing, known, too long, or has other signs than ASCII letters, digits, ``-``, ``_`` but first, and
+            ``/`` but first or last.
 
         Raises:
             Exception: The error of the function that encodes a value.

@@ -117,7 +117,7 @@ class RecordIOWriter(ShardWriter):
     def extend(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
     ) -> int:
-        """Write many plain values, or large images, and their lines of the `.idx`."""
+        """Write many plain values or images, and their lines of the `.idx`."""
         if self._form != "raw":
             if self._form == "image":
                 return self._extend_images(keys, columns, room)
@@ -158,9 +158,9 @@ class RecordIOWriter(ShardWriter):
     def _extend_images(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
     ) -> int:
-        """Write large images, up to the first record that has to be split. Their labels are single numbers."""
+        """Write images, up to the first record that has to be split. Their labels are single numbers."""
         images = columns["image"]
-        if not images.is_large or int(images.lengths.max()) > _LIMIT - IMAGE_HEADER:
+        if int(images.lengths.max()) > _LIMIT - IMAGE_HEADER:
             return 0
         headers = self._image_headers(keys, columns)
         if headers is None:
@@ -179,7 +179,11 @@ class RecordIOWriter(ShardWriter):
         if count == 0:
             return 0
         images, headers = images.rows(0, count).with_sums(), headers[:count]
-        base = self._data.write_pieces(_pieces(headers.tobytes(), images))
+        pieces = _pieces(headers.tobytes(), images)
+        if images.is_large:
+            base = self._data.write_pieces(pieces)
+        else:
+            base = self._data.write(b"".join(pieces))
         self._idx.write(lines[: line_ends[count - 1]].data)
         payload = base + starts[:count] + 8 - _WORD * len(self._builder.left_out)
         for field in self._fields:

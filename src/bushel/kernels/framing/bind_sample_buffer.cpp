@@ -114,13 +114,13 @@ bool is_stored(PyObject *value) {
     return PyBytes_Check(value) || PyByteArray_Check(value) || PyMemoryView_Check(value);
 }
 
-// Whether any container can hold a key: ASCII letters, digits, `-` and, not first, `_`. StoredColumn.harmless is this
-// too.
+// Whether any container can hold a key: ASCII letters, digits, `-`, `_` but first, and `/` but first or last.
+// StoredColumn.harmless is this too.
 bool is_harmless(const char *key, std::size_t length) {
-    if (length == 0 || key[0] == '_') return false;
+    if (length == 0 || key[0] == '_' || key[0] == '/' || key[length - 1] == '/') return false;
     return std::all_of(key, key + length, [](char sign) {
         return (sign >= '0' && sign <= '9') || (sign >= 'a' && sign <= 'z') || (sign >= 'A' && sign <= 'Z') ||
-               sign == '-' || sign == '_';
+               sign == '-' || sign == '_' || sign == '/';
     });
 }
 
