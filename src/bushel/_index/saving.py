@@ -38,15 +38,19 @@ if TYPE_CHECKING:
 _LARGE = 1 << 20
 
 
-def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
+def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> str:
     """Write a shard's index atomically. With `sync`, wait until it is on disk.
+
+    Returns:
+        Its digest.
 
     Raises:
         OSError: The folder is not writable.
         UnsupportedError: The name of a file is not UTF-8, and an index has no other names.
     """
     try:
-        arrays, head = _contents(index)
+        digest = table_digest(index)
+        arrays, head = _contents(index, digest)
     except UnicodeEncodeError as error:
         names = next((stamp.name for stamp in index.files if not stamp.name.isprintable()), "")
         message = (
@@ -55,20 +59,21 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
         raise UnsupportedError(message) from error
     if not isinstance(path, Path) or sum(array.nbytes for array in arrays.values()) <= _LARGE:
         write_whole(path, b"".join([head, *pieces_of(arrays)]), sync=sync)
-        return
+        return digest
     with replacing(path, sync=sync) as file:
         write_all(file, head)
         for piece in pieces_of(arrays):
             write_all(file, piece)
+    return digest
 
 
 def encode_index(index: ShardIndex) -> bytes:
     """Return the bytes of a shard's index."""
-    arrays, head = _contents(index)
+    arrays, head = _contents(index, table_digest(index))
     return b"".join([head, *pieces_of(arrays)])
 
 
-def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
+def _contents(index: ShardIndex, digest: str) -> tuple[Arrays, bytearray]:
     """Return the arrays of an index in order, and the bytes before them, with the CRC-32 of all."""
     arrays: Arrays = {}
     if (keys := index.keys) is not None:
@@ -100,7 +105,7 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
         {name: list(names) for name, names in index.labels.items()},
         ZEROS,
         [_column(name, values, kept_lines) for name, values in index.columns.items()],
-        table_digest(index),
+        digest,
         [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
     )
     arrays = in_order(arrays)

@@ -73,7 +73,11 @@ class DatasetWriter:
             self._written = WrittenShards(target, options, self._owned, before_publish, part)
             self._current = CurrentShard(self._plan, self._written)
             try:
-                self._open()
+                self._written.open()
+                self._samples = self._written.samples
+                self._plan.adopt(
+                    self._written.target.path, self._written.shards, self._written.usual
+                )
             except BaseException as error:
                 with noted_in(error):
                     self.suspend()
@@ -81,14 +85,6 @@ class DatasetWriter:
         except BaseException:
             self._let_go.close()
             raise
-
-    def _open(self) -> None:
-        """Continue what earlier writers left."""
-        written = self._written
-        written.open()
-        self._plan.adopt(written.target.path, written.shards, written.usual)
-        self._samples = written.samples
-        written.expect(self._samples)
 
     def __enter__(self) -> Self:
         return self
@@ -197,6 +193,7 @@ class DatasetWriter:
                 self._check_open()
                 key_of_sample, values = plan.encoded(sample, key, position, self._written.shards)
                 shard = shard or current.start(position)
+                shard.write_pending()
                 shard.append(key_of_sample, values)
                 collects = shard.pending is not None and shard.pending.takes(values)
                 if plan.keys is not None and key_of_sample is not None:
@@ -211,7 +208,8 @@ class DatasetWriter:
                 and shard.pending is not None
                 and plan.knows_keys_from(self._options.first_number + self._samples)
             ):
-                shard.collect(plan.limits, self._samples, self._options.first_number, plan.known)
+                room, number = plan.limits.room_in(shard), self._options.first_number
+                shard.pending.restart(room, self._samples, number, plan.known)
                 self._add = shard.pending.add
             return position
 
@@ -352,11 +350,6 @@ class CurrentShard:
     def __init__(self, plan: DatasetPlan, written: WrittenShards) -> None:
         self._plan, self._written = plan, written
         self.shard: ShardInProgress | None = None
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the next sample belongs into another shard."""
-        return self.shard is not None and self._plan.limits.reached_by(self.shard)
 
     def start(self, samples: int) -> ShardInProgress:
         """Start a shard, or continue the last one if the dataset cannot have another one."""

@@ -107,8 +107,7 @@ class ShardLimits(Struct, frozen=True):
 
     def reached_by(self, shard: _Shard) -> bool:
         """Return whether the next sample belongs into another shard."""
-        by_samples = self.samples is not None and shard.samples >= self.samples
-        return by_samples or (self.bytes is not None and shard.bytes >= self.bytes)
+        return 0 in self.room_in(shard)
 
     def expected(self, total: int | None, written: int, before: int | None) -> int | None:
         """Return the number of samples that the next shard will probably get, or None if unknown.

@@ -270,7 +270,7 @@ def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | No
 def encode_columns(
     columns: Mapping[str, Any], samples: int, fields: Spec, name: str, layout: Layout
 ) -> StoredBatch:
-    """Encode columns whose names and lengths `length_of` has checked.
+    """Encode columns, none of Arrow, whose names and lengths `length_of` has checked.
 
     Raises:
         SpecError: A field is missing, or offsets are invalid.
@@ -279,17 +279,16 @@ def encode_columns(
     missing = [field for field in fields if field not in columns]
     if missing and not layout.sparse:
         raise SpecError(f"field {missing[0]!r} has no column, but a {name} needs every field")
-    plain: dict[str, Any] = {field: without_arrow(column) for field, column in columns.items()}
     if not missing and not any(column.field.sequence for column in layout.columns):
         whole = {
-            column.field.name: _encode(column, plain[column.field.name])
+            column.field.name: _encode(column, columns[column.field.name])
             for column in layout.columns
         }
         stored = {field: column for field, column in whole.items() if column is not None}
         if len(stored) == len(whole):
             return StoredBatch.of(samples, stored)
     encode = SampleEncoder(name, layout)
-    rows = {field: _values(column) for field, column in plain.items()}
+    rows = {field: _values(column) for field, column in columns.items()}
     values: list[dict[str, Stored]] = []
     for row in range(samples):
         try:

@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
-import msgspec
 from msgspec import Struct, field, structs
 
 from bushel._dataset.open.binding import stamp_of
@@ -28,7 +27,6 @@ from bushel.spec import KEY
 from bushel.storage import Staging, open_file
 from bushel.storage.names import below
 
-from .options import ShardLimits
 from .publishing import FinishedShard, sidecar_name
 from .recorder import Recorder
 
@@ -249,25 +247,8 @@ class ShardInProgress:
         """Number of bytes written, without pending samples, and without the tables that are written at the end."""
         return sum(self._written[0].values())
 
-    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
-        """Write one sample. If that fails, nothing of it is written."""
-        if self.pending is not None:
-            self.write_pending()
-        self._append(key, values)
-
-    def collect(
-        self, limits: ShardLimits, position: int, number: int, known: KeySet | None
-    ) -> None:
-        """Let `pending` take samples until the shard may be full.
-
-        `PendingSamples.restart` has the other arguments.
-        """
-        if self.pending is not None:
-            self.write_pending()
-            self.pending.restart(limits.room_in(self), position, number, known)
-
     def write_pending(self) -> None:
-        """Write the pending samples, and take no more until `collect`. If that fails, they stay pending."""
+        """Write the pending samples, and take no more until `restart`. If that fails, they stay pending."""
         if self.pending is None:
             return
         self.pending.pause()
@@ -277,24 +258,22 @@ class ShardInProgress:
 
     def _write_rows(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn]) -> None:
         """Write pending samples. Nothing refers to their arrays after that, so that `clear` keeps the memory."""
-        if not self._extend(keys, columns, None):
+        if not self.extend(keys, columns, None):
             key = None if keys is None else keys[0].decode()
-            self._append(key, {name: column[0] for name, column in columns.items()})
+            self.append(key, {name: column[0] for name, column in columns.items()})
 
-    def _append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+        """Write one sample; none is pending. If that fails, nothing of it is written."""
         self._whole(self._writer.append, key, values)
         self._recorder.add(values)
 
     def extend(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
     ) -> int:
-        """Write many samples at once, as far as there is room, and return how many: see `ShardWriter`."""
-        self.write_pending()
-        return self._extend(keys, columns, room)
+        """Write many samples at once, as far as there is room, and return how many: see `ShardWriter`.
 
-    def _extend(
-        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
-    ) -> int:
+        None is pending.
+        """
         rows = self._whole(self._writer.extend, keys, columns, room)
         if rows:
             self._recorder.add_rows(columns, rows)
@@ -345,14 +324,15 @@ class ShardInProgress:
                 FileStamp(name, *stat, stamp_of(open_file(path)))
                 for name, stat, path in zip(names, stats, staged_files, strict=True)
             ]
-            index = msgspec.structs.replace(self._builder.build(stamps), labels=self._labels)
+            index = structs.replace(self._builder.build(stamps), labels=self._labels)
             values = self._recorder.recorded(index)
             files = ValueFiles(opener(index, staged_files.__getitem__), values)
             # without PyAV, clips are read whole until `bushel index --frames`
             index = self._contents.add_to(index, files, self._before, all_frames=True)
             sidecar = sidecar_name(self.shard)
-            save_index(index, self._staging.path_of(sidecar), sync=self._staging.sync)
-        shard = msgspec.structs.replace(self.shard, files=tuple(names))
+            digest = save_index(index, self._staging.path_of(sidecar), sync=self._staging.sync)
+            index = structs.replace(index, digest=digest)
+        shard = structs.replace(self.shard, files=tuple(names))
         staged = OpenShard.of(self._container.name, shard, index, stored=True)
         return FinishedShard(staged, self._staging)
 

@@ -79,10 +79,9 @@ class ColumnWriter(DatasetWriter):
             self._check_open()
             plan, current = self._plan, self._current
             count = length_of(columns, plan.fields, texts)
+            columns = {name: without_arrow(column) for name, column in columns.items()}
             if plan.numbers:
-                columns = plan.with_numbers(
-                    {name: without_arrow(column) for name, column in columns.items()}
-                )
+                columns = plan.with_numbers(columns)
             layout = plan.decided(self._written.shards, keyed=texts is not None)
             texts = self._checked_keys(texts, count)
             plan.check_usual(columns)
@@ -103,7 +102,7 @@ class ColumnWriter(DatasetWriter):
                     plan.keys.add_all(texts[at : at + written])
                 at += written
                 self._samples += written
-                if current.is_full:
+                if plan.limits.reached_by(shard):
                     self._finish_shard()
             return first, count, batch.size
 

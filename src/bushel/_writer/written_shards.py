@@ -209,6 +209,11 @@ class WrittenShards:
         target.check_mode(mode, exists=exists, incomplete=self.was_unfinished)
         if exists and not self.was_unfinished:
             self._marker.before = self.samples
+        total = self._options.total
+        if total is None:
+            total = self._options.expected
+        if total is not None and self._marker.expected is None:
+            self._marker.expected = total + self.samples * (mode == "append")
         if self._marker.before is not UNSET:
             self.usual = UsualFields(target.path, self.shards, self._marker.before)
         if not (exists or target.single or mode == "overwrite"):
@@ -229,14 +234,6 @@ class WrittenShards:
                 upload_again(self._root, folder)
             else:
                 try_remove_tree(folder)
-
-    def expect(self, samples: int) -> None:
-        """Note how many samples the complete dataset will have, if that is known; it has `samples` now."""
-        total = self._options.total
-        if total is None:
-            total = self._options.expected
-        if total is not None and self._marker.expected is None:
-            self._marker.expected = total + samples * (self._options.mode == "append")
 
     def next_shard(self, layout: Layout) -> Shard:
         """Return the files of the shard that follows the last one."""

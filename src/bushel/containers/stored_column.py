@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, U8, U32, selected
+from bushel._runtime.arrays import I64, U8, U32
 from bushel.kernels import crc32_rows
 
 LARGE = 1 << 14
@@ -35,7 +35,9 @@ class StoredColumn(Struct, frozen=True):
 
     def rows(self, first: int, last: int) -> StoredColumn:
         """Return the values of samples `first` to `last`, without a copy."""
-        sums = selected(self.sums, slice(first, last))
+        sums = self.sums
+        if sums is not None:
+            sums = sums[first:last]
         return StoredColumn(self.data, self.offsets[first : last + 1], sums)
 
     @property

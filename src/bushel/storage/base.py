@@ -10,14 +10,13 @@ from typing import (
     Literal,
     Protocol,
     TypeAlias,
-    TypeGuard,
     runtime_checkable,
 )
 
 from msgspec import Struct
 
 from bushel._runtime.arrays import I32, I64, U32
-from bushel.kernels import ExtentError, MappedFile
+from bushel.kernels import ExtentError
 
 if TYPE_CHECKING:
     import os
@@ -33,7 +32,6 @@ __all__ = [
     "File",
     "StorePath",
     "StoredObject",
-    "are_mapped",
     "check_extent",
     "extent_error",
     "filter_error",
@@ -156,11 +154,6 @@ class Extents(Struct, frozen=True):
         if isinstance(self.file, int):
             return self.file
         return int(self.file[row])
-
-
-def are_mapped(files: Sequence[File]) -> TypeGuard[list[MappedFile]]:
-    """Return whether all files are mapped, so that a kernel reads them."""
-    return all(isinstance(file, MappedFile) for file in files)
 
 
 def check_extent(file: File, offset: int, length: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec import Struct
 from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U8, U32
 
-from .base import ExtentError, Extents, File, are_mapped, extent_error
+from .base import ExtentError, Extents, File, extent_error
 
 if TYPE_CHECKING:
     from .block_file import Pieces
@@ -37,7 +37,7 @@ def read_many(
         ExtentError: An extent is not in its file, is in a block that cannot be expanded, or
             does not match its CRC; `row` is its number.
     """
-    if are_mapped(files):
+    if _are_mapped(files):
         return kernels.read_many(
             list(files), _numbers(extents), extents.offset, extents.length, extents.crc32
         )
@@ -83,7 +83,7 @@ def gather(files: Sequence[File], extents: Extents, held: Held | None = None) ->
     Raises:
         ExtentError: As `read_many`.
     """
-    if are_mapped(files):
+    if _are_mapped(files):
         return kernels.gather(
             list(files), extents.file, extents.offset, extents.length, extents.crc32
         )
@@ -107,11 +107,11 @@ def checksums_of(files: Sequence[File], extents: Extents) -> U32:
     Raises:
         ExtentError: As `read_many`.
     """
-    if are_mapped(files):
+    if _are_mapped(files):
         return kernels.crc32_many(list(files), extents.file, extents.offset, extents.length)
     batch = _Batch.of(files, extents, None)
     pieces = batch.pieces
-    if not (pieces.tables or pieces.packed) and are_mapped(pieces.files):
+    if not (pieces.tables or pieces.packed) and _are_mapped(pieces.files):
         try:
             sums = kernels.crc32_many(pieces.files, pieces.source, pieces.offset, pieces.size)
         except ExtentError as error:
@@ -202,3 +202,8 @@ def _numbers(extents: Extents) -> I32:
     if isinstance(extents.file, int):
         return np.full(len(extents.offset), extents.file, np.int32)
     return extents.file
+
+
+def _are_mapped(files: Sequence[File]) -> TypeGuard[list[kernels.MappedFile]]:
+    """Return whether all files are mapped, so that a kernel reads them."""
+    return all(isinstance(file, kernels.MappedFile) for file in files)
