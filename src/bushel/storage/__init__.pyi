@@ -17,6 +17,7 @@ from bushel.storage.files import absolute as absolute
 from bushel.storage.files import as_path as as_path
 from bushel.storage.files import is_local as is_local
 from bushel.storage.files import is_object as is_object
+from bushel.storage.files import look_at_file as look_at_file
 from bushel.storage.files import open_file as open_file
 from bushel.storage.files import open_known as open_known
 from bushel.storage.files import path_of_stream as path_of_stream

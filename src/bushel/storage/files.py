@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from bushel import kernels
@@ -16,6 +17,7 @@ from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import MappedFile
 
 from .base import AnyPath, Extents, File, StorePath
+from .fileobject import FileObject, SmallFile
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -142,9 +144,21 @@ def open_file(path: AnyPath) -> File:
         from bushel.storage.objects.remotefile import RemoteFile
 
         return RemoteFile.open(path)
-    from .fileobject import FileObject
-
     return FileObject(path)
+
+
+def look_at_file(path: str) -> File:
+    """Return a local file that is opened for each read, with the size and the time that it has now.
+
+    Raises:
+        FileNotFoundError: The file does not exist.
+        FormatError: It is a pipe or a device.
+        OSError: The file cannot be read.
+    """
+    facts = os.stat(path)
+    if not S_ISREG(facts.st_mode):
+        return open_file(Path(path))  # which raises
+    return SmallFile(path, facts.st_size, facts.st_mtime_ns)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -33,10 +34,12 @@ are compared shard by shard, when a shard is first read. The files of a shard ar
 it has more.
 """
 
-_MANY_FILES = 64  # the files of a larger shard are not named before a table is there
 _HERE_SECONDS, _HERE_BYTES = 0.05, 8 << 20
 """For how long, in seconds, shards are opened one after another before threads are started; and how many bytes one
-without a sidecar may have."""
+without a table may have."""
+_QUICK_SECONDS = 0.001
+"""A shard that takes less time of the processor is work of the interpreter, for which threads wait in turns."""
+_THIS_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # macOS has none
 
 
 def open_shards(
@@ -70,22 +73,21 @@ def open_shards(
 
         return as_listed(container, shards, manifest, CallerFields(pickle=options.pickle))
 
-    def work(shard: Shard) -> list[OpenShard]:
-        return _open_one(container, shard, options, policy, listed, recover)
+    def work(shard: Shard, *, look: bool = True) -> list[OpenShard]:
+        return _open_one(container, shard, options, policy, listed, recover, look=look)
 
     caller = _caller_fields(options)
     opened: list[OpenShard] = []
-    opened_here, until = 0, time.monotonic() + _HERE_SECONDS
+    opened_here, began, before = 0, time.monotonic(), resource.getrusage(_THIS_THREAD)
     for shard in shards:  # in this thread, as long as that is quicker than to start threads
-        if not isinstance(shard.root, Path) or time.monotonic() > until:
+        if not isinstance(shard.root, Path):
             break
-        if options.spec or options.checksums:
-            unread = None
-        else:
-            unread = _unchanged(container, shard, caller)
-        if unread is None and not _is_quick(shard):
+        if time.monotonic() - began > _HERE_SECONDS and _is_slow(before, opened_here):
             break
-        opened += work(shard) if unread is None else [unread]
+        has_table, unread = _look_at(container, shard, options, caller)
+        if not has_table and not _is_quick(container, shard):
+            break
+        opened += work(shard, look=has_table) if unread is None else [unread]
         opened_here += 1
     if opened_here < len(shards):
         from bushel._dataset.read.listed import each_shard
@@ -107,6 +109,13 @@ def open_shards(
     return opened
 
 
+def _is_slow(before: resource.struct_rusage, shards: int) -> bool:
+    """Return whether this thread has waited for a disk once for each of these shards, or has worked long."""
+    now = resource.getrusage(_THIS_THREAD)
+    worked = now.ru_utime + now.ru_stime - before.ru_utime - before.ru_stime
+    return now.ru_nvcsw - before.ru_nvcsw > shards or worked > shards * _QUICK_SECONDS
+
+
 def _caller_fields(options: ReadOptions) -> CallerFields:
     """Return the declarations of the caller of `bushel.open` about fields."""
     if not options.spec and not options.pickle:
@@ -114,35 +123,41 @@ def _caller_fields(options: ReadOptions) -> CallerFields:
     return CallerFields(options.spec or {}, options.pickle)
 
 
-def _unchanged(container: str, shard: Shard, caller: CallerFields) -> OpenShard | None:
-    """Return a local shard with the table of its sidecar, if the files have the names, sizes and times in it.
+def _look_at(
+    container: str, shard: Shard, options: ReadOptions, caller: CallerFields
+) -> tuple[bool, OpenShard | None]:
+    """Return whether a local shard has a sidecar, and the shard if its files have the names, sizes and times there.
 
     That is the usual case. `tables.table_to_read` handles all others.
     """
     sidecar = shard.sidecar
-    if len(shard.files) > _MANY_FILES and not sidecar.exists():
-        return None
+    if not sidecar.exists():
+        return False, None
+    if options.spec or options.checksums:
+        return True, None
     paths = shard.paths
     try:
         index = load_index(sidecar)
         if len(index.files) != len(paths):
-            return None
+            return True, None
         for name, path, stamp in zip(shard.files, paths, index.files, strict=True):
             stat = path.stat()
-            now = (name, stat.st_size, stat.st_mtime_ns)
-            if now != (stamp.name, stamp.size, stamp.mtime_ns):
-                return None
+            if (name, stat.st_size, stat.st_mtime_ns) != (stamp.name, stamp.size, stamp.mtime_ns):
+                return True, None
     except (OSError, FormatError):
-        return None
-    return OpenShard.of(container, shard, index, stored=True, asked=caller, checked=True)
+        return True, None
+    return True, OpenShard.of(container, shard, index, stored=True, asked=caller, checked=True)
 
 
-def _is_quick(shard: Shard) -> bool:
-    """Return whether a local shard has a table, or is so small that it is scanned sooner than threads start."""
-    if shard.sidecar.exists():
-        return True
+def _is_quick(container: str, shard: Shard) -> bool:
+    """Return whether a local shard without a sidecar is opened sooner than threads start.
+
+    It has a table of its own, or is so small that it is scanned.
+    """
     if len(shard.files) > _STAT_ALL:  # a folder of plain files, which may be a million small ones
         return False
+    if get_container(container).has_own_index:
+        return True
     size = 0
     with suppress(OSError):  # a missing file is reported when the shard is opened
         for number in range(len(shard.files)):
@@ -159,8 +174,13 @@ def _open_one(
     policy: IndexPolicy,
     listed: ListedFiles | None,
     recover: bool,
+    *,
+    look: bool,
 ) -> list[OpenShard]:
-    """Open a shard, or each of its sections if that saves reading a remote shard."""
+    """Open a shard, or each of its sections if that saves reading a remote shard.
+
+    `look` says whether it may have a sidecar.
+    """
     caller = _caller_fields(options)
     if policy != "require" and is_object(shard.root) and _has_sections(container, shard, options):
         return _open_sections(container, shard, caller)
@@ -170,13 +190,12 @@ def _open_one(
         )
     from .tables import table_to_read
 
-    table = table_to_read(container, shard, options, listed, policy, recover)
+    table = table_to_read(container, shard, options, listed, policy, recover, look=look)
     index, stored, damage = table.index, table.stored, table.damage
-    return [
-        OpenShard.of(
-            container, shard, index, stored=stored, damage=damage, asked=caller, checked=stored
-        )
-    ]
+    shown = OpenShard.of(
+        container, shard, index, stored=stored, damage=damage, asked=caller, checked=damage is None
+    )
+    return [shown]
 
 
 def _has_sections(container: str, shard: Shard, options: ReadOptions) -> bool:

@@ -211,6 +211,8 @@ def table_to_read(
     listed: ListedFiles | None,
     policy: IndexPolicy,
     recover: bool,
+    *,
+    look: bool = True,
 ) -> TableToRead:
     """Return a table to read a shard with.
 
@@ -221,6 +223,7 @@ def table_to_read(
         listed: The files in a listing of the store.
         policy: What to do about a missing or stale index.
         recover: Whether to read what can be read of a shard with a damaged structure.
+        look: Whether the shard may have a sidecar.
 
     Raises:
         CorruptError: Checksums are asked for, and bytes have other checksums than the recorded
@@ -228,15 +231,15 @@ def table_to_read(
         FormatError: The shard is damaged, or `policy` is `require` and it has no table that fits.
     """
     keep = policy == "auto"
-    table = stored_table(shard, note=keep and options.spec is None, listed=listed)
+    if look:
+        table = stored_table(shard, note=keep and options.spec is None, listed=listed)
+    else:
+        table = staged_table(shard)
     if table is not None and table.fits and _serves(table.index, options):
         return TableToRead(table.index, stored=True)
     if policy == "require":
-        raise FormatError(
-            "the shard has no index, or its index is stale",
-            shard.path(0),
-            hint="run `bushel index` on the dataset",
-        )
+        message = "the shard has no index, or its index is stale"
+        raise FormatError(message, shard.path(0), hint="run `bushel index` on the dataset")
     if _is_kept_in_cache(shard) and (
         known_index := _kept(container, shard, options, look=keep and table is None)
     ):

@@ -123,14 +123,15 @@ class PointReader(Closing):
     def _open(self) -> None:
         with raised_as(DamagedError):
             opened = bushel.open(self._folders, container="bag", index="memory", on_damage="raise")
-        info = opened.info
-        self._removed = info.removed > 0
+        shards = opened.shards
+        self._starts = np.cumsum([0, *(shard.samples for shard in shards)]).tolist()
+        self._length = len(opened)
+        self._removed = self._length < self._starts[-1]
         if (
             not self._cache_index
             and not self._removed
-            and not all(shard.stored for shard in opened.shards)
+            and not all(shard.stored for shard in shards)
         ):
-            shards = opened.shards
             columns = iter(
                 mapped([column for shard in shards for column in shard.index.fields.values()])
             )
@@ -140,10 +141,8 @@ class PointReader(Closing):
                 tables.append((shard.shard, replace(shard.index, fields=fields)))
             opened = bushel.Dataset.from_tables("bag", tables)
         self._dataset = opened
-        self._starts = np.cumsum([0, *(shard.samples for shard in opened.shards)]).tolist()
-        self._length = len(opened)
         spec = opened.spec
-        if info.keyed:
+        if any(shard.keyed for shard in shards):
             spec[KEY] = "utf8"
         self._spec = dict(sorted(spec.items()))
         self._whole = self._held_last(dict.fromkeys(self._spec, True))
@@ -408,9 +407,8 @@ def check_shards(start: int, step: int) -> None:
 
 def _shard_folders(directory: AnyPath, start: int, step: int) -> list[AnyPath]:
     """Return the folders of every `step`-th shard from `start`. Names that are not numbers are ignored."""
-    folders = {
-        int(entry.name): entry.name for entry in directory.iterdir() if entry.name.isdecimal()
-    }
+    names = (entry.name for entry in directory.iterdir())
+    folders = {int(name): name for name in names if name.isdecimal()}
     numbers = sorted(
         number for number in folders if number >= start and (number - start) % step == 0
     )

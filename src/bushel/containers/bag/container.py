@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,7 +24,7 @@ from bushel.codecs.registry import from_file
 from bushel.containers.base import Container, Layout, ReadOptions, WriteOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
-from bushel.storage import AnyPath, Extents, File, gather, open_file
+from bushel.storage import AnyPath, Extents, File, gather, look_at_file, open_file
 
 from .tables import (
     Refs,
@@ -92,7 +93,11 @@ class Bag(Container):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one shard, from the tables of its bags."""
-        files = list(map(open_member, shard.paths))
+        if isinstance(shard.root, Path) and any(name.endswith(".idx") for name in shard.files):
+            # bags with tables beside them are looked at and not opened
+            files = list(map(_small_member, shard.path_texts(range(len(shard.files)))))
+        else:
+            files = list(map(open_member, shard.paths))
         if shard.files[-1].endswith("spec.json"):
             index = _index_dataset(shard, files)
         else:
@@ -227,11 +232,23 @@ def open_member(path: AnyPath) -> File:
     try:
         return open_file(path)
     except FileNotFoundError as error:
-        raise FormatError(
-            "a file of the dataset is missing",
-            path,
-            hint="restore it, or run `bushel verify` on the dataset",
-        ) from error
+        raise _missing(path) from error
+
+
+def _small_member(path: str) -> File:
+    """Return a local file of a dataset, which is opened for each read. Raise as `open_member` does."""
+    try:
+        return look_at_file(path)
+    except FileNotFoundError as error:
+        raise _missing(path) from error
+
+
+def _missing(path: AnyPath | str) -> FormatError:
+    return FormatError(
+        "a file of the dataset is missing",
+        path,
+        hint="restore it, or run `bushel verify` on the dataset",
+    )
 
 
 def read_spec(file: File) -> dict[str, Field]:
@@ -326,7 +343,8 @@ def sample_keys(columns: dict[str, FieldExtents], files: list[File]) -> Keys | N
 
 def extents(table: Table) -> tuple[I64, I64]:
     """Return offset and length of every record."""
-    return table.offsets[:-1], np.diff(table.offsets)
+    starts, ends = table.offsets[:-1], table.offsets[1:]
+    return starts, ends - starts
 
 
 def _columns_split(
