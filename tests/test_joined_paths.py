@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,7 @@ TRUSTED = {place for places in EXCEPTIONS.values() for place in places.split()}
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] != "testing")  # its own names
 
 
+@cache
 def places() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in FILES:

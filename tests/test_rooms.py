@@ -64,7 +64,13 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports_of(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imports_of(path: Path) -> tuple[tuple[int, str], ...]:
+    """Return the line of each import of Bushel's own modules in a file, and the module's dotted name."""
+    return tuple(_imports_in(path))
+
+
+def _imports_in(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the line of each import of Bushel's own modules, and the module's dotted name.
 
     Imports within functions count, and so do those that are made at run time: by `import_module`, `__import__`, and
@@ -171,7 +177,7 @@ def test_imports_at_run_time_are_seen(tmp_path: Path) -> None:
     for source, expected in seen.items():
         (tmp_path / "module.py").write_text(source)
         (tmp_path / "module.pyi").write_text("from bushel.codecs.image import x as x\n")
-        found = {name for _, name in imports_of(tmp_path / "module.py")}
+        found = {name for _, name in _imports_in(tmp_path / "module.py")}
         assert expected <= found
         assert all(name in modules() for name in found)
 
@@ -238,18 +244,35 @@ def test_few_modules_at_the_root() -> None:
 
 
 @cache
+def names_in(path: Path) -> tuple[frozenset[str], tuple[tuple[int, str], ...], tuple[tuple[int, str], ...]]:
+    """Return the private names that a file defines, those that it takes of other values, and those that it imports.
+
+    Defined are attributes, functions, classes and variables. The others come with their lines.
+    """
+    defined, taken, imported = set[str](), list[tuple[int, str]](), list[tuple[int, str]]()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            defined.add(node.id)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bushel"):
+            imported += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            if isinstance(node.ctx, ast.Store):
+                defined.add(node.attr)
+            if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+                taken.append((node.lineno, node.attr))
+    private = [tuple((line, name) for line, name in found if is_private(name)) for found in (taken, imported)]
+    return frozenset(filter(is_private, defined)), private[0], private[1]
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
 def private_names_of(room: str) -> frozenset[str]:
-    """Return the private names that the files of a room define: attributes, functions, classes and variables."""
-    found = set()
-    for path in files_of(room):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                found.add(node.name)
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                found.add(node.attr)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found.add(node.id)
-    return frozenset(name for name in found if name.startswith("_") and not name.startswith("__"))
+    """Return the private names that the files of a room define."""
+    return frozenset[str]().union(*(names_in(path)[0] for path in files_of(room)))
 
 
 OF_OTHERS = {"_protected_args", "_fingerprint", "_replace"}
@@ -261,11 +284,8 @@ def test_private_names_stay_in_their_room(room: str) -> None:
     own = private_names_of(room) | OF_OTHERS
     others = frozenset[str]().union(*map(private_names_of, FLOOR_OF.keys() - {PUBLIC_NAMES, room})) - own
     for path in files_of(room):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
-                assert node.attr not in others, f"{path}:{node.lineno}: {node.attr} is private in another room"
-            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bushel"):
-                private = {
-                    alias.name for alias in node.names if alias.name.startswith("_") and not alias.name.startswith("__")
-                } - own
-                assert not private, f"{path}:{node.lineno}: {private} is private in another room"
+        _, taken, imported = names_in(path)
+        for line, name in taken:
+            assert name not in others, f"{path}:{line}: {name} is private in another room"
+        for line, name in imported:
+            assert name in own, f"{path}:{line}: {name} is private in another room"

@@ -6,6 +6,7 @@ import ast
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -79,12 +80,15 @@ def functions_of(node: ast.AST, names: tuple[str, ...] = ()) -> Iterator[tuple[s
         yield from functions_of(each, inside)
 
 
-def all_functions() -> Iterator[tuple[str, Function]]:
-    """Yield every function of the source with its file and name."""
-    for path in FILES:
-        if path.suffix == ".py":
-            for name, function in functions_of(ast.parse(path.read_text("utf-8"))):
-                yield f"{path.relative_to(HOUSE)}:{name}", function
+@cache
+def all_functions() -> dict[str, tuple[int, int]]:
+    """Return the lines and parameters of every function of the source, by its file and name."""
+    return {
+        f"{path.relative_to(HOUSE)}:{name}": (lines_of(function), parameters_of(function))
+        for path in FILES
+        if path.suffix == ".py"
+        for name, function in functions_of(ast.parse(path.read_text("utf-8")))
+    }
 
 
 def lines_of(function: Function) -> int:
@@ -158,12 +162,12 @@ def test_files_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
-    lines = {name: lines_of(function) for name, function in all_functions()}
-    assert {name for name, length in lines.items() if length > MOST_LINES_OF_A_FUNCTION} == LONG_FUNCTIONS
+    long = {name for name, (lines, _) in all_functions().items() if lines > MOST_LINES_OF_A_FUNCTION}
+    assert long == LONG_FUNCTIONS
 
 
 def test_only_public_functions_have_many_parameters() -> None:
-    many = {name for name, function in all_functions() if parameters_of(function) > MOST_PARAMETERS}
+    many = {name for name, (_, parameters) in all_functions().items() if parameters > MOST_PARAMETERS}
     assert many == PUBLIC | OF_ORIGINALS, "group the options of a private function in a frozen struct"
 
 

@@ -63,7 +63,7 @@ def test_the_old_dataset_is_readable_until_the_new_one_is_complete(tmp_path: Pat
         ("x.tar", "bag", "tar"),
     ],
 )
-@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.nightly)])
 def test_a_kill_at_any_moment_leaves_the_old_or_the_new_one(
     tmp_path: Path, name: str, before: str, after: str, step: int
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ def older(words: list[int], mcus: int) -> list[int]:
     return made
 
 
+@cache
 def states_of(data: bytes) -> tuple[int, list[State]]:
     """Return the bytes of the header, and the state before each MCU and after the last one.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
-from tests.kernels.jpegs import Pixels, all_kinds, by_pillow, picture, rgb, row, save
+from tests.kernels.jpegs import Pixels, all_kinds, by_pillow, picture, rgb, row, save, some
 
 from bushel.kernels import JpegError, decode_jpeg, decode_jpegs, jpeg_header, tile_jpeg
 
@@ -52,8 +52,8 @@ def test_a_crop_has_the_pixels_of_the_whole(kind: str) -> None:
         np.testing.assert_array_equal(found, whole[top:bottom, left:right], f"{left, top, right, bottom}")
 
 
-def test_crops_of_all_photos(photos: Path) -> None:
-    for number, path in enumerate(sorted(photos.glob("*/*.jpg"))):
+def test_crops_of_photos(photos: Path) -> None:
+    for number, path in enumerate(some(photos.glob("*/*.jpg"))):
         data = path.read_bytes()
         whole = decode_jpeg(data)
         np.testing.assert_array_equal(whole, by_pillow(data))

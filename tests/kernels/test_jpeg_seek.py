@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.kernels.jpeg_states import check, every, older, parse, states_of
-from tests.kernels.jpegs import all_kinds, picture, row, save
+from tests.kernels.jpegs import all_kinds, picture, row, save, some
 from tests.paths import ROOT, SAMPLE_DATA
 
 from bushel.kernels import (
@@ -263,12 +263,12 @@ def test_an_image_that_is_damaged_later_fails_as_without_a_table() -> None:
 
 
 @pytest.mark.skipif(not (SAMPLE_DATA / "photos").is_dir(), reason="needs the sample photos")
-def test_every_crop_of_every_photo_has_the_pixels_of_libjpeg() -> None:
-    tables = 0
-    for number, path in enumerate(sorted((SAMPLE_DATA / "photos").rglob("*.jpg"))):
+def test_crops_of_photos_have_the_pixels_of_libjpeg() -> None:
+    paths, tables = some((SAMPLE_DATA / "photos").rglob("*.jpg")), 0
+    for number, path in enumerate(paths):
         data = path.read_bytes()
         if data[:2] == b"\xff\xd8" and len(table := jpeg_seek_table(data)):
             check_crops(data, table, 12, seed=number)
             assert (table.nbytes + 8) * 100 <= len(data)
             tables += 1
-    assert tables > 200
+    assert tables * 6 > len(paths) * 5

@@ -59,7 +59,8 @@ def assert_agrees(dataset: Any, keys: list[str], options: dict[str, Any]) -> Non
 @pytest.mark.parametrize("name", ORDERS)
 def test_all_orders(ds: bushel.Dataset, name: str, end: dict[str, Any]) -> None:
     size = {} if name == "buckets" else {"batch_size": 4}
-    assert_agrees(ds, list(ds.keys), {**ORDERS[name], **end, **size})
+    every = 7 if end else 1  # keys whose batches do not depend on how the epoch ends are looked up once
+    assert_agrees(ds, list(ds.keys[-1::-every]), {**ORDERS[name], **end, **size})
 
 
 @pytest.mark.parametrize("options", [{}, PACKS, CHUNKS])
