@@ -103,7 +103,7 @@ def test_ctrl_c_at_any_moment(tmp_path: Path, container: str) -> None:
     rng = np.random.default_rng(0)
     samples = make_samples(container, 3000)
     command = [sys.executable, "-c", PACKING, str(tmp_path / "ds"), container, "3000"]
-    for _ in range(3):
+    for _ in range(2):
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=interruptible()
         )
