@@ -10,9 +10,11 @@ extras: $(READY)  ## install all extras and the packages beside which the tests 
 
 installed: $(READY)  ## install the package as users do, without development tools, and run the demo
 	rm -rf build/installed
-	$(PYTHON_OF_VENV) -m venv build/installed
-	build/installed/bin/python -m pip install --quiet --disable-pip-version-check \
-		--config-settings=build-dir=build/installed/cmake .
+	$(PYTHON_OF_VENV) -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+		--wheel-dir build/installed .
+	$(PYTHON_OF_VENV) -m venv --without-pip build/installed
+	$(PYTHON_OF_VENV) -m pip --python build/installed/bin/python install --quiet --disable-pip-version-check \
+		build/installed/bushel-*.whl
 	build/installed/bin/python examples/demo.py --quick
 
 ceiling: $(READY)  ## compile the C++ loop that benchmarks/crops.py compares the loader with

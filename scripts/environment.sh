@@ -59,19 +59,37 @@ if [ -n "$missing" ]; then
     python=${python:-python3.11}
 fi
 
+# Requirements in pyproject.toml, one in a line: pip before 25.1 knows no groups.
+requirements() {
+    "$python" -c 'import sys, tomllib
+with open("pyproject.toml", "rb") as file:
+    project = tomllib.load(file)
+for group in sys.argv[1:]:
+    listed = project["project"]["dependencies"] if group == "project" else project["dependency-groups"][group]
+    print(*(each for each in listed if isinstance(each, str)), sep="\n")' "$@"
+}
+
+# A pip beside the interpreter installs that of .venv together with the rest; ensurepip would install an older one first.
+pip=".venv/bin/python -m pip"
 if [ ! -x .venv/bin/python ]; then
     echo "making an environment in .venv, by $("$python" --version)"
-    "$python" -m venv .venv
+    "$python" -m venv --without-pip .venv
 fi
-.venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip
-install=".venv/bin/python -m pip install --quiet --disable-pip-version-check"
-$install "pip>=25.1"
+if ! $pip --version >/dev/null 2>&1; then
+    if "$python" -m pip --python .venv/bin/python --version >/dev/null 2>&1; then
+        pip="$python -m pip --python .venv/bin/python"
+    else
+        .venv/bin/python -m ensurepip
+    fi
+fi
+install="install --quiet --disable-pip-version-check"
 if [ "${1:-}" = dev ]; then
     echo "installing what tests and linters need"
-    $install --group dev
+    requirements build dev | $pip $install --requirement /dev/stdin
     exit
 fi
-echo "installing CMake, Ninja, nanobind and scikit-build-core"
-$install --group build
+echo "installing CMake, Ninja, nanobind, scikit-build-core and what Bushel imports"
+# Modules are compiled when they are first imported, which few are.
+{ echo "pip>=25.1"; requirements build project; } | $pip $install --no-compile --requirement /dev/stdin
 echo "compiling the kernels and installing Bushel in place (about a minute on two processors)"
-$install --no-build-isolation --editable .
+.venv/bin/python -m pip $install --no-build-isolation --no-deps --editable .
