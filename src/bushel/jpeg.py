@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bushel import kernels
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64, U8, refuse_bools
 from bushel.codecs.base import Buffer, codec_error, describe, found_bytes
 
 __all__ = [
@@ -89,6 +89,7 @@ def encode(
         >>> bushel.jpeg.decode(data).shape
         (8, 16)
     """
+    refuse_bools(quality=quality)
     try:
         return kernels.encode_jpeg(np.ascontiguousarray(image), quality, sampling, fast=fast)
     except kernels.JpegError as error:

@@ -418,7 +418,7 @@ def test_progress_counts_everything(tmp_path: Path) -> None:
 def test_wrong_arguments(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="does not tell the container"):
         bushel.pack(Numbered(3), tmp_path / "out")
-    with pytest.raises(ValueError, match="threads=0 is too small"):
+    with pytest.raises(ValueError, match="threads=0: expected a whole number from 1"):
         bushel.pack(Numbered(3), tmp_path / "x.tar", threads=0)
     with pytest.raises(UnsupportedError, match="expected a local path"):
         bushel.pack(Numbered(3), "memory://x.tar")

@@ -251,7 +251,7 @@ def test_not_a_dataset(tmp_path: Path) -> None:
     (tmp_path / "notes.doc").write_bytes(b"notes")
     with pytest.raises(FormatError, match="any container that Bushel reads"):
         bushel.verify(tmp_path)
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="threads=0: expected a whole number from 1"):
         bushel.verify(tmp_path, threads=0)
 
 

@@ -23,9 +23,7 @@ from bushel.errors import BushelError
 from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers, image_headers
 from bushel.storage import Extents, File, gather, read_many
 
-from .column_names import (
-    ColumnOf,
-)
+from .column_names import ColumnOf
 from .columns import LONGEST_TEXT, Column, numbers, of_texts
 from .object_columns import of_array, of_objects, reader_of
 from .table import MISSING, FieldExtents, ShardIndex

@@ -175,11 +175,7 @@ def numbers(kind: Kind, values: Array, missing: Bools | None = None) -> Column:
     return Column(kind, stored, np.ascontiguousarray(missing))
 
 
-def of_texts(
-    text: U8,
-    offsets: I64,
-    missing: Bools | None,
-) -> Column:
+def of_texts(text: U8, offsets: I64, missing: Bools | None) -> Column:
     """Return a column of texts, as numbers of a dictionary if there are at most half as many texts as samples.
 
     Args:

@@ -14,17 +14,7 @@ from bushel.codecs.base import ArrayLayout, Codec
 from bushel.errors import BushelError
 
 from .column_names import ColumnOf
-from .columns import (
-    BOOL,
-    FLOAT,
-    INT,
-    LONGEST_TEXT,
-    TEXT,
-    Column,
-    as_text,
-    numbers,
-    of_texts,
-)
+from .columns import BOOL, FLOAT, INT, LONGEST_TEXT, TEXT, Column, as_text, numbers, of_texts
 from .table import FieldExtents
 
 _TYPES: dict[type, int] = {type(None): 0, bool: BOOL, int: INT, float: FLOAT, str: TEXT}

@@ -348,12 +348,7 @@ class _Builder:
         return planned, counts.tolist()
 
     def _put(
-        self,
-        planned: _Planned,
-        group: Group,
-        column: FieldExtents,
-        rows: I64,
-        at: I64,
+        self, planned: _Planned, group: Group, column: FieldExtents, rows: I64, at: I64
     ) -> None:
         """Fill in the extents of rows of a field at the numbers `at`."""
         extents = planned.extents

@@ -135,9 +135,7 @@ class _Arrays(Struct, frozen=True):
                 f"{np.dtype(dtype)}[{'n' if size is None else size}]"
             )
             raise FormatError(
-                f"the arrays do not belong together: {name!r} is {actual}",
-                self.path,
-                hint=_HINT,
+                f"the arrays do not belong together: {name!r} is {actual}", self.path, hint=_HINT
             )
         return array
 
@@ -431,9 +429,7 @@ def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
         raise _damaged(f"not an index: {error}", path) from error
     if header.version != VERSION:
         raise FormatError(
-            f"version {header.version} of an index; this Bushel knows {VERSION}",
-            path,
-            hint=_HINT,
+            f"version {header.version} of an index; this Bushel knows {VERSION}", path, hint=_HINT
         )
     return _Arrays(path, arrays), header
 

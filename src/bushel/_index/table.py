@@ -275,8 +275,7 @@ class ShardIndex(Struct, frozen=True):
             if column.starts is None:
                 if column.rows != self.samples:
                     raise FormatError(
-                        f"field {name!r}: {column.rows} extents for {self.samples} samples",
-                        path,
+                        f"field {name!r}: {column.rows} extents for {self.samples} samples", path
                     )
             elif (
                 len(column.starts) != self.samples + 1

@@ -22,6 +22,7 @@ from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
 from bushel._index.class_names import Labels, check_labels, labels_of_fields, numbered
 from bushel._index.column_names import AUTO, known_column_of
 from bushel._index.contents import scanned_in
+from bushel._runtime.arrays import check_count
 from bushel._runtime.messages import few
 from bushel._runtime.order import Order, Sequential
 from bushel._runtime.shuffle import make_order
@@ -309,8 +310,8 @@ def _check_part(parts: int | None, part: int | str | None) -> None:
     """Check the arguments `parts=` and `part=`. Raise ValueError if the part does not exist."""
     if parts is None and part is not None:
         raise ValueError(f"part={part!r} needs parts=, the number of all parts")
-    if parts is not None and parts < 1:
-        raise ValueError(f"parts={parts} is too small: give 1 or more")
+    if parts is not None:
+        check_count("parts", parts, least=1)
     if isinstance(part, str):
         if part != "plan":
             raise ValueError(f"part={part!r} is neither the number of a part nor 'plan'")

@@ -14,7 +14,7 @@ from msgspec import Struct
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import check_labels
 from bushel._index.column_names import names_of
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.order import Order
 from bushel._runtime.shuffle import Shuffle
 from bushel._runtime.threads import cpu_count
@@ -76,11 +76,9 @@ class PackOptions(Struct, frozen=True, kw_only=True):
     writer: WriterOptions
 
     def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
-            raise ValueError(
-                f"threads={self.threads} is too small: give "
-                "1 or more, or None for the number of CPUs"
-            )
+        if self.threads is not None:
+            check_count("threads", self.threads, least=1)
+        check_count("processes", self.processes)
         of_files = [kind for kind in self.spec.values() if kind.endswith(("(path)", "(url)"))]
         if of_files:
             raise SpecError(

@@ -118,6 +118,14 @@ def check_count(
     return number
 
 
+def refuse_bools(**options: Any) -> None:
+    """Raise a TypeError if an option that is a number, or contains numbers, is True or False."""
+    for name, value in options.items():
+        numbers = value if isinstance(value, list | tuple) else (value,)
+        if {bool, np.bool_} & set(map(type, numbers)):
+            raise TypeError(f"{name}={value!r}: expected numbers, not True or False")
+
+
 NO_TENSORS = frozenset(
     {np.ndarray, str, bytes, memoryview, bool, int, float, complex, list, tuple, dict, type(None)}
 )

@@ -17,7 +17,7 @@ from msgspec.structs import force_setattr
 
 from bushel import kernels
 
-from .arrays import F64, I64, U32, Array
+from .arrays import F64, I64, U32, Array, check_count
 from .permutation import LIMIT, Permutation, derive, fold_hash
 from .public import public
 
@@ -31,14 +31,11 @@ random windows."""
 
 def check_order(order: Any) -> None:
     """Check samples and seed of an order. Numbers of NumPy become Python's."""
-    for name in ("samples", "seed", "size", "window"):
-        if isinstance(number := getattr(order, name, None), np.integer):
-            force_setattr(order, name, int(number))
-    samples, seed = order.samples, order.seed
-    if not 0 <= samples <= LIMIT:
-        raise ValueError(f"an order has {samples} samples; expected 0 to 2**48")
-    if not 0 <= seed < 1 << 64:
-        raise ValueError(f"invalid seed {seed}: expected 0 to 2**64 - 1")
+    for name, most in (("samples", LIMIT), ("seed", (1 << 64) - 1)):
+        value = getattr(order, name)
+        number = check_count(name, value, most=most)
+        if number is not value:
+            force_setattr(order, name, number)
 
 
 def check_positions(samples: int, epoch: int, positions: I64) -> None:
@@ -161,11 +158,9 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
 
     def __post_init__(self) -> None:
         _OncePerEpoch.__post_init__(self)
-        if self.size < 1 or self.window < 1 or self.size * self.window > LIMIT:
-            raise ValueError(
-                f"size={self.size}, window={self.window}: "
-                "expected 1 or more, and at most 2**48 samples"
-            )
+        for name, most in (("size", LIMIT), ("window", LIMIT // max(1, self.size))):
+            count = check_count(name, getattr(self, name), least=1, most=most)
+            force_setattr(self, name, count)
 
     @property
     def version(self) -> str:

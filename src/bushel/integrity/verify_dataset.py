@@ -24,7 +24,7 @@ from bushel._index.key_lookup import LookedUp
 from bushel._index.shard import Keys
 from bushel._index.sidecar import Manifest, ManifestShard, load_manifest
 from bushel._index.table import ShardIndex
-from bushel._runtime.arrays import offsets_of
+from bushel._runtime.arrays import check_count, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
@@ -96,11 +96,8 @@ def verify(
     """
     if threads is None:
         threads = cpu_count()
-    if threads < 1 or max_problems < 1:
-        raise ValueError(
-            f"threads and max_problems must be at least 1, not {threads} and {max_problems}"
-        )
-    findings = Findings(max_problems)
+    check_count("threads", threads, least=1)
+    findings = Findings(check_count("max_problems", max_problems, least=1))
     places = discover(source, container, findings, index)
     stop, meter = threading.Event(), _Meter(places, findings, callback_of(progress))
 

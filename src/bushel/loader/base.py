@@ -120,8 +120,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             self._threads = max(1, cpu_count() // max(1, self.processes))
         else:
             self._threads = self.threads
-        if self._threads < least_threads:
-            raise ValueError(f"threads={self._threads}: expected {least_threads} or more")
+        check_count("threads", self._threads, least=least_threads)
         rank, world_size = detect_rank(self.rank, self.world_size, may_change=True)
         self._set(rank=rank, world_size=world_size)
         self._gave_batches = self._warned = False

@@ -172,6 +172,10 @@ for _options, _class in (
     _options.__init__.__qualname__ = _class
 
 
+_COUNTS = {"processes": 0, "prefetch_bytes": 0, "threads": 0, "prefetch": 1}
+"""Options that are whole numbers, and the least of each."""
+
+
 def check_shared(options: BatchOptions) -> None:
     """Check the options that all loaders share.
 
@@ -182,15 +186,11 @@ def check_shared(options: BatchOptions) -> None:
         ValueError: One is out of its range.
     """
     another = "; for another order in every run, give seed=secrets.randbits(64) and keep it"
-    counts = {
-        "seed": check_count("seed", options.seed, most=(1 << 64) - 1, instead=another),
-        "processes": check_count("processes", options.processes),
-        "prefetch_bytes": check_count("prefetch_bytes", options.prefetch_bytes),
-    }
-    if options.threads is not None:
-        counts["threads"] = check_count("threads", options.threads)
-    if options.prefetch is not None:
-        counts["prefetch"] = check_count("prefetch", options.prefetch, least=1, instead=" batches")
+    counts = {"seed": check_count("seed", options.seed, most=(1 << 64) - 1, instead=another)}
+    for name, least in _COUNTS.items():
+        count = getattr(options, name)
+        if count is not None:
+            counts[name] = check_count(name, count, least=least)
     for name, count in counts.items():
         object.__setattr__(options, name, count)
     flags = ("drop_last", "decode", "keys", "exif_rotate", "allow_truncated", "pin_memory")

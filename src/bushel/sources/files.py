@@ -19,7 +19,7 @@ from bushel.containers.folder import classes_beside, junk_of, layout_report
 from bushel.containers.kept_folder import names_below
 from bushel.containers.stored_column import StoredColumn
 from bushel.spec import KEY
-from bushel.storage import AnyLocation, AnyPath, as_path, list_names
+from bushel.storage import AnyLocation, AnyPath, absolute, as_path, list_names
 from bushel.storage.names import below, leads_to_folder
 
 from .base import FileSource, Sample, ending_of
@@ -219,7 +219,7 @@ class Files(_Folder):
         field: str = "data",
         listing: Iterable[str] | None = None,
     ) -> None:
-        self.root, self._field, self._media = as_path(root), field, Unchanged()
+        self.root, self._field, self._media = absolute(as_path(root)), field, Unchanged()
         if listing is None:
             listing = walk(self.root, suffixes, empty=suffixes is None)
         self._listing = paths = list(listing)
@@ -269,7 +269,7 @@ class LabelledFolder(_Folder):
         suffixes: Collection[str] | None = None,
         listing: Iterable[str] | None = None,
     ) -> None:
-        self.root, media = as_path(root), media or Image()
+        self.root, media = absolute(as_path(root)), media or Image()
         if suffixes is None:
             suffixes = media.suffixes
         names = names_below(self.root) if listing is None else list(listing)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
 from bushel.spec import KEY
-from bushel.storage import AnyLocation, AnyPath, as_path, read_text
+from bushel.storage import AnyLocation, AnyPath, absolute, as_path, read_text
 
 from .base import FileSource, Sample, listed, read_file, relative_to
 from .media import Image
@@ -107,10 +107,10 @@ class ListFile(FileSource):
         root: AnyLocation | None = None,
         first_label: bool = False,
     ) -> None:
-        self._path = as_path(path)
+        self._path = absolute(as_path(path))
         self._root, self._place = self._path.parent, "the folder of the list"
         if root is not None:
-            self._root, self._place = as_path(root), "as root= says"
+            self._root, self._place = absolute(as_path(root)), "as root= says"
         self._first = first_label
         text = read_text(self._path)
         numbered = [

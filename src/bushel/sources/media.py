@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from bushel._kinds import JPEG, kind_of
 from bushel._recognise.layout import media_of, suffix_of
+from bushel._runtime.arrays import check_count, refuse_bools
 from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
 from bushel.codecs.base import reason
 from bushel.codecs.extensions import extensions_of
@@ -189,14 +190,14 @@ class Frames:
     quality: int = 95
 
     def __post_init__(self) -> None:
+        refuse_bools(rate=self.rate)
         if self.rate is not None and not 0 < self.rate <= 1000:
             raise ValueError(
                 f"the rate must be between 0 and 1000 frames per second, not at {self.rate}"
             )
-        if self.stride < 1 or (self.short_edge is not None and self.short_edge < 1):
-            raise ValueError(
-                f"stride and short_edge must be at least 1, not {self.stride} and {self.short_edge}"
-            )
+        check_count("stride", self.stride, least=1)
+        if self.short_edge is not None:
+            check_count("short_edge", self.short_edge, least=1)
         get_codec(f"jpg({self.quality})")
 
     def field(self, names: Collection[str]) -> tuple[str, str]:

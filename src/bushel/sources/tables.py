@@ -20,7 +20,7 @@ from typing import Any, cast
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
 from bushel.spec import KEY
-from bushel.storage import AnyLocation, AnyPath, as_path, is_local, read_whole
+from bushel.storage import AnyLocation, AnyPath, absolute, as_path, is_local, read_whole
 
 from .base import FileSource, Sample, caller_path, extend_labels, listed, relative_to
 from .media import Media, media_of_names
@@ -210,16 +210,16 @@ class Table(FileSource):
             raise TypeError(
                 f"media={media!r}: expected Image(), Frames(), Clip() or another kind of media"
             )
-        self._root: AnyPath = Path()
+        self._root: AnyPath = Path.cwd()
         place = caller_path
         if isinstance(path, Sequence) and not isinstance(path, str):
             self._table, self._rows, self._root_is = "the table", list(path), "this folder"
         else:
-            named, place = as_path(path), listed
+            named, place = absolute(as_path(path)), listed
             self._table, self._rows = str(named), read_rows(named, columns)
             self._root, self._root_is = named.parent, "the folder of the table"
         if root is not None:
-            self._root, self._root_is = as_path(root), "as root= says"
+            self._root, self._root_is = absolute(as_path(root)), "as root= says"
         self._file, self._key, self._label = file, key, label
         self._found: dict[int, AnyPath] = {}
         self._place = partial(place, self._root)

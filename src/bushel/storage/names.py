@@ -58,9 +58,7 @@ def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
         raise FormatError(f"{shown} is not the name of a file in this folder", folder, hint=_HINT)
     if not any_text and (min(name) < " " or "\x7f" in name):
         raise FormatError(
-            f"{name!r} has a control character, which no file of a dataset has",
-            folder,
-            hint=_HINT,
+            f"{name!r} has a control character, which no file of a dataset has", folder, hint=_HINT
         )
     return folder / name  # type: ignore[return-value]
 

@@ -26,14 +26,7 @@ from bushel.errors import FormatError, naming
 from .base import AnyPath
 from .files import is_object
 from .names import COMMIT_LIST, inside, refuse_link, remove_tree, try_remove_tree
-from .whole import (
-    make_folder,
-    read_whole,
-    replacing,
-    sync_folder,
-    write_all,
-    write_whole,
-)
+from .whole import make_folder, read_whole, replacing, sync_folder, write_all, write_whole
 
 _SIDECARS = ".bushel/"
 

@@ -47,9 +47,7 @@ def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
     """
     if not file.size:
         raise FormatError(
-            "a compressed file, but it has 0 bytes",
-            file.path,
-            hint="write or download it again",
+            "a compressed file, but it has 0 bytes", file.path, hint="write or download it again"
         )
     head = file.read(0, min(file.size, 6))
     if head.startswith(_GZIP):
@@ -204,9 +202,7 @@ def packed_blocks(file: File, kind: str, size: int | None) -> Blocks:
         head = file.read(0, min(file.size, 4))
         if not (is_zstd(head) if kind == "zstd" else head[:2] == b"\x1f\x8b"):
             raise FormatError(
-                f"expected data compressed by {kind}, found {head!r}",
-                file.path,
-                hint=_FETCH_AGAIN,
+                f"expected data compressed by {kind}, found {head!r}", file.path, hint=_FETCH_AGAIN
             )
         blocks = compressed_blocks(file)
     elif kind == "snappy":

@@ -16,14 +16,7 @@ from bushel.errors import UnsupportedError, noted_in
 from .base import AnyPath
 from .files import is_object
 from .lock import Lock
-from .names import (
-    COMMIT_LIST,
-    below,
-    inside,
-    refuse_link,
-    remove_empty,
-    try_remove_tree,
-)
+from .names import COMMIT_LIST, below, inside, refuse_link, remove_empty, try_remove_tree
 from .publish import Publication
 from .sink import Sink
 from .whole import place_file, remove

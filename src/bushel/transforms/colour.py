@@ -207,8 +207,6 @@ class RandomErasing:
     value: float | tuple[float, ...] | Literal["random"] = 0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.p <= 1:
-            raise ValueError(f"invalid probability {self.p}: expected 0 to 1")
         check_area(self)
         if isinstance(self.value, str) and self.value != "random":
             raise ValueError(

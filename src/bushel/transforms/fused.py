@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
@@ -45,10 +44,6 @@ class _RandomFlip(Drawn):
     horizontal: ClassVar[bool]
     resizes: ClassVar[bool] = False
     output: ClassVar[tuple[int, int] | None] = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.p, Real) or not 0 <= self.p <= 1:
-            raise ValueError(f"invalid probability {self.p}: expected 0 to 1")
 
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
         """Return the steps for an image of this size."""

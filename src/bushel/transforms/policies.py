@@ -17,7 +17,7 @@ from .colour import check_grey_or_rgb
 from .geometry import Image
 from .transform import frozen_transform
 from .values import Compose, Transform, call
-from .warp import Fill, affine, check_fill
+from .warp import Fill, affine
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -89,8 +89,7 @@ class RandomApply:
     def __init__(self, transforms: Iterable[Transform], p: float = 0.5) -> None:
         object.__setattr__(self, "transforms", tuple(transforms))
         object.__setattr__(self, "p", p)
-        if not 0 <= p <= 1:
-            raise ValueError(f"invalid probability {p}: expected 0 to 1")
+        self.__post_init__()  # type: ignore[attr-defined]
 
     def __call__(self, value: Any, rng: np.random.Generator) -> Any:
         """Transform a value of any kind that the transforms take."""
@@ -123,6 +122,7 @@ class RandomChoice:
     ) -> None:
         object.__setattr__(self, "transforms", tuple(transforms))
         object.__setattr__(self, "weights", None if weights is None else tuple(weights))
+        self.__post_init__()  # type: ignore[attr-defined]
         if not self.transforms:
             raise ValueError("RandomChoice needs at least one transform")
         shares = (1.0,) * len(self.transforms)
@@ -278,7 +278,6 @@ class RandAugment:
     fill: Fill = 0
 
     def __post_init__(self) -> None:
-        check_fill(self.fill)
         if self.operations < 0 or self.bins < 2 or not 0 <= self.magnitude < self.bins:
             raise ValueError(
                 f"invalid {self}: expected operations >= 0, bins >= 2 and 0 <= magnitude < bins"
@@ -310,7 +309,6 @@ class TrivialAugmentWide:
     fill: Fill = 0
 
     def __post_init__(self) -> None:
-        check_fill(self.fill)
         if self.bins < 2:
             raise ValueError(f"invalid bins={self.bins}: expected 2 or more")
 
@@ -346,7 +344,6 @@ class AugMix:
     fill: Fill = 0
 
     def __post_init__(self) -> None:
-        check_fill(self.fill)
         if (
             not 1 <= self.severity <= 10
             or self.width < 1

@@ -136,15 +136,6 @@ def _levels(fill: Fill, image: Image) -> Any:
     return fill
 
 
-def check_fill(fill: Fill) -> None:
-    """Check that a fill is made of levels. Raise ValueError if it is not."""
-    levels = (fill,) if isinstance(fill, int) else fill
-    if not levels or not all(isinstance(level, int) and 0 <= level <= 255 for level in levels):
-        raise ValueError(
-            f"invalid fill={fill!r}: expected a level between 0 and 255, or one for each channel"
-        )
-
-
 class Warping(ABC):
     """The base of transforms whose step is a `Warp` or a `Padding`. Called with an image, they apply it."""
 
@@ -184,7 +175,6 @@ class Pad(Warping):
     mode: PadMode = "constant"
 
     def __post_init__(self) -> None:
-        check_fill(self.fill)
         if self.mode not in get_args(PadMode):
             raise ValueError(
                 f"unknown mode {self.mode!r} of padding: expected {', '.join(get_args(PadMode))}"
@@ -244,7 +234,6 @@ class RandomRotation(Warping):
     fill: Fill = 0
 
     def __post_init__(self) -> None:
-        check_fill(self.fill)
         _symmetric("degrees", self.degrees)
 
     def step(self, width: int, height: int, rng: np.random.Generator) -> Warp:
@@ -297,7 +286,6 @@ class RandomAffine(Warping):
     fill: Fill = 0
 
     def __post_init__(self) -> None:
-        check_fill(self.fill)
         _symmetric("degrees", self.degrees)
         self._shears()
         if not all(0 <= share <= 1 for share in self.translate) or len(self.translate) != 2:

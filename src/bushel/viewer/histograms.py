@@ -140,11 +140,7 @@ def _of_texts(
 
 
 def _of_classes(
-    name: str,
-    known: tuple[np.ndarray, I64],
-    own: np.ndarray,
-    lost: int,
-    asked: HistogramRequest,
+    name: str, known: tuple[np.ndarray, I64], own: np.ndarray, lost: int, asked: HistogramRequest
 ) -> Histogram:
     counted = dict(zip(*(part.tolist() for part in _counted(own)), strict=True))
     unique = Counter(asked.labels)

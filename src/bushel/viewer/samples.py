@@ -19,14 +19,7 @@ from .sample_page import sample_fields
 from .selection import Query, select
 from .shelf import Shown, plain_text
 from .site import Pages, Site, at, number_in, redirect
-from .stored import (
-    Stored,
-    media_type,
-    picture_of,
-    requested_range,
-    side_for,
-    stored_values,
-)
+from .stored import Stored, media_type, picture_of, requested_range, side_for, stored_values
 
 _TIME = "timestamp"
 """The column of LeRobot that says when a frame was taken."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bushel._dataset.views.dataset import Dataset
+from bushel._runtime.arrays import check_count
 from bushel._runtime.public import public
 from bushel.errors import needed_by
 from bushel.loader import Loader
@@ -81,7 +82,7 @@ class Viewer:
         token: str | None = None,
     ) -> None:
         uvicorn = require_extra()
-        self._socket = _listen(host, port)
+        self._socket = _listen(host, check_count("port", port, most=65535))
         self.port = int(self._socket.getsockname()[1])
         everywhere = host in ("0.0.0.0", "::", "")
         hosts = (socket.gethostname(), socket.getfqdn()) if everywhere else (host,)

@@ -76,7 +76,7 @@ def test_a_state_resumes_with_its_own_size_and_window(folder: Path) -> None:
     fitting = bushel.Loader(ds, 8, shuffle="blocks")
     with pytest.raises(StateError, match="belongs to the order 'exact/1'"):
         fitting.load_state_dict(usual.state_dict() | {"version": "exact/1"})
-    with pytest.raises(StateError, match=r"impossible: size=0, window=3"):
+    with pytest.raises(StateError, match=r"impossible: size=0"):
         fitting.load_state_dict(fitting.state_dict() | {"version": "blocks(0,3)/1"})
     with pytest.raises(StateError, match="belongs to the order"):  # asked for by name
         bushel.Loader(ds, 8, shuffle=Blocks(SAMPLES, size=100, window=1)).load_state_dict(usual.state_dict())

@@ -289,9 +289,7 @@ def gone_and_unlisted(manifest: Manifest, names: Sequence[str]) -> tuple[list[st
 
 def _gone(names: Sequence[str], path: AnyPath, hint: str) -> FormatError:
     return FormatError(
-        f"{_shown(names)} {_be(names)} listed in the manifest, but missing",
-        path,
-        hint=hint,
+        f"{_shown(names)} {_be(names)} listed in the manifest, but missing", path, hint=hint
     )
 
 

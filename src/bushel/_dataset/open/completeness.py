@@ -25,13 +25,7 @@ from bushel._runtime.messages import few
 from bushel._runtime.public import command
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
-from bushel.errors import (
-    CorruptError,
-    DamagedWarning,
-    FormatError,
-    IncompleteWarning,
-    SpecError,
-)
+from bushel.errors import CorruptError, DamagedWarning, FormatError, IncompleteWarning, SpecError
 from bushel.spec import Spec
 from bushel.storage import AnyPath, below, is_local
 

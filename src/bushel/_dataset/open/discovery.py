@@ -31,13 +31,7 @@ from bushel.errors import FormatError
 from bushel.storage import AnyPath, below, is_object, open_file
 
 from .completeness import Incomplete, marker_path
-from .folders import (
-    datasets_in,
-    is_part,
-    nested_datasets,
-    of_several_kinds,
-    shard_of_entry,
-)
+from .folders import datasets_in, is_part, nested_datasets, of_several_kinds, shard_of_entry
 from .source_paths import missing
 
 if TYPE_CHECKING:

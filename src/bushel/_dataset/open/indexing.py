@@ -40,13 +40,7 @@ from bushel.storage import AnyLocation, AnyPath, AnySource, is_object, make_fold
 from .archives import as_folders
 from .binding import stamped, stamps_of
 from .caller_fields import checked_spec
-from .completeness import (
-    find_incomplete,
-    listed_names,
-    lists_all,
-    manifest_path,
-    marker_path,
-)
+from .completeness import find_incomplete, listed_names, lists_all, manifest_path, marker_path
 from .discovery import Found, find
 from .folders import above_parts
 from .locking import locked_sources
@@ -179,14 +173,7 @@ def index(
     try:
         with locked_sources(locked):
             return _index(
-                paths,
-                container,
-                request,
-                task,
-                each,
-                callback_of(progress),
-                keys=keys,
-                place=place,
+                paths, container, request, task, each, callback_of(progress), keys=keys, place=place
             )
     except OSError as error:
         if place is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):

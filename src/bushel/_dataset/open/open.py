@@ -23,12 +23,7 @@ from bushel.errors import FormatError
 from bushel.storage import AnyLocation, AnyPath, AnySource, absolute, as_path
 
 from .as_listed import as_written, discover, folder_state, manifest_stat
-from .caller_fields import (
-    POLICIES,
-    IndexPolicy,
-    checked_spec,
-    warn_withheld,
-)
+from .caller_fields import POLICIES, IndexPolicy, checked_spec, warn_withheld
 from .completeness import warn_incomplete, with_advice
 from .discovery import Found
 from .folders import pinned
@@ -336,9 +331,7 @@ def _checked_shards(
 
 
 def _understood_shards(
-    found: Found,
-    tables: Callable[[Found], list[OpenShard]],
-    declared: Collection[str],
+    found: Found, tables: Callable[[Found], list[OpenShard]], declared: Collection[str]
 ) -> list[OpenShard]:
     """Open the shards; archives are understood as the folders that they were made from."""
     shards = tables(found)

@@ -18,12 +18,7 @@ import numpy as np
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._index.headers import DAMAGES, Arrays
-from bushel._index.key_lookup import (
-    KeyLookup,
-    KeyTable,
-    StoredKeyTable,
-    unkeyed_position,
-)
+from bushel._index.key_lookup import KeyLookup, KeyTable, StoredKeyTable, unkeyed_position
 from bushel._index.shard import Keys
 from bushel._index.sidecar import ALWAYS_CHECKED
 from bushel._runtime.arrays import I64, NO_NUMBERS, U32, U64, Array, equal_places

@@ -35,7 +35,7 @@ from bushel._index.shard_list import (
 )
 from bushel._index.sidecar import Manifest, ManifestShard
 from bushel._index.table import ShardIndex
-from bushel._runtime.arrays import offsets_of
+from bushel._runtime.arrays import check_count, offsets_of
 from bushel._runtime.messages import log_info
 from bushel._runtime.threads import Result, Threads
 from bushel.codecs.registry import asked_for
@@ -119,6 +119,8 @@ def each_shard(
             connect(engine),
             finished=finished and (lambda _, result: finished(result)),
         )
+    if threads is not None:
+        check_count("threads", threads, least=1)
     results_in_turn: Iterable[T]
     if len(shards) <= 1:
         results_in_turn = map(work, shards)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, NO_NUMBERS
+from bushel._runtime.arrays import I64, NO_NUMBERS, refuse_bools
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.errors import SpecError
 
@@ -35,9 +34,7 @@ def divided(
     """
     whole_shares = with_rest(len(dataset), shares)
     counts = share_out(len(dataset), whole_shares)
-    positions = make_order(shuffle, len(dataset), operator.index(seed)).take(
-        0, np.arange(len(dataset))
-    )
+    positions = make_order(shuffle, len(dataset), seed).take(0, np.arange(len(dataset)))
     if stratify is not None:
         return stratified(classes_of(dataset, stratify), positions, whole_shares)
     ends = np.cumsum(list(counts.values()))[:-1]
@@ -148,6 +145,7 @@ def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, flo
     Raises:
         ValueError: Several are None, no shares are given, or the others leave less than nothing.
     """
+    refuse_bools(shares=[*shares.values()])
     named = {name: share for name, share in shares.items() if share is not None}
     if not shares or len(shares) - len(named) > 1:
         raise ValueError(

@@ -60,11 +60,7 @@ class ElementPlaces:
         self._outlines: dict[tuple[int, str, int], Outline] = {}
 
     def of(
-        self,
-        groups: Sequence[Group],
-        wanted: Mapping[str, Elements],
-        total: int,
-        file_of: FileOf,
+        self, groups: Sequence[Group], wanted: Mapping[str, Elements], total: int, file_of: FileOf
     ) -> Mapping[tuple[int, str], Forms]:
         """Return where the wanted elements of a batch of `total` samples are, by number of the shard and field.
 

@@ -11,7 +11,7 @@ import numpy as np
 from bushel._dataset.read.reader import Reader, Sample
 from bushel._dataset.read.selection import Given, Mask, Positions, Selection
 from bushel._dataset.read.shards import OpenShard
-from bushel._runtime.arrays import Array
+from bushel._runtime.arrays import Array, check_count
 from bushel.spec import format_spec
 
 if TYPE_CHECKING:
@@ -281,20 +281,16 @@ class Samples(Chosen):
 
         Raises:
             ValueError: `index` is not in `range(num_shards)`.
+            TypeError: One of them is not a whole number.
 
         Examples:
             >>> [len(ds.shard(number, 5)) for number in range(5)]
             [2, 2, 3, 2, 3]
         """
-        if not 0 <= index < num_shards:
-            raise ValueError(
-                f"index is {index}; it must be at least 0 and "
-                f"less than num_shards, which is {num_shards}"
-            )
-        first, last = len(self) * index // num_shards, len(self) * (index + 1) // num_shards
-        return self._view(
-            self._selection.positions[first:last], made=f"part {index} of {num_shards}"
-        )
+        parts = check_count("num_shards", num_shards, least=1)
+        part = check_count("index", index, most=parts - 1)
+        first, last = len(self) * part // parts, len(self) * (part + 1) // parts
+        return self._view(self._selection.positions[first:last], made=f"part {part} of {parts}")
 
     # Reading
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 import bushel
 from bushel.compat.errors import raised_as
 from bushel.spec import KEY
-from bushel.storage import AnyPath, FilePool
+from bushel.storage import AnyPath, FilePool, absolute
 
 from .bag import Records, checked_index, checked_range, mapped
 from .base import (
@@ -105,7 +105,8 @@ class PointReader(Closing):
         super().__init__()
         if not isinstance(cache_keys, tuple | list):
             raise WrongTypeError(f"cache_keys must be a tuple of keys, not {cache_keys!r}")
-        self._folders, self._cache_index, self._parallel = list(folders), cache_index, parallel
+        self._cache_index, self._parallel = cache_index, parallel
+        self._folders = list(map(absolute, folders))
         self.cache_keys = cache_keys
         self._open()
         unknown = set(cache_keys) - self._spec.keys() - {"refs"}

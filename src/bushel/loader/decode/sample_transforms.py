@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, refuse_bools
 from bushel.codecs import holds_image
 from bushel.codecs.image import ImageReading, image_reading
 from bushel.transforms import EachFrame
@@ -193,6 +193,7 @@ class SampleTransforms(Struct, frozen=True):
         """
         if sample is not None and not callable(sample):
             raise TypeError(f"sample_transform={sample!r} is not callable")
+        refuse_bools(reducing_gap=reducing_gap)
         together, single = split_together(transforms)
         by_field = transforms_by_field(single, spec, complete=complete)
         fields = []

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from bushel import kernels
-from bushel._runtime.arrays import F64, I64, Array, Bools
+from bushel._runtime.arrays import F64, I64, Array, Bools, check_count
 from bushel._runtime.order import BUCKETS, ORDER_VERSION, TOGETHER
 from bushel._runtime.permutation import LIMIT, Permutation, derive
 
@@ -253,8 +253,7 @@ def _check(batch_size: BatchSizes, batch_tokens: float | None) -> None:
             or not 0 <= limit < np.inf
         ):
             raise ValueError(f"batch_size={batch_size}: expected lengths as keys, not {limit!r}")
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"batch_size={batch_size}: expected 1 or more samples, not {size!r}")
+        check_count("batch_size", size, least=1, instead=f" of samples in {batch_size}")
 
 
 def _refuse_longer(lengths: F64, limit: float) -> None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from bushel import kernels
-from bushel._runtime.arrays import I32, I64, U32, offsets_of, ranges
+from bushel._runtime.arrays import I32, I64, U32, check_count, offsets_of, ranges
 from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import SampleOrder, look_up
@@ -234,8 +234,8 @@ class Megatron(Struct, frozen=True):
     rows: int | None = None
 
     def __post_init__(self) -> None:
-        if self.rows is not None and (isinstance(self.rows, bool) or self.rows < 1):
-            raise ValueError(f"rows={self.rows!r}: expected 1 or more, or None for one pass")
+        if self.rows is not None:
+            check_count("rows", self.rows, least=1, instead=", or None for one pass")
 
 
 class _Indices(Struct, frozen=True):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bushel._dataset.views.concat import one_after_another
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
-from bushel._runtime.arrays import I64, offsets_of, python_numbers
+from bushel._runtime.arrays import I64, check_count, offsets_of, python_numbers, refuse_bools
 from bushel._runtime.order import Mixed, draws_until, share_block
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
@@ -324,6 +324,7 @@ def mix(
 
 def _unnamed(datasets: Mapping[Dataset, float], seed: int, until: Until) -> Mixture:
     weights = list(datasets.values())
+    refuse_bools(weights=weights)
     if not weights or not all(0 < weight < float("inf") for weight in weights):
         raise ValueError(
             f"invalid weights {weights}: a mixture needs datasets with finite weights above 0"
@@ -349,17 +350,10 @@ def _points(
     if not pairs or pairs[0][0] != 0:
         raise ValueError("schedule=: the first pair must give the weights from 0 samples on")
     points: list[Point] = []
+    least = 0
     for start, weights_there in pairs:
-        at = python_numbers(start)
-        if (
-            isinstance(at, bool)
-            or not isinstance(at, int)
-            or (points and at <= points[-1][0])
-            or at >= 1 << 48
-        ):
-            raise ValueError(
-                f"schedule=: expected ascending numbers of samples below 2**48, not {at!r}"
-            )
+        at = check_count("schedule", start, least=least, most=(1 << 48) - 1, instead=", ascending")
+        least = at + 1
         if not isinstance(weights_there, Mapping):
             raise TypeError(f"weights {weights_there!r}: expected a mapping of names to weights")
         if unknown := [name for name in weights_there if name not in datasets]:
@@ -367,6 +361,7 @@ def _points(
                 f"a weight is for {unknown[0]!r}, which is not "
                 f"mixed: the names are {', '.join(datasets)}"
             )
+        refuse_bools(weights=[*weights_there.values()])
         values = tuple(float(weights_there.get(name, 0)) for name in datasets)
         if not all(0 <= value < float("inf") for value in values) or not sum(values):
             raise ValueError(

@@ -17,7 +17,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
 from bushel._dataset.views.make_windows import Pick, shape_of_picks
 from bushel._index.elements import Ranges
-from bushel._runtime.arrays import I64, check_count
+from bushel._runtime.arrays import I64, check_count, refuse_bools
 from bushel._runtime.messages import log_warning
 from bushel._runtime.order import WINDOWS
 from bushel._runtime.permutation import derive, hash_words
@@ -75,6 +75,7 @@ class RandomWindow(Struct, frozen=True):
         if self.length is not None:
             check_count("length", self.length, least=1, most=_MOST)
         check_count("step", self.step, least=1, most=_MOST)
+        refuse_bools(times=self.times)
         if self.like is not None and not isinstance(self.like, str):
             raise TypeError(f"like={self.like!r}: expected the name of a field, or None")
         if self.pick.is_measured or self.like is None:

@@ -287,9 +287,7 @@ class BatchPart(Struct):
         )
 
 
-def requests_of(
-    batches: Sequence[PlannedBatch],
-) -> tuple[list[list[BatchPart]], list[Request]]:
+def requests_of(batches: Sequence[PlannedBatch]) -> tuple[list[list[BatchPart]], list[Request]]:
     """Return the parts of each batch of a group, and the requests of the group."""
     numbers: dict[Hashable, int] = {}
     files: list[RemoteFile] = []

@@ -13,14 +13,7 @@ from bushel._runtime.arrays import I32, I64, NO_TENSORS, Array, as_array, offset
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
-from .collate import (
-    Batch,
-    FieldCollate,
-    Padded,
-    Sample,
-    common_type,
-    is_masked,
-)
+from .collate import Batch, FieldCollate, Padded, Sample, common_type, is_masked
 
 WHOLE = 1 << 62
 """The number of tokens of a piece that goes to the end of its document."""

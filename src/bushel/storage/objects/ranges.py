@@ -30,13 +30,7 @@ class Span(Struct, frozen=True):
     rows: tuple[int, ...]  # numbers of the extents within it
 
 
-def coalesce(
-    offset: I64,
-    length: I64,
-    *,
-    gap: int = 1 << 16,
-    limit: int = 1 << 26,
-) -> list[Span]:
+def coalesce(offset: I64, length: I64, *, gap: int = 1 << 16, limit: int = 1 << 26) -> list[Span]:
     """Join extents of one file into few requests.
 
     Extents that overlap, touch, or are at most `gap` bytes apart share a request of at most `limit`
