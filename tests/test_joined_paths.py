@@ -63,7 +63,7 @@ EXCEPTIONS = {
         compat/webdataset/shardlists.py:_source compat/webdataset/wids/index.py:urlmerge
     """,
     "numbers are divided": """
-        compat/gulpio2/video.py:pick_like_ffmpeg.pick compat/mxnet/image/functions.py:random_size_crop
+        compat/gulpio2/adapter_base.py:pick_like_ffmpeg.pick compat/mxnet/image/functions.py:random_size_crop
     """,
 }
 TRUSTED = {place for places in EXCEPTIONS.values() for place in places.split()}

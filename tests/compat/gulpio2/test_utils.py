@@ -10,8 +10,8 @@ from PIL import Image
 from tests.compat.gulpio2.frames import frame, make_video, videos, write
 
 from bushel.compat.gulpio2 import utils
+from bushel.compat.gulpio2.adapter_base import pick_like_ffmpeg, read_video
 from bushel.compat.gulpio2.errors import DuplicateIdException, FFMPEGNotFound, VideoNotFoundError
-from bushel.compat.gulpio2.video import pick_like_ffmpeg, read_video
 from bushel.errors import FormatError
 
 

@@ -15,7 +15,6 @@ MODULES = [
     "flow",
     "gopen",
     "handlers",
-    "images",
     "jl",
     "mix",
     "pipeline",

@@ -23,12 +23,7 @@ from bushel.containers.ffrecord import index_all_records
 from bushel.errors import InUseError
 from bushel.integrity import removed_positions
 
-from .errors import (
-    MissingPathError,
-    NoPlaceError,
-    RecordIndexError,
-    as_runtime_errors,
-)
+from .errors import MissingPathError, NoPlaceError, RecordIndexError, as_runtime_errors
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 Record = npt.NDArray[np.uint8]

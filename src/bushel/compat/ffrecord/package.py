@@ -13,20 +13,8 @@ from bushel.containers.ffrecord import MAGIC, parse_folder
 from bushel.errors import FormatError
 from bushel.sources import Files
 
-from .errors import (
-    MissingPathError,
-    NoFileError,
-    NoFolderError,
-    as_runtime_errors,
-)
-from .fileio import (
-    FileReader,
-    PathLike,
-    Record,
-    checked_name,
-    drop_index,
-    new_writer,
-)
+from .errors import MissingPathError, NoFileError, NoFolderError, as_runtime_errors
+from .fileio import FileReader, PathLike, Record, checked_name, drop_index, new_writer
 
 Tree: TypeAlias = "dict[str, int | Tree]"
 

@@ -27,13 +27,7 @@ from .base import (
     WrongTypeError,
     WrongUseError,
 )
-from .paths import (
-    MemoryPath,
-    files_as_shard,
-    folder_of,
-    granular_path,
-    with_suffix,
-)
+from .paths import MemoryPath, files_as_shard, folder_of, granular_path, with_suffix
 
 MOST_RECORDS = (1 << 32) - 1
 """A bag has fewer records than this."""

@@ -3,20 +3,87 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bushel.errors import FormatError
-from bushel.sources import extend_labels
+from bushel.sources import Pick, decode_video, extend_labels
 from bushel.storage import read_whole, write_whole
 
 from .images import Image
 from .utils import resize_by_short_edge
-from .video import read_video
+
+# number of frames that ffmpeg lets a video be early or late before it drops or repeats one
+_LATE = 1.1
+# a frame that would be repeated more often has a damaged time, and is left out
+_MOST_REPEATS = 3600 * 30 * 30
+_FINE = 1 << 16  # parts of a frame to which ffmpeg rounds times; half a part more breaks ties
+
+
+def read_video(
+    path: str, frame_rate: float | None = None, change: Callable[[Image], Image] | None = None
+) -> list[Image]:
+    """Return all frames of a video, or `frame_rate` of them a second. A repeated frame is the same array several times.
+
+    `change` is called with each frame as it is decoded, so that the original frames need not all be
+    in memory.
+    """
+    frames: list[Image] = []
+    for picture, times in decode_video(Path(path).read_bytes(), path, pick_like_ffmpeg(frame_rate)):
+        frames += [picture if change is None else change(picture)] * times
+    return frames
+
+
+def pick_like_ffmpeg(rate: float | None) -> Pick:
+    """Return a function that picks the frames that `ffmpeg -i VIDEO -r RATE %d.jpg` writes.
+
+    Ffmpeg writes a frame as soon as that is at most 1.1 frames early. So a video reduced from 25 to
+    8 frames a second begins with its first three frames, and has two frames more than its seconds
+    times 8.
+    """
+
+    def pick(frames: Iterator[Any], stream: Any) -> Iterator[tuple[Any, int]]:
+        usual = float(stream.guessed_rate or stream.average_rate or 25)
+        target = float(rate or usual)
+        begin = stream.container.start_time  # times are counted from here
+        start, time, written, before = None if begin is None else begin / 1e6, 0.0, 0, None
+        repeats = deque([0, 0, 0], maxlen=3)
+        for frame in frames:
+            if frame.pts is not None:
+                start = frame.time if start is None else start
+                time = frame.time - start
+            now = round(time * target * _FINE) / _FINE
+            early = now + (math.copysign(0.5, now) / _FINE if now else 0) - written
+            end = early + (round(target / usual) or target / usual)
+            if early < 0 < end:
+                early = 0.0
+            count = 0 if end < -_LATE else round(end) if end > _LATE else 1
+            if count > _MOST_REPEATS:
+                continue
+            old = (
+                min(round(early - 0.6), count)
+                if end > _LATE and early > _LATE and before is not None
+                else 0
+            )
+            repeats.append(old)
+            if old > 0:
+                yield before, old
+            if count > old:
+                yield frame, count - old
+            written += count
+            time += 1 / usual  # for a next frame without a time
+            before = frame
+        if (last := sorted(repeats)[1]) > 0:
+            yield before, last
+
+    return pick
+
 
 Item = dict[str, Any]
 

@@ -20,19 +20,9 @@ from bushel.errors import FormatError
 from bushel.sources import Row, parse_json, read_list, read_rows
 from bushel.storage import AnyPath, as_path
 
-from .adapter_base import (
-    AbstractDatasetAdapter,
-    Item,
-    number_labels,
-    video_frames,
-    write_labels,
-)
+from .adapter_base import AbstractDatasetAdapter, Item, number_labels, video_frames, write_labels
 from .errors import ListFileError, ListNameError, VideoNotFoundError
-from .file_adapters import (
-    ImageFolderAdapter,
-    ImageListAdapter,
-    VideoFolderAdapter,
-)
+from .file_adapters import ImageFolderAdapter, ImageListAdapter, VideoFolderAdapter
 from .utils import ImageNotFound as ImageNotFound
 from .utils import burst_video_into_frames as burst_video_into_frames
 from .utils import (

@@ -26,13 +26,7 @@ from .errors import (
     NeverOpenError,
     UnreadableFrameError,
 )
-from .images import (
-    ColorSpace,
-    decoder_of,
-    is_own,
-    jpeg_bytes_to_img,
-    map_frames,
-)
+from .images import ColorSpace, decoder_of, is_own, jpeg_bytes_to_img, map_frames
 from .tables import AbstractSerializer, ImgInfo, json_serializer, load_table
 from .utils import img_to_jpeg_bytes
 

@@ -10,13 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .adapter_base import (
-    AbstractDatasetAdapter,
-    Item,
-    number_labels,
-    video_frames,
-    write_labels,
-)
+from .adapter_base import AbstractDatasetAdapter, Item, number_labels, video_frames, write_labels
 from .utils import resize_by_short_edge
 
 

@@ -12,13 +12,7 @@ from bushel.compat.mxnet.io.im2rec import Im2recParams, convert
 from bushel.containers.recordio import format_idx, scan_records
 from bushel.storage import as_path, open_file, write_whole
 
-from .lists import (
-    IM2REC_SUFFIXES,
-    ListPlan,
-    find_images,
-    list_parts,
-    write_lists,
-)
+from .lists import IM2REC_SUFFIXES, ListPlan, find_images, list_parts, write_lists
 
 _NATIVE: dict[str, int | None] = {
     "color": 1,
@@ -96,9 +90,7 @@ def _add_options_of_lists(parser: argparse.ArgumentParser) -> None:
         help="share for testing; the rest is for validation",
     )
     lists.add_argument(
-        "--recursive",
-        action="store_true",
-        help="descend into folders; each with images is a label",
+        "--recursive", action="store_true", help="descend into folders; each with images is a label"
     )
     lists.add_argument(
         "--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the names"

@@ -223,8 +223,7 @@ def rewrite_url(url: str) -> str:
         return url
     what = "GOPEN_REWRITE is set"
     refuse_if_secure(
-        "rewrite_url: unsafe_gopen is False, cannot rewrite URLs using environment variables",
-        what,
+        "rewrite_url: unsafe_gopen is False, cannot rewrite URLs using environment variables", what
     )
     for rule in os.environ["GOPEN_REWRITE"].split(";"):
         pattern, _, replacement = rule.partition("=")

@@ -22,12 +22,7 @@ from bushel.storage import expand_braces
 from .errors import NoShardsError, UnsetVariableError
 from .pytorch import IterableDataset
 from .stages import pipelinefilter
-from .utils import (
-    is_iterable,
-    make_seed,
-    pytorch_worker_info,
-    pytorch_worker_seed,
-)
+from .utils import is_iterable, make_seed, pytorch_worker_info, pytorch_worker_seed
 
 Shard = dict[str, Any]
 

@@ -221,8 +221,7 @@ def _split(options: argparse.Namespace) -> int:
         )
         if result.returncode:
             raise FormatError(
-                f"the command failed for the shard with exit status {result.returncode}",
-                file=name,
+                f"the command failed for the shard with exit status {result.returncode}", file=name
             )
 
     writer = ShardWriter(

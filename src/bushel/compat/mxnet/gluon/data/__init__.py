@@ -3,19 +3,8 @@
 from bushel.compat.mxnet.gluon.data import vision
 
 from .dataloader import DataLoader
-from .dataset import (
-    ArrayDataset,
-    Dataset,
-    RecordFileDataset,
-    SimpleDataset,
-)
-from .sampler import (
-    BatchSampler,
-    FilterSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-)
+from .dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
+from .sampler import BatchSampler, FilterSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = [
     "ArrayDataset",
