@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import bushel
 from bushel.audit import examine, record
-from bushel.audit.identify import digests
+from bushel.audit.recordings import digests
 from bushel.cli.app import app
 from bushel.errors import FormatError
 

@@ -54,7 +54,8 @@ def column(name: str, file: int, extents: list[tuple[int, int]], **more: object)
 
 def index_of(*columns: FieldExtents, blocks: tuple[Blocks, ...] = ()) -> ShardIndex:
     stamps = tuple(FileStamp(str(number), len(data)) for number, data in enumerate(CONTENT))
-    return ShardIndex(3, stamps, {each.field.name: each for each in columns}, "tar", blocks=blocks)
+    [samples] = {each.rows if each.starts is None else len(each.starts) - 1 for each in columns}
+    return ShardIndex(samples, stamps, {each.field.name: each for each in columns}, "tar", blocks=blocks)
 
 
 @pytest.mark.parametrize("mapped", [True, False])
@@ -63,7 +64,7 @@ def test_every_extent_gets_the_checksum_of_its_bytes(
     mapped: bool, tmp_path_factory: pytest.TempPathFactory, extents: list[tuple[int, int]]
 ) -> None:
     files = files_in(tmp_path_factory.mktemp("files"), mapped=mapped)
-    second = [(4, 6), (0, MISSING), (0, 15)]
+    second = ([(4, 6), (0, MISSING), (0, 15)] * 7)[: len(extents)]
     found = with_checksums(index_of(column("a", 0, extents), column("b", 1, second)), files)
     for name, data, rows in (("a", CONTENT[0], extents), ("b", CONTENT[1], second)):
         wanted = [0 if length < 0 else zlib.crc32(data[offset : offset + length]) for offset, length in rows]

@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from .identify import digest, texts_of
-from .recordings import U64, Stretch, load_run
+from .recordings import U64, Stretch, digest, load_run, texts_of
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -52,9 +52,10 @@ def with_checksums(
         for number in dict.fromkeys(column.file for column in stored):
             columns_of_file = [column for column in stored if column.file == number]
             local = isinstance(opened[number], MappedFile)
-            for group, in_order in _groups(columns_of_file, local=local):
+            for group, in_order in _groups(columns_of_file, index.samples, local=local):
                 at_once = _VALUES if local else _VALUES_OF_REQUEST
-                crc32 |= _sums(group, reading, at_once, in_order=in_order)
+                steps = _steps(group, index.samples, at_once) if in_order else None
+                crc32 |= _sums(group, reading, steps)
     columns = {
         name: replace(column, crc32=crc32[column.field.name]) if column.crc32 is None else column
         for name, column in index.fields.items()
@@ -62,27 +63,22 @@ def with_checksums(
     return replace(index, fields=columns)
 
 
-def _groups(columns: list[FieldExtents], *, local: bool) -> list[tuple[list[FieldExtents], bool]]:
+def _groups(
+    columns: list[FieldExtents], samples: int, *, local: bool
+) -> list[tuple[list[FieldExtents], bool]]:
     """Return the fields of one file that are read together, and whether their samples follow each other.
 
     Fields of a local file are read alone if each is in order and all are not. Other files are read
     in one pass, as are fields whose values are in no order.
     """
-    together = _follow_each_other(columns)
-    if local and not together and all(_follow_each_other([column]) for column in columns):
+    together = _follow_each_other(columns, samples)
+    if local and not together and all(_follow_each_other([column], samples) for column in columns):
         return [([column], True) for column in columns]
     return [(columns, together)]
 
 
-def _samples(column: FieldExtents) -> int:
-    if column.starts is None:
-        return column.rows
-    return len(column.starts) - 1
-
-
-def _steps(columns: Sequence[FieldExtents], at_once: int) -> Iterator[list[slice]]:
+def _steps(columns: Sequence[FieldExtents], samples: int, at_once: int) -> Iterator[list[slice]]:
     """Yield the rows of each field for some samples, which have about as many values as are processed at once."""
-    samples = _samples(columns[0]) if columns else 0
     step = max(at_once * samples // max(sum(column.rows for column in columns), 1), 1)
     for first in range(0, samples, step):
         ends = [first, min(first + step, samples)]
@@ -92,12 +88,10 @@ def _steps(columns: Sequence[FieldExtents], at_once: int) -> Iterator[list[slice
         ]
 
 
-def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
+def _follow_each_other(columns: Sequence[FieldExtents], samples: int) -> bool:
     """Return whether a file has the values of fields in order, and all of some samples before the next samples."""
-    if len({_samples(column) for column in columns}) > 1:
-        return False
     end = 0
-    for step in _steps(columns, _VALUES):
+    for step in _steps(columns, samples, _VALUES):
         before = end
         for column, rows in zip(columns, step, strict=True):
             offset = column.offset[rows][column.length[rows] > 0]
@@ -109,18 +103,19 @@ def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
 
 
 def _sums(
-    columns: Sequence[FieldExtents], reading: _Reading, at_once: int, *, in_order: bool
+    columns: Sequence[FieldExtents], reading: _Reading, steps: Iterable[list[slice]] | None
 ) -> dict[str, U32]:
-    """Return the checksums of fields. Memory does not grow with samples that follow each other."""
+    """Return the checksums of fields.
+
+    Memory does not grow with samples that follow each other, whose rows come in steps.
+    """
     # with temporary files, which reading does not need
     from .growing import GrowingArrays
 
     sums, computed, total = GrowingArrays(), 0, sum(column.rows for column in columns)
-    steps: Iterable[list[slice]] = [[slice(0, column.rows) for column in columns]]
-    if in_order:
-        steps = _steps(columns, at_once)
-    for step in steps:
-        sums_of_step = _of_rows(columns, step, reading, in_order=in_order)
+    everything = [slice(0, column.rows) for column in columns]
+    for step in steps or [everything]:
+        sums_of_step = _of_rows(columns, step, reading, in_order=steps is not None)
         for column, sums_of_column in zip(columns, sums_of_step, strict=True):
             sums.append(column.field.name, sums_of_column)
         computed += sum(map(len, sums_of_step))
