@@ -190,9 +190,7 @@ def bucketed_order(
     if isinstance(batch_size, Mapping):
         sizes = most[present]
     else:
-        sizes = np.full(
-            len(present), len(sizes_of_samples) if batch_size is None else batch_size, np.int64
-        )
+        sizes = np.full(len(present), LIMIT if batch_size is None else batch_size, np.int64)
     if batch_tokens is not None and len(sizes_of_samples):
         longest = np.maximum.reduceat(sizes_of_samples[members], buckets[:-1])
         sizes = np.minimum(sizes, _most_samples(batch_tokens, longest))
