@@ -1,4 +1,4 @@
-"""Feed a Grain pipeline from a dataset of Bushel: decoded and cropped samples by position, read by Grain's processes.
+"""Feed a Grain pipeline from a dataset of Bushel: decoded and cropped batches by position, read by Grain's processes.
 
 python examples/grain_source.py run
 """
@@ -23,8 +23,8 @@ BATCH = 32
 def batches(source: MapView, epoch: int) -> Iterator[dict[str, Any]]:
     """Yield the batches of an epoch."""
     source.epoch = epoch  # of the random crops
-    shuffled = grain.MapDataset.source(source).seed(epoch).shuffle().batch(BATCH)
-    read = shuffled.to_iter_dataset(grain.ReadOptions(num_threads=2))
+    positions = grain.MapDataset.range(len(source)).seed(epoch).shuffle().batch(BATCH)
+    read = positions.map(source.batch).to_iter_dataset(grain.ReadOptions(num_threads=2, prefetch_buffer_size=2))
     yield from read.mp_prefetch(grain.MultiprocessingOptions(num_workers=2))
 
 

@@ -1,4 +1,4 @@
-"""Grain over a dataset of Bushel, which decodes and crops, with two worker processes."""
+"""Grain over a dataset of Bushel, which decodes and crops batches or single samples, with two worker processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ def epoch(path: str, variant: str, seed: int) -> Iterator[Any]:
     transforms: list[Any] = [RandomResizedCrop(crop.SIDE), RandomHorizontalFlip()]
     source = MapView(bushel.open(path), fields=["image"], transforms={"image": transforms}, seed=0)
     source.epoch = seed
-    dataset = grain.MapDataset.source(source).seed(seed).shuffle()
-    batches = dataset.to_iter_dataset().batch(crop.BATCH, drop_remainder=True)
+    if variant == "batches":
+        positions = grain.MapDataset.range(len(source)).seed(seed).shuffle()
+        read = positions.batch(crop.BATCH, drop_remainder=True).map(source.batch)
+        batches = read.to_iter_dataset(grain.ReadOptions(num_threads=1, prefetch_buffer_size=2))
+    else:
+        samples = grain.MapDataset.source(source).seed(seed).shuffle()
+        batches = samples.to_iter_dataset().batch(crop.BATCH, drop_remainder=True)
     for batch in batches.mp_prefetch(grain.MultiprocessingOptions(num_workers=crop.THREADS)):
         yield batch["image"]

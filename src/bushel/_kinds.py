@@ -13,6 +13,7 @@ JPEG = b"\xff\xd8\xff"
 JPEG_START, JPEG_END = b"\xff\xd8", b"\xff\xd9"  # its first and last marker
 PNG = b"\x89PNG\r\n\x1a\n"
 JXL_CODESTREAM = b"\xff\x0a"
+WEBP_FORM = b"WEBP"  # after the word RIFF and a size
 
 IMAGES = ("jpg", "png", "webp", "bmp", "gif", "tif", "ppm", "pgm", "pbm", "avif", "heic", "jxl")
 """The kinds that are still images."""
@@ -40,7 +41,7 @@ BEGINNINGS = {
 }
 """The beginnings of each kind; WebP, WAV and the families of MP4 begin with other bytes first."""
 
-_RIFF = {b"WEBP": "webp", b"WAVE": "wav"}
+_RIFF = {WEBP_FORM: "webp", b"WAVE": "wav"}
 _BRANDS = {
     **dict.fromkeys((b"avif", b"avis"), "avif"),
     **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx"), "heic"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bushel._pictures.thumbnail import fitted, image_thumbnail, mosaic, thumbnail_pixels
+from bushel._pictures.thumbnail import encoded, fitted, mosaic, thumbnail_pixels
 from bushel.errors import CodecError
 
 
@@ -31,7 +31,7 @@ def test_a_thumbnail_fits_and_looks_like_the_image(kind: str) -> None:
 
 def test_small_images_keep_their_size_and_their_pixels() -> None:
     data = picture(20, 10, "PNG")
-    made = image_thumbnail(data, 160)
+    made = encoded(thumbnail_pixels(data, 160))
     assert (made.width, made.height, made.media_type) == (20, 10, "image/png")
     assert np.array_equal(np.array(Image.open(io.BytesIO(made.data))), np.array(Image.open(io.BytesIO(data))))
 
@@ -45,9 +45,9 @@ def test_a_thumbnail_is_upright() -> None:
 def test_damaged_images_raise() -> None:
     data = picture(300, 200, "JPEG")
     with pytest.raises(CodecError):
-        image_thumbnail(data[: len(data) // 2], 96)
+        encoded(thumbnail_pixels(data[: len(data) // 2], 96))
     with pytest.raises(CodecError):
-        image_thumbnail(b"nothing", 96)
+        encoded(thumbnail_pixels(b"nothing", 96))
 
 
 @pytest.mark.parametrize(("size", "expected"), [((10, 10), (10, 10)), ((1000, 1), (100, 1)), ((300, 600), (50, 100))])

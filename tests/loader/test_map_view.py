@@ -27,6 +27,10 @@ def test_a_batch_is_one_read() -> None:
     dataset = MemoryDataset(10)
     assert [sample["number"] for sample in MapView(dataset).__getitems__([7, 1, 7])] == [7, 1, 7]
     assert dataset.reads == [3]
+    batch = MapView(dataset).batch(np.array([7, 1]))
+    assert batch["number"].tolist() == [7, 1]
+    assert batch["__key__"] == ["key 7", "key 1"]
+    assert dataset.reads == [3, 2]
     assert MapView(dataset, fields=["name"])[1] == {"__key__": "key 1", "name": "name 1"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,46 +27,14 @@ _PLAYED = 4 << 20  # size in bytes of the largest sound that a notebook contains
 _SOUNDS = {kind: f"audio/{kind}" for kind in ("wav", "flac", "ogg")} | {"m4a": "audio/mp4"}
 
 _STYLE = (
-    "display:inline-block;vertical-align:top;width:{side}px;margin:0 "
+    f"display:inline-block;vertical-align:top;width:{_SIDE}px;margin:0 "
     "8px 10px 0;font:11px/1.4 monospace;overflow-wrap:anywhere"
 )
 _BOX = (
-    "display:flex;align-items:center;justify-content:center;width:{side}px;height:{side}px;background:rgba(128,128,128,.12);"
+    f"display:flex;align-items:center;justify-content:center;width:{_SIDE}px;height:{_SIDE}px;background:rgba(128,128,128,.12);"
     "border-radius:6px;overflow:hidden;margin-bottom:4px"
 )
 _CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
-
-
-class Readable(Protocol):
-    """The methods of a dataset that a gallery needs."""
-
-    def __len__(self) -> int:
-        """Return the number of samples."""
-        ...
-
-    @property
-    def spec(self) -> dict[str, str]:
-        """Field names to types."""
-        ...
-
-    @property
-    def labels(self) -> Mapping[str, Sequence[str]]:
-        """Names of classes, by field."""
-        ...
-
-    def read(
-        self, positions: Any, fields: Any = None, *, decode: bool = True
-    ) -> list[dict[str, Any]]:
-        """Read samples."""
-        ...
-
-    def __getitem__(self, item: Any) -> Any:
-        """Return a sample."""
-        ...
-
-    def column(self, name: str) -> Any:
-        """Return a column."""
-        ...
 
 
 def sample_html(
@@ -114,16 +82,15 @@ def sound_html(name: str, frames: Any, data: bytes) -> str:
     drawn = array_pixels(
         frames.mean(axis=1) if frames.ndim == 2 and frames.size else frames.reshape(-1), _SIDE
     )
-    if drawn is None:
-        parts = []
-    else:
+    parts = []
+    if drawn is not None:
         parts = [_image(shrunk(drawn[0], 2 * _SIDE), f"waveform of {name}")]
     kind = _SOUNDS.get(kind_of(data, sound=True) or "", "audio/mpeg")
     if len(data) <= _PLAYED:
         parts.append(
             f'<audio controls src="data:{kind};base64,{base64.b64encode(data).decode()}"></audio>'
         )
-    parts.append(html.escape(f"{' × '.join(map(str, frames.shape))}, {frames.dtype}"))
+    parts.append(_facts(frames))
     return "<br>".join(parts)
 
 
@@ -135,9 +102,7 @@ def batch_html(batch: Mapping[str, Any], labels: Mapping[str, Sequence[str]] | N
         if isinstance(values, list):
             facts = f"list of {len(values)}"
         else:
-            facts = describe(values)
-        if shape is not None:
-            facts = f"{' × '.join(map(str, shape))}, {values.dtype}"
+            facts = html.escape(describe(values)) if shape is None else _facts(values)
         try:
             first = [
                 _item(np.asarray(element)) if shape is not None else element
@@ -150,8 +115,13 @@ def batch_html(batch: Mapping[str, Any], labels: Mapping[str, Sequence[str]] | N
             f"<span>{_value_html(element)} {html.escape(_class_name(element, names))}".rstrip()
             for element in first
         ]
-        rows.append((name, html.escape(facts), "</span>, ".join(shown) + "</span>" * bool(shown)))
+        rows.append((name, facts, "</span>, ".join(shown) + "</span>" * bool(shown)))
     return table_html(rows, header=("field", "shape", "first samples"), escape=False)
+
+
+def _facts(array: Any) -> str:
+    """Return the shape and the dtype of an array, as HTML."""
+    return html.escape(f"{' × '.join(map(str, array.shape)) or 'scalar'}, {array.dtype}")
 
 
 def _item(value: np.ndarray) -> Any:
@@ -165,7 +135,7 @@ class Gallery:
     """The first samples of a dataset, as a notebook shows them; elsewhere, lines of text.
 
     Args:
-        dataset: The dataset.
+        dataset: The dataset or view (of a room above this one).
         n: Number of samples.
         columns: Columns to show below each; by default the fields of numbers and short texts.
 
@@ -173,9 +143,7 @@ class Gallery:
         KeyError: The column does not exist.
     """
 
-    def __init__(
-        self, dataset: Readable, n: int = 12, columns: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, dataset: Any, n: int = 12, columns: Sequence[str] | None = None) -> None:
         self._dataset, self._count = dataset, min(n, len(dataset))
         self._values = {name: dataset.column(name)[: self._count] for name in columns or ()}
         self._named = columns is not None
@@ -201,9 +169,8 @@ class Gallery:
             lines = "".join(
                 f"<div>{html.escape(name)}: {html.escape(text)}</div>" for name, text in texts
             )
-            style = _STYLE.format(side=_SIDE)
             cards.append(
-                f'<div style="{style}">{picture}<b>{html.escape(_plain(key))}</b>{lines}</div>'
+                f'<div style="{_STYLE}">{picture}<b>{html.escape(_plain(key))}</b>{lines}</div>'
             )
         return f"<div>{''.join(cards)}</div>"
 
@@ -253,7 +220,7 @@ def _one_of(*codecs: str) -> Callable[[str], bool]:
     return lambda kind: kind.partition("(")[0] in codecs
 
 
-def sample_pixels(dataset: Readable, position: int, field: str, side: int) -> Any:
+def sample_pixels(dataset: Any, position: int, field: str, side: int) -> Any:
     """Return a small picture of a field of a sample: of a sequence, its first element; of a clip, its first frame.
 
     Returns:
@@ -277,14 +244,13 @@ def sample_pixels(dataset: Readable, position: int, field: str, side: int) -> An
     return value_pixels(kind.removesuffix("[]"), value, side)
 
 
-def _picture_html(dataset: Readable, position: int, field: str) -> str:
-    box = _BOX.format(side=_SIDE)
+def _picture_html(dataset: Any, position: int, field: str) -> str:
     try:
         pixels = sample_pixels(dataset, position, field, _SIDE)
     except (BushelError, OSError) as error:
-        return f'<div style="{box};color:#a8321f">{html.escape(_line(str(error)))}</div>'
+        return f'<div style="{_BOX};color:#a8321f">{html.escape(_line(str(error)))}</div>'
     inside = f"no {html.escape(field)}" if pixels is None else _image(pixels, field)
-    return f'<div style="{box}">{inside}</div>'
+    return f'<div style="{_BOX}">{inside}</div>'
 
 
 def _image(pixels: Any, name: str) -> str:
@@ -304,10 +270,9 @@ def _value_html(value: Any) -> str:
         return " ".join(_value_html(element) for element in value[:_ELEMENTS]) + more
     if isinstance(value, np.ndarray):
         drawn = array_pixels(value, _SIDE)
-        facts = f"{' × '.join(map(str, value.shape)) or 'scalar'}, {value.dtype}"
         if drawn is None:
-            return facts
-        return f"{_image(shrunk(drawn[0], 2 * _SIDE), drawn[1])}<br>{html.escape(facts)}"
+            return _facts(value)
+        return f"{_image(shrunk(drawn[0], 2 * _SIDE), drawn[1])}<br>{_facts(value)}"
     return html.escape(_line(value, 20 * _LINE))
 
 

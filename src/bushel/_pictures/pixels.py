@@ -40,11 +40,7 @@ def is_index_mask(array: np.ndarray) -> bool:
         or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 1))
     ):
         return False
-    greatest = int(array.max())
-    if greatest == _IGNORED:
-        rest = array[array != _IGNORED]
-        greatest = int(rest.max()) if rest.size else 0
-    return 0 < greatest < _CLASSES
+    return 0 < int(array.max(initial=0, where=array != _IGNORED)) < _CLASSES
 
 
 def mask_pixels(mask: np.ndarray) -> U8:
@@ -56,9 +52,7 @@ def mask_pixels(mask: np.ndarray) -> U8:
 def mask_classes(mask: np.ndarray) -> list[tuple[int, float]]:
     """Return the class numbers in a mask, ascending, each with its share of the pixels."""
     numbers, counts = np.unique(mask, return_counts=True)
-    return [
-        (int(number), int(count) / mask.size) for number, count in zip(numbers, counts, strict=True)
-    ]
+    return list(zip(numbers.tolist(), (counts / mask.size).tolist(), strict=True))
 
 
 _CHECK = 8  # side of the squares that show through transparent pixels
@@ -94,7 +88,7 @@ def array_facts(array: np.ndarray) -> ArrayFacts:
     facts = (array.shape, str(array.dtype), array.nbytes)
     if array.dtype.kind not in "biuf" or not array.size:
         return ArrayFacts(*facts)
-    finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
+    finite = array[np.isfinite(array)]
     lost = array.size - finite.size
     if not finite.size:
         return ArrayFacts(*facts, not_finite=lost)
@@ -141,14 +135,16 @@ def displayable(array: np.ndarray) -> U8:
     return blended
 
 
+def _finite(values: np.ndarray) -> tuple[F64, Bools, float, float]:
+    """Return numbers, which of them are finite, and the least and the greatest of these; others are 0."""
+    finite = np.isfinite(values)
+    numbers = np.where(finite, values, 0).astype(np.float64)
+    chosen = numbers[finite] if finite.any() else np.zeros(1)
+    return numbers, finite, chosen.min(), chosen.max()
+
+
 def _levels(values: np.ndarray) -> U8:
-    numbers = values.astype(np.float64)
-    finite = np.isfinite(numbers)
-    numbers[~finite] = 0
-    if finite.any():
-        least, greatest = numbers[finite].min(), numbers[finite].max()
-    else:
-        least, greatest = 0.0, 0.0
+    numbers, _, least, greatest = _finite(values)
     if values.dtype.kind == "f" and least >= 0 and greatest <= 1:
         least, greatest = 0.0, 1.0
     span = greatest - least
@@ -158,18 +154,10 @@ def _levels(values: np.ndarray) -> U8:
 
 def _shares(values: np.ndarray) -> tuple[F64, Bools]:
     """Return where numbers are between the least (0) and the greatest (1), and which are finite; others are at 0."""
-    numbers = values.astype(np.float64)
-    finite = np.isfinite(numbers)
-    if finite.any():
-        least, greatest = numbers[finite].min(), numbers[finite].max()
-    else:
-        least, greatest = 0.0, 0.0
+    numbers, finite, least, greatest = _finite(values)
     with np.errstate(over="ignore", invalid="ignore"):
         span = greatest - least
-        if 0 < span < np.inf:
-            share = (numbers - least) / span
-        else:
-            share = np.full(numbers.shape, 0.5)
+        share = (numbers - least) / span if 0 < span < np.inf else np.full(numbers.shape, 0.5)
     return np.where(finite, share, 0).clip(0, 1), finite
 
 
@@ -213,12 +201,10 @@ def array_pixels(array: np.ndarray, side: int) -> tuple[U8, str] | None:
     part = f" of [{', '.join(map(str, chosen))}]" if chosen else ""
     if is_picture(array):
         return displayable(_thinned(array)), f"image{part}"
-    if array.ndim < 2:
-        if array.size > 1:
-            return (_curve(np.atleast_1d(array)), f"curve{part}")
-        return None
     if array.size < 2:
         return None
+    if array.ndim < 2:
+        return _curve(array), f"curve{part}"
     map_ = colours(_thinned(array))
     factor = max(1, side // max(map_.shape[:2]))
     return map_.repeat(factor, axis=0).repeat(factor, axis=1), f"heat map{part}"

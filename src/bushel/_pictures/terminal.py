@@ -22,10 +22,10 @@ def is_brief(value: Any) -> bool:
     """Return whether Python's own text of a value fits a line or two."""
     if isinstance(value, str | bytes):
         return len(value) <= _LONGEST
+    if isinstance(value, Mapping):
+        value = list(value.values())
     if isinstance(value, list | tuple):
         return len(value) <= _FEW and all(map(is_brief, value))
-    if isinstance(value, Mapping):
-        return len(value) <= _FEW and all(map(is_brief, value.values()))
     size = getattr(value, "size", 1)  # a method of tensors
     return isinstance(size, int) and size <= _FEW
 
@@ -75,7 +75,7 @@ def show(value: object) -> None:
     gallery = getattr(value, "show", None)
     if callable(gallery):
         value = gallery()
-    if notebook is not None and _is_notebook():
+    if notebook is not None and type(_shell()).__name__ == "ZMQInteractiveShell":
         notebook.display(value)
     elif isinstance(value, Mapping):
         print(lines_of(value))
@@ -83,9 +83,9 @@ def show(value: object) -> None:
         print(value)
 
 
-def _is_notebook() -> bool:
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return type(shell).__name__ == "ZMQInteractiveShell"
+def _shell() -> Any:
+    """Return the interactive shell of IPython that runs; None without one."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
 def _is_shown(value: Any) -> bool:
@@ -94,7 +94,7 @@ def _is_shown(value: Any) -> bool:
 
 def install() -> None:
     """Let the interactive Python that runs show plain dicts that are samples or batches as lines."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shell = _shell()
     if shell is not None:
         _install_in_ipython(shell.display_formatter.formatters)
         return

@@ -16,7 +16,7 @@ from bushel.codecs import get_codec, holds_image, holds_sound
 from bushel.codecs.base import Buffer, describe
 from bushel.codecs.image import ImageReading, decode_image, image_reading
 from bushel.errors import CodecError
-from bushel.transforms.fused import decode_into, image_size, plan_decode
+from bushel.transforms.fused import decode_into, geometry_rows, image_size, plan_decode
 from bushel.transforms.geometry import Crop, Geometry, ScaleTo
 
 from .pixels import array_pixels, displayable, encode_png
@@ -74,9 +74,13 @@ def shrunk(pixels: U8, side: int) -> U8:
     target = fitted(width, height, side)
     if target == (width, height):
         return np.ascontiguousarray(pixels)
-    out = np.empty((1, target[1], target[0], 3), np.uint8)
-    rows = np.array([Geometry.whole(width, height).then(ScaleTo(*target)).row], np.int32)
-    kernels.resize(np.ascontiguousarray(pixels), rows, out)
+    return _resized(pixels, Geometry.whole(width, height).then(ScaleTo(*target)))
+
+
+def _resized(pixels: U8, geometry: Geometry) -> U8:
+    width, height = geometry.size
+    out = np.empty((1, height, width, 3), np.uint8)
+    kernels.resize(np.ascontiguousarray(pixels), geometry_rows([geometry]), out)
     small: U8 = out[0]
     return small
 
@@ -91,21 +95,12 @@ def encoded(pixels: U8) -> Picture:
     )
 
 
-def image_thumbnail(data: Buffer, side: int, reading: ImageReading | None = None) -> Picture:
-    """Return the thumbnail of an encoded image. Arguments and errors: see `thumbnail_pixels`."""
-    return encoded(thumbnail_pixels(data, side, reading))
-
-
 def covering(pixels: U8, side: int) -> U8:
     """Return the square in the middle of an image HxWx3, resized to `side` pixels."""
     height, width = pixels.shape[:2]
     edge = min(width, height)
     crop = Crop((width - edge) // 2, (height - edge) // 2, edge, edge)
-    geometry = Geometry.whole(width, height).then(crop).then(ScaleTo(side, side))
-    out = np.empty((1, side, side, 3), np.uint8)
-    kernels.resize(np.ascontiguousarray(pixels), np.array([geometry.row], np.int32), out)
-    square: U8 = out[0]
-    return square
+    return _resized(pixels, Geometry.whole(width, height).then(crop).then(ScaleTo(side, side)))
 
 
 def mosaic(pictures: Sequence[U8], side: int, columns: int) -> U8:
@@ -158,13 +153,6 @@ def value_pixels(codec: str, data: Buffer, side: int) -> U8:
     raise CodecError(f"a value of codec {codec!r} has no picture")
 
 
-def value_picture(codec: str, data: Buffer, side: int) -> Picture:
-    """Return `value_pixels`, encoded."""
-    if holds_image(codec):
-        return image_thumbnail(data, side, replace(image_reading(codec), exif_rotate=True))
-    return encoded(value_pixels(codec, data, side))
-
-
 def arrays_in(value: Any) -> Mapping[str, np.ndarray]:
     """Return the arrays of a decoded value by name: an array itself has an empty name.
 
@@ -173,18 +161,13 @@ def arrays_in(value: Any) -> Mapping[str, np.ndarray]:
     """
     if isinstance(value, np.ndarray):
         return {"": value}
-    if isinstance(value, Mapping):
-        arrays = {
-            str(name): member for name, member in value.items() if isinstance(member, np.ndarray)
-        }
-    elif isinstance(value, list | tuple):
-        arrays = {
-            str(number): member
-            for number, member in enumerate(value)
-            if isinstance(member, np.ndarray)
-        }
+    if isinstance(value, list | tuple):
+        members: Mapping[Any, Any] = dict(enumerate(value))
     else:
-        arrays = {}
+        members = value if isinstance(value, Mapping) else {}
+    arrays = {
+        str(name): member for name, member in members.items() if isinstance(member, np.ndarray)
+    }
     if not arrays:
         raise CodecError(f"expected arrays, found {describe(value)}")
     return arrays

@@ -44,15 +44,20 @@ def metres_of_codes(codec: str) -> F32 | None:
     arguments = codec.partition("(")[2].removesuffix(")")
     if not arguments.startswith("depth"):
         return None
+    texts = arguments.split(",")
+    scale_name = texts[-1]
     try:
-        _, *numbers, scale_name = arguments.split(",")
-        minimum, maximum, shift = map(float, numbers)
+        numbers = list(map(float, texts[1:-1]))
     except ValueError:
-        raise _wrong(codec) from None
+        numbers = []
     is_log = scale_name == "log"
-    finite = all(map(math.isfinite, (minimum, maximum, shift)))
-    if not (finite and minimum < maximum and (is_log or scale_name == "linear")):
-        raise _wrong(codec)
+    is_finite = len(numbers) == 3 and all(map(math.isfinite, numbers))
+    if not (is_finite and numbers[0] < numbers[1] and (is_log or scale_name == "linear")):
+        raise SpecError(
+            f"codec {codec!r}: the parameters of a depth camera are its least and greatest depth "
+            "and the shift in metres, and 'log' or 'linear', as in 'frame(depth,0.01,10.0,3.5,log)'"
+        )
+    minimum, maximum, shift = numbers
     if is_log and minimum + shift <= 0:
         raise SpecError(f"codec {codec!r}: the logarithm needs a least depth plus shift above 0")
     lowest, highest = minimum, maximum
@@ -65,10 +70,3 @@ def metres_of_codes(codec: str) -> F32 | None:
         np.exp(metres, out=metres)
         np.subtract(metres, shift, out=metres)
     return np.clip(metres, minimum, maximum, out=metres)
-
-
-def _wrong(codec: str) -> SpecError:
-    return SpecError(
-        f"codec {codec!r}: the parameters of a depth camera are its least and greatest depth "
-        "and the shift in metres, and 'log' or 'linear', as in 'frame(depth,0.01,10.0,3.5,log)'"
-    )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct, field
 
-from bushel._kinds import JPEG_START, PNG
+from bushel._kinds import JPEG_START, PNG, WEBP_FORM
 from bushel._runtime.arrays import Array
 from bushel.errors import CodecError, MissingPackageError, SpecError
 from bushel.kernels import JpegError, decode_jpeg, encode_jpeg
@@ -77,12 +77,6 @@ class Seekable(Struct, frozen=True, eq=False):
     table: Any
 
 
-_WORDS = {
-    "exif_rotate": ImageReading(exif_rotate=True),
-    "allow_truncated": ImageReading(allow_truncated=True),
-}
-
-
 class _Format(Struct, frozen=True):
     """The way in which a codec writes an image."""
 
@@ -112,7 +106,14 @@ def _pixels(image: Image.Image) -> Array:
     return np.array(image.convert({"La": "LA", "RGBa": "RGBA"}.get(mode, "RGB")))
 
 
-def _check_pixels(codec: str, pixels: int, limit: int | None) -> None:
+def _limit() -> int | None:
+    """Return the largest number of pixels that is decoded; None for any."""
+    # a user who sets another limit has imported Pillow; another thread may be importing it just now
+    return getattr(sys.modules.get("PIL.Image"), "MAX_IMAGE_PIXELS", _MAX_IMAGE_PIXELS)
+
+
+def _check_pixels(codec: str, pixels: int) -> None:
+    limit = _limit()
     # Pillow itself only warns up to twice its limit.
     if limit is not None and pixels > limit:
         raise codec_error(
@@ -121,8 +122,7 @@ def _check_pixels(codec: str, pixels: int, limit: int | None) -> None:
 
 
 def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
-    # a user who sets another limit has imported Pillow; another thread may be importing it just now
-    limit = getattr(sys.modules.get("PIL.Image"), "MAX_IMAGE_PIXELS", _MAX_IMAGE_PIXELS)
+    limit = _limit()
     try:
         most = _JPEG_PIXELS if limit is None else limit
         return decode_jpeg(
@@ -134,39 +134,23 @@ def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
         ) from error
 
 
-def _decode_png(codec: str, data: Buffer, rows: int | None = None) -> Array | None:
-    """Decode a PNG, or as many of its rows from the top; None if Pillow has to do it."""
-    from .png import decode_png, png_header
+def _header_and_decoder(data: Buffer) -> tuple[Any, Any]:
+    """Return the header of a PNG or WebP and the function that decodes it; None if Pillow has to do it."""
+    if data[:8] == PNG:
+        from .png import decode_png, png_header
 
-    if (header := png_header(data)) is None:
-        return None
-    limit = getattr(sys.modules.get("PIL.Image"), "MAX_IMAGE_PIXELS", _MAX_IMAGE_PIXELS)
-    _check_pixels(codec, header.width * header.height, limit)
-    return decode_png(data, header, rows)
+        return png_header(data), decode_png
+    if data[8:12] == WEBP_FORM:
+        from .webp import decode_webp, webp_header
 
-
-def decode_image(data: Buffer, reading: ImageReading, codec: str = "image") -> Array:
-    """Decode an image of any format that Bushel reads, as codec `image` does.
-
-    Raises:
-        CodecError: The bytes are not an image, or are damaged, or larger than Pillow allows.
-    """
-    return _decode(codec, reading, data)
+        return webp_header(data), decode_webp
+    return None, None
 
 
-def decode_top(data: Buffer, reading: ImageReading, rows: int) -> Array:
-    """Decode at least this many rows of an image from the top; from an upright PNG, exactly these.
-
-    Raises:
-        CodecError: As by `decode_image`, but pixels that are not decoded are not checked.
-    """
-    if (
-        data[:8] == PNG
-        and not reading.exif_rotate
-        and (pixels := _decode_png("image", data, rows)) is not None
-    ):
-        return pixels
-    return decode_image(data, reading)
+def header_size(data: Buffer) -> tuple[int, int] | None:
+    """Return width and height of a PNG or WebP as stored, by its header; None if Pillow has to read it."""
+    header, _ = _header_and_decoder(data)
+    return None if header is None else (header.width, header.height)
 
 
 def image_reading(name: str) -> ImageReading:
@@ -176,27 +160,36 @@ def image_reading(name: str) -> ImageReading:
 
 def _without_words(arguments: str) -> tuple[str, ImageReading]:
     """Split parameters into those for writing and the reading options after them."""
-    words = arguments.split(",")
-    reading = ImageReading()
-    while words and words[-1] in _WORDS:
-        reading |= _WORDS[words.pop()]
-    return ",".join(words), reading
+    words, chosen = arguments.split(","), {}
+    while words and words[-1] in ImageReading.__struct_fields__:
+        chosen[words.pop()] = True
+    return ",".join(words), ImageReading(**chosen)
 
 
-def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
+def decode_image(
+    data: Buffer, reading: ImageReading, codec: str = "image", rows: int | None = None
+) -> Array:
+    """Decode an image of any format that Bushel reads.
+
+    With `rows`, at least this number of rows from the top is decoded; of an upright PNG or WebP
+    exactly this number, and the others are not checked.
+
+    Raises:
+        CodecError: The bytes are not an image, or are damaged, or larger than Pillow allows.
+    """
     if bytes(data[:2]) == JPEG_START:
         return _decode_jpeg(codec, reading, data)
-    if (
-        data[:8] == PNG
-        and not reading.exif_rotate
-        and (pixels := _decode_png(codec, data)) is not None
-    ):
-        return pixels
-    from PIL import Image, ImageOps
+    header, decode = _header_and_decoder(data)
+    if header is not None and not reading.exif_rotate:
+        _check_pixels(codec, header.width * header.height)
+        decoded: Array | None = decode(data, header, rows)
+        if decoded is not None:
+            return decoded
+    from PIL import ImageOps, UnidentifiedImageError
 
     try:
         with open_image(data) as image:
-            _check_pixels(codec, image.width * image.height, Image.MAX_IMAGE_PIXELS)
+            _check_pixels(codec, image.width * image.height)
             image.load()
             if reading.exif_rotate:
                 ImageOps.exif_transpose(image, in_place=True)
@@ -206,10 +199,14 @@ def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
     # Pillow documents no set of errors for damaged files: OSError, SyntaxError, ValueError,
     # struct.error, EOFError …
     except Exception as error:
+        description = found_bytes(data)
+        # Pillow's message for unknown formats holds only an address
+        if not isinstance(error, UnidentifiedImageError):
+            description += f" ({error})"
         raise codec_error(
             codec,
             f"a complete image ({', '.join((*_READ_FORMATS, 'AVIF', 'HEIC', 'JXL'))})",
-            _found(data, error),
+            description,
         ) from error
 
 
@@ -228,16 +225,6 @@ def open_image(data: Buffer) -> Image.Image:
     if newer is not None:
         add_format(newer)
     return Image.open(io.BytesIO(data), formats=_READ_FORMATS if newer is None else (newer,))
-
-
-def _found(data: Buffer, error: Exception) -> str:
-    """Describe the bytes that are not an image. Pillow's message for unknown formats holds only an address."""
-    from PIL import UnidentifiedImageError
-
-    description = found_bytes(data)
-    if isinstance(error, UnidentifiedImageError):
-        return description
-    return f"{description} ({error})"
 
 
 def as_pixels(value: Any, *, exif_rotate: bool = False) -> Any:
@@ -335,7 +322,9 @@ def _by_pillow(
         quality = _quality(name, rest) if rest else usual
         options = lossless or {} if quality is None else {"quality": quality}
         target = _Format(pillow, channels, deep, options)
-        return Codec(name, partial(_encode, name, target), partial(_decode, name, reading))
+        return Codec(
+            name, partial(_encode, name, target), partial(decode_image, reading=reading, codec=name)
+        )
 
     return factory
 
@@ -360,7 +349,7 @@ def _jpeg(name: str, arguments: str) -> Codec:
         )
     level = _quality(name, quality or "95")
     encode = partial(_encode_jpeg, name, level, _SAMPLING[sampling or "420"])
-    return Codec(name, encode, partial(_decode, name, reading))
+    return Codec(name, encode, partial(decode_image, reading=reading, codec=name))
 
 
 _JPEG = _Format("JPEG", (1, 3))

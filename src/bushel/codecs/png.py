@@ -60,28 +60,15 @@ class PngHeader(Struct, frozen=True):
 
 
 def png_header(data: Buffer) -> PngHeader | None:
-    """Return the header of a PNG; None if Pillow has to read the image."""
-    fields = _header_of(data)
-    if fields is None or any(fields[4:]) or fields[2] not in _DEPTHS.get(fields[3], ()):
-        return None
-    return PngHeader(*fields[:4])
-
-
-def png_size(data: Buffer) -> tuple[int, int] | None:
-    """Return width and height of any PNG, by its header; None if Pillow has to read it."""
-    fields = _header_of(data)
-    return None if fields is None else (fields[0], fields[1])
-
-
-def _header_of(data: Buffer) -> list[int] | None:
-    """Return width, height, bits, type of colour, compression, filtering and interlacing; None for damaged headers."""
+    """Return the header of a PNG; None if it is damaged, or if Pillow has to read the image."""
     view = memoryview(data)
     if view.nbytes < 8 + _HEADER.size or view[:8] != PNG:
         return None
-    length, name, *fields, crc = _HEADER.unpack_from(view, 8)
-    if (length, name) != (13, b"IHDR") or 0 in fields[:2] or crc != zlib.crc32(view[12:29]):
+    length, name, width, height, depth, colour, *others, crc = _HEADER.unpack_from(view, 8)
+    is_intact = (length, name) == (13, b"IHDR") and crc == zlib.crc32(view[12:29])
+    if not (is_intact and width and height) or any(others) or depth not in _DEPTHS.get(colour, ()):
         return None
-    return fields
+    return PngHeader(width, height, depth, colour)
 
 
 def may_be_turned(data: Buffer) -> bool:

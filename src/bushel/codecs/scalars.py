@@ -362,36 +362,34 @@ def _time(name: str, arguments: str) -> Codec:
     )
 
 
+def _eight_bytes(codec: str, *, signed: bool) -> Factory:
+    return plain(
+        partial(_encode_fixed, codec, 8, signed),
+        partial(_decode_fixed, codec, 8, signed),
+        partial(_encode_fixed_numbers, "<i8" if signed else "<u8"),
+        NumberLayout("signed" if signed else "unsigned", 8),
+    )
+
+
+def _real_number(codec: str, layout: str, size: int) -> Factory:
+    return plain(
+        partial(_encode_float, codec, layout),
+        partial(_decode_float, codec, layout),
+        partial(_encode_fixed_numbers, f"<f{size}"),
+        NumberLayout("real", size),
+    )
+
+
 FACTORIES: Mapping[str, Factory] = {
     "bytes": plain(encode_bytes, bytes, _encode_byte_rows),
     "utf8": plain(_encode_utf8, _decode_utf8),
     "bool": plain(_encode_bool, _decode_bool, _encode_bools),
     "int": _int,
     "uint": plain(_encode_uint, _decode_uint, layout=NumberLayout("unsigned")),
-    "i64": plain(
-        partial(_encode_fixed, "i64", 8, True),
-        partial(_decode_fixed, "i64", 8, True),
-        partial(_encode_fixed_numbers, "<i8"),
-        NumberLayout("signed", 8),
-    ),
-    "u64": plain(
-        partial(_encode_fixed, "u64", 8, False),
-        partial(_decode_fixed, "u64", 8, False),
-        partial(_encode_fixed_numbers, "<u8"),
-        NumberLayout("unsigned", 8),
-    ),
-    "float": plain(
-        partial(_encode_float, "float", "<d"),
-        partial(_decode_float, "float", "<d"),
-        partial(_encode_fixed_numbers, "<f8"),
-        NumberLayout("real", 8),
-    ),
-    "f32": plain(
-        partial(_encode_float, "f32", "<f"),
-        partial(_decode_float, "f32", "<f"),
-        partial(_encode_fixed_numbers, "<f4"),
-        NumberLayout("real", 4),
-    ),
+    "i64": _eight_bytes("i64", signed=True),
+    "u64": _eight_bytes("u64", signed=False),
+    "float": _real_number("float", "<d", 8),
+    "f32": _real_number("f32", "<f", 4),
     "cls": plain(_encode_cls, _decode_cls, layout=NumberLayout("decimal")),
     "float-text": plain(_encode_float_text, _decode_float_text),
     "csv-text": plain(_encode_cell, _decode_cell),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from bushel._dataset.read.selection import Selection
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.order import Sequential
 from bushel._runtime.threads import Clock
@@ -17,7 +19,7 @@ from bushel.loader.run.make_pipeline import random_windows
 from bushel.loader.run.pipeline import Pipeline
 from bushel.loader.run.processes import SharedCounts
 from bushel.loader.values.bad_samples import Failure, raise_first
-from bushel.loader.values.collate import Sample
+from bushel.loader.values.collate import Sample, collate
 
 from .options import MapOptions, check_dataset, check_fields
 
@@ -102,26 +104,32 @@ class MapView(MapOptions):
     def __getitem__(self, position: int) -> Sample:
         return self.__getitems__([position])[0]
 
-    def __getitems__(self, positions: Sequence[int]) -> list[Sample]:
+    def __getitems__(self, positions: Sequence[int] | I64) -> list[Sample]:
         """Return the samples at positions, in one read. Negative positions count from the end.
 
         Raises:
             IndexError: A position is out of range.
         """
-        size = len(self)
-        numbers = np.array(positions, np.int64).reshape(-1)
-        if len(numbers) and not (numbers.min() >= -size and numbers.max() < size):
-            first, last = numbers.min(), numbers.max()
-            raise IndexError(
-                f"positions {first} to {last} are out of range for a dataset of {size} samples"
-            )
-        numbers = np.where(numbers < 0, numbers + size, numbers)
+        numbers = Selection(range(len(self)), {}).all_of(positions)
         epochs = self._epochs_of(numbers)
         samples: dict[int, Sample] = {}
         for epoch in np.unique(epochs).tolist():
             places = np.flatnonzero(epochs == epoch)
             samples |= zip(places.tolist(), self._samples(epoch, numbers[places]), strict=True)
         return [samples[place] for place in range(len(numbers))]
+
+    def batch(self, positions: Sequence[int] | I64) -> dict[str, Any]:
+        """Return the samples at positions as one batch, which costs less than to read and stack single samples.
+
+        Raises:
+            IndexError: A position is out of range.
+
+        Examples:
+            >>> from bushel.loader import MapView
+            >>> MapView(ds, fields=["image"]).batch([3, 1])["image"].shape
+            (2, 48, 64, 3)
+        """
+        return collate(self.__getitems__(positions))
 
     def _epochs_of(self, numbers: I64) -> I64:
         """Return the epoch of each sample, and count the reads."""

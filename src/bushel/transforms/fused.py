@@ -17,10 +17,10 @@ import numpy as np
 from msgspec import Struct
 
 from bushel import kernels
-from bushel._kinds import JPEG_START
+from bushel._kinds import JPEG_START, PNG
 from bushel._runtime.arrays import I32, Array
 from bushel.codecs.base import Buffer, codec_error, found_bytes
-from bushel.codecs.image import ImageReading, Seekable, decode_top, open_image
+from bushel.codecs.image import ImageReading, Seekable, decode_image, header_size, open_image
 from bushel.errors import CodecError, MissingPackageError
 
 from .geometry import Flip, Geometry, Image, Steps
@@ -274,9 +274,8 @@ def image_size(data: Buffer, *, exif_rotate: bool = False) -> tuple[int, int]:
     """
     if not exif_rotate and not _is_jpeg(data):
         from bushel.codecs.newer_images import jxl_size
-        from bushel.codecs.png import png_size
 
-        if (size := png_size(data) or jxl_size(data)) is not None:
+        if (size := header_size(data) or jxl_size(data)) is not None:
             return size
     width, height, orientation = _header(data)
     if exif_rotate and orientation >= 5:
@@ -301,9 +300,10 @@ def _header(data: Buffer) -> tuple[int, int, int]:
         except kernels.JpegError as error:
             raise _bad_jpeg(data, str(error)) from error
         return header.width, header.height, header.orientation
-    from bushel.codecs.png import may_be_turned, png_size
+    from bushel.codecs.png import may_be_turned
 
-    if (size := png_size(data)) is not None and not may_be_turned(data):
+    size = header_size(data)
+    if size is not None and data[:8] == PNG and not may_be_turned(data):
         return (*size, 1)
     try:
         with open_image(data) as image:
@@ -349,8 +349,8 @@ def decode_into(
 ) -> dict[int, CodecError]:
     """Decode, crop and resize encoded images into a batch array. The GIL is released.
 
-    Only the needed region of a JPEG is decoded, and of a PNG only the rows down to its end. Images
-    of other formats are decoded whole first.
+    Only the needed region of a JPEG is decoded, and of a PNG or WebP only the rows down to its end.
+    Images of other formats are decoded whole first.
 
     Args:
         plan: Plan with the layout and normalisation of the result.
@@ -400,7 +400,8 @@ def decode_into(
                 for _, problem in decode_jpegs([data], rows[row], out[row], seek_tables=tables):
                     errors[number] = _bad_jpeg(data, problem)
             else:
-                top = decode_top(data, ImageReading(reading.exif_rotate), int(rows[number, 3]))
+                way = ImageReading(reading.exif_rotate)
+                top = decode_image(data, way, rows=int(rows[number, 3]))
                 image = _with_channels(top, channels)
                 kernels.resize(image, rows[row], out[row], plan.layout, table)
         except CodecError as error:

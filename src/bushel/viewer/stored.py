@@ -20,7 +20,6 @@ from bushel._pictures.thumbnail import (
     encoded,
     mosaic,
     shrunk,
-    value_picture,
     value_pixels,
 )
 from bushel.errors import CodecError
@@ -230,7 +229,7 @@ def picture_of(
         for array in arrays_in(shown.dataset[position, [name]][name]).values():
             if (drawn := array_pixels(array, side)) is not None:
                 return encoded(shrunk(drawn[0], side))
-    return value_picture(value.extent.codec, value.read(), side)
+    return encoded(value_pixels(value.extent.codec, value.read(), side))
 
 
 def _spread(count: int, wanted: int) -> list[int]:

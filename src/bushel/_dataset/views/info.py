@@ -31,7 +31,6 @@ from bushel.storage import as_path, is_local
 if TYPE_CHECKING:
     from bushel._dataset.read.reader import Reader
     from bushel._dataset.read.sides import Joined
-    from bushel._pictures.notebook import Readable
 
 
 @public("bushel.datasets")
@@ -275,9 +274,8 @@ def dataset_html(dataset: Any) -> str:
     if columns:
         facts.append(("columns", few(columns, 8)))
     rows = [("field", "type"), *dataset.spec.items()]
-    readable: Readable = dataset
     return facts_html(
-        f"bushel.Dataset, {count} samples", facts, rows, Gallery(readable, _SHOWN)._repr_html_()
+        f"bushel.Dataset, {count} samples", facts, rows, Gallery(dataset, _SHOWN)._repr_html_()
     )
 
 

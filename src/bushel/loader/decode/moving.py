@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import Array
-from bushel.codecs.image import ImageReading, Seekable, decode_image, decode_top
+from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.errors import CodecError
 from bushel.loader.values.bad_samples import apply_calls
 from bushel.loader.values.collate import Sample
@@ -115,7 +115,7 @@ def _decoded_mask(
     # an error says so, with the size of the mask
     if image_size(data, exif_rotate=reading.exif_rotate) != size:
         return decode_image(data, reading), size
-    pixels = decode_top(data, reading, rows)
+    pixels = decode_image(data, reading, rows=rows)
     return pixels, (size[0], len(pixels))
 
 
