@@ -20,7 +20,6 @@ from tests.cli.running import fails, run
 from tests.integrity.removed import COUNT, GONE, KEPT, keys
 
 import bushel
-from bushel._dataset.views.inside import reader_of
 from bushel.storage import publish
 
 CONTAINERS = ("bag", "tar", "ffrecord", "gulp", "recordio")
@@ -58,7 +57,7 @@ def checksums(path: Path) -> list[Any]:
     """Return the checksums and the columns of the samples that remain, in order."""
     dataset = bushel.open(path)
     columns = {name: dataset.column(name).tolist() for name in ("text", "label")}
-    reader, positions = reader_of(dataset), np.asarray(dataset._selection.positions)
+    reader, positions = dataset.reader, np.asarray(dataset.selection.positions)
     sums = [
         extents.crc32[extents.rows_of(group.rows)[0]].tolist()
         for group in reader.groups(positions)

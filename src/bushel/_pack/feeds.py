@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import keys_at, reader_of, windows_of
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, holds_image, is_light
 from bushel.codecs.base import NumberLayout
@@ -155,7 +154,7 @@ class DatasetFeed(Struct, frozen=True):
     @property
     def has_columns(self) -> bool:
         """Whether values are copied, or are numbers that get another form, and classes keep their numbers."""
-        if windows_of(self.dataset) is not None or type(reader_of(self.dataset)) is not Reader:
+        if type(self.dataset.reader) is not Reader:
             return False
         if not self.plans or any(self.numbers.changes):
             return False
@@ -178,7 +177,7 @@ class DatasetFeed(Struct, frozen=True):
                 return None
             self.dataset.prefetch(positions, names)
             stored = {name: StoredColumn(*self.dataset.gather(positions, name)) for name in names}
-            keys = keys_at(self.dataset, positions)
+            keys = self.dataset.reader.keys(self.dataset.selection.absolute(positions))
             return {
                 name: self._column(plan, stored[name], keys, positions)
                 for name, plan in self.plans.items()

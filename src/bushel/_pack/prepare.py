@@ -18,7 +18,6 @@ from bushel._dataset.open.open import open_any
 from bushel._dataset.read.columns import names_in_any
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
 from bushel._index.class_names import Labels, check_labels, labels_of_fields, numbered
 from bushel._index.column_names import AUTO, known_column_of
 from bushel._index.contents import scanned_in
@@ -104,7 +103,7 @@ def _facts_of(source: Dataset | Source | Stream) -> _Facts:
 def _facts_of_dataset(dataset: Dataset, fields: Spec) -> _Facts:
     indexes = [shard.index for shard in _shards_of(dataset)]
     filled = [index for index in indexes if index.samples]
-    windows = windows_of(dataset)
+    windows = dataset.reader.windows
     made = () if windows is None else windows.shape.offsets
     synthetic = [name for name in made if name in fields and not fields[name].sequence]
     folders = _empty_folders_in(dataset)
@@ -323,11 +322,13 @@ def _shards_of(dataset: Dataset) -> list[OpenShard]:
     """Return the shards that hold samples of a dataset or view. The tables of the others need not be loaded."""
     if len(dataset) == dataset.info.samples:
         return list(dataset.shards)
-    reader = reader_of(dataset)
+    reader = dataset.reader
     used = np.ones(len(dataset.shards), np.bool_)
     used[: len(reader.counted)] = False
     for start in range(0, len(dataset), _LOOK):
-        positions = whole_positions(dataset, np.arange(start, min(start + _LOOK, len(dataset))))
+        positions = reader.samples(
+            dataset.selection.absolute(np.arange(start, min(start + _LOOK, len(dataset))))
+        )
         used[np.unique(np.searchsorted(reader.starts, positions, "right") - 1)] = True
     return [dataset.shards[number] for number in np.flatnonzero(used).tolist()]
 

@@ -13,7 +13,7 @@ from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.remaining import named_positions, names_of, removed_in
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import are_same, reader_of
+from bushel._dataset.views.stored_values import are_same
 from bushel._index.removal_list import NameLookup, Names, RemovalList
 from bushel._index.shard import Shard
 from bushel._runtime.arrays import I64, NO_NUMBERS
@@ -108,7 +108,7 @@ def _as_stored_again(
             for name in before.spec:
                 same = are_same(before, now, (pairs[0], pairs[1]), name)
                 pairs = np.compress(same, pairs, axis=1)
-            groups = reader_of(now).groups(pairs[1])
+            groups = now.reader.groups(pairs[1])
             renamed = [names_of(written[group.number], group.rows) for group in groups]
     except (BushelError, OSError):  # what cannot be read is not known to be the same
         return placed.removed

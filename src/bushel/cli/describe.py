@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._dataset.views.dataset import Dataset, Sample
+from bushel._dataset.read.selection import Sample
+from bushel._dataset.views.dataset import Dataset
 from bushel.codecs.registry import NUMBERS
 from bushel.spec import KEY
 

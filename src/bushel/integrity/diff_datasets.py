@@ -10,13 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import (
-    are_same,
-    keys_at,
-    reader_of,
-    refuse_windows,
-    whole_positions,
-)
+from bushel._dataset.views.stored_values import are_same
 from bushel._index.identity import field_digests
 from bushel._index.key_lookup import equal_hashes
 from bushel._index.shard import Keys
@@ -174,7 +168,7 @@ def diff(
                 "diff compares datasets, not a "
                 f"{type(dataset).__name__}: open paths with bushel.open"
             )
-        refuse_windows(dataset, "compare the datasets that they are of")
+        dataset.reader.refuse_windows("compare the datasets that they are of")
     by, pairs = _pairs(left, right)
     shared = [name for name in left.spec if name in right.spec]
     labels = _differing(left.labels, right.labels, shared, ())
@@ -220,7 +214,8 @@ def _pairs(left: Dataset, right: Dataset) -> tuple[str, tuple[I64, I64]]:
     same = np.ones(len(first), np.bool_)
     for start in range(0, len(first), _AT_ONCE):  # two keys may have one hash
         part = slice(start, start + _AT_ONCE)
-        left_keys, right_keys = keys_at(left, first[part]), keys_at(right, second[part])
+        left_keys = left.reader.keys(left.selection.absolute(first[part]))
+        right_keys = right.reader.keys(right.selection.absolute(second[part]))
         if left_keys != right_keys:
             same[part] = [a == b for a, b in zip(left_keys, right_keys, strict=True)]
     return "key", (first[same], second[same])
@@ -228,14 +223,14 @@ def _pairs(left: Dataset, right: Dataset) -> tuple[str, tuple[I64, I64]]:
 
 def _hashes(dataset: Dataset) -> U64:
     """Return the hash of the key of each sample."""
-    reader = reader_of(dataset)
+    reader = dataset.reader
     hashes = np.empty(int(reader.starts[-1]), np.uint64)
     for number, shard in enumerate(reader.counted):
         start, stop = int(reader.starts[number]), int(reader.starts[number + 1])
         keys = shard.index.keys or Keys.of(map(str, range(start, stop)))
         # those in a table are not checked
         hashes[start:stop] = hash_keys(keys.text, keys.offsets)
-    return hashes[whole_positions(dataset, np.arange(len(dataset)))]
+    return hashes[dataset.selection.every]
 
 
 _FACTS = np.dtype(
@@ -247,11 +242,11 @@ and codec of its bytes; a hash of its lengths alone, and one of its checksums, t
 
 def _facts_of(dataset: Dataset, name: str, positions: I64) -> np.ndarray:
     """Return the facts in the indexes about a field of some samples."""
-    reader = reader_of(dataset)
+    reader = dataset.reader
     shards = [_facts_in(shard.index, name) for shard in dataset.shards]
     # the last one stands for no sample
     facts = np.concatenate([*shards, np.zeros(1, _FACTS)])
-    return facts[reader.rows_of(name, whole_positions(dataset, positions))]
+    return facts[reader.rows_of(name, dataset.selection.absolute(positions))]
 
 
 def _facts_in(index: ShardIndex, name: str) -> np.ndarray:

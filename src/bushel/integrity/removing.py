@@ -31,7 +31,6 @@ from bushel._dataset.read.remaining import (
 )
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import reader_of, whole_positions
 from bushel._index.removal_list import (
     EMPTY,
     NO_DIGESTS,
@@ -136,7 +135,7 @@ def remove(
     if not isinstance(reason, str) or not reason.strip():
         raise ValueError('a removal needs a reason, such as reason="opt-out"')
     with locked_sources(_claimed(source, index)), open_dataset(source, index=index) as dataset:
-        reader = reader_of(dataset)
+        reader = dataset.reader
         if keys is not None:
             chosen, missing = positions_of_keys(reader, list(keys))
             if missing and not ignore_missing:
@@ -150,7 +149,7 @@ def remove(
                 view = dataset.where(where)
             else:
                 view = dataset[_numbers(positions)]
-            chosen = whole_positions(view, np.arange(len(view)))
+            chosen = view.selection.every
         call = RemovalCall(f"{secrets.randbelow(10**8):08}", reason, time.time_ns())
         if not len(chosen):
             return _removal(call, 0)
@@ -193,7 +192,7 @@ def removals(source: AnySource, *, index: AnyLocation = "auto") -> list[Removal]
         [('no dogs', 6)]
     """
     with open_dataset(source, index=index) as dataset:
-        reader, found = reader_of(dataset), dict[str, tuple[RemovalCall, int, int]]()
+        reader, found = dataset.reader, dict[str, tuple[RemovalCall, int, int]]()
         for placed in _lists(reader):
             for call in placed.removed.calls:
                 rows, missing = matches_in(reader.shards, placed, placed.removed.names_of(call.id))
@@ -225,7 +224,7 @@ def restore(source: AnySource, call: str | None = None, *, index: AnyLocation = 
         (1, 12)
     """
     with locked_sources(_claimed(source, index)), open_dataset(source, index=index) as dataset:
-        reader = reader_of(dataset)
+        reader = dataset.reader
         calls = [
             (placed, known)
             for placed in _lists(reader)
@@ -298,7 +297,7 @@ def _lists(reader: Reader) -> list[PlacedList]:
 
 def _named(dataset: Dataset, positions: I64, source: Any) -> list[tuple[AnyPath, Names]]:
     """Return the names of samples at positions in the whole dataset, with the list that gets them."""
-    reader = reader_of(dataset)
+    reader = dataset.reader
     if any(shard.section is not None for shard in kinds(reader.shards)):
         raise UnsupportedError(
             "a remote dataset needs an index before samples are removed: run `bushel index` on it"

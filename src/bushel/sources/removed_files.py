@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.read.remaining import removed_in
-from bushel._dataset.views.inside import reader_of
 from bushel.containers.folder_metadata import is_metadata
 from bushel.storage import AnyPath
 from bushel.storage.names import below
@@ -18,7 +17,7 @@ def removed_files(root: AnyPath) -> set[str]:
     """
     paths = set[str]()
     with open_dataset(root) as dataset:
-        reader = reader_of(dataset)
+        reader = dataset.reader
         if reader.shards[0].container == "folder":
             above = f"{reader.shards[0].shard.root}/"
             for position in removed_in(reader.shards).tolist():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._dataset.views.inside import same_value
+from bushel._dataset.views.stored_values import same_value
 from bushel._pictures.pixels import array_pixels, colours, is_picture
 from bushel._pictures.thumbnail import shrunk
 from bushel._runtime.arrays import F64, I64, U8

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from bushel._dataset.views.inside import reader_of, whole_positions
 from bushel._runtime.arrays import I64, U32, offsets_of
 
 from .rows import rows_of
@@ -94,7 +93,7 @@ def checksums_of(shown: Shown, name: str) -> tuple[U32, I64, I64, int]:
     count_known = unknown = 0
     for first in range(0, len(dataset), _CHUNK):
         positions = np.arange(first, min(first + _CHUNK, len(dataset)))
-        for group in reader_of(dataset).groups(whole_positions(dataset, positions), [name]):
+        for group in dataset.reader.groups(dataset.selection.absolute(positions), [name]):
             chosen = positions[group.in_batch]
             column = group.index.fields.get(name)
             if column is None:

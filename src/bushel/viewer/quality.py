@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from bushel._dataset.views.dataset import Dataset, Sample
+from bushel._dataset.read.selection import Sample
+from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import F32, F64, I64, U8, U64, Bools
 from bushel._runtime.messages import size
 from bushel.errors import BushelError

@@ -10,7 +10,6 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import elements_of_window, keys_at, windows_of
 from bushel._runtime.messages import count
 from bushel.codecs.base import describe
 from bushel.spec import KEY
@@ -18,6 +17,7 @@ from bushel.spec import KEY
 from .kinds import ShownField
 from .quality import read_each
 from .shelf import Shown, plain_text
+from .stored import elements_of
 
 _NODES, _DEPTH = 2000, 12
 _TURNS, _ROWS = 200, 200  # turns of a chat and rows of a table on the page
@@ -202,7 +202,7 @@ def rows_of(
             zip(positions, keys_of(dataset, positions), strict=True)
         )
     ]
-    if windows_of(dataset) is not None:
+    if dataset.reader.windows is not None:
         for row in rows:
             row["values"] = [["window", window_text(dataset, row["position"])]]
     short = [field.name for field in shown.fields if field.short]
@@ -241,13 +241,13 @@ def add_columns(shown: Shown, rows: Sequence[dict[str, Any]], positions: Sequenc
 
 def keys_of(dataset: Dataset, positions: Sequence[int]) -> list[str]:
     """Return the keys of samples, or their positions as text if they have none."""
-    return keys_at(dataset, np.array(positions, np.int64))
+    return dataset.reader.keys(dataset.selection.all_of(positions))
 
 
 def window_text(dataset: Dataset, position: int) -> str:
     """Return which elements of its sample a window has, such as `frames 12 to 19 (8)`; empty if it is not a window."""
     parts = []
-    for name, elements in elements_of_window(dataset, position).items():
+    for name, elements in elements_of(dataset, position).items():
         parts.append(
             f"{name} {elements[0]} to {elements[-1]} ({len(elements)})"
             if len(elements)

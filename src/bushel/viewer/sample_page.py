@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.views.inside import elements_of_window, whole_position
 from bushel._kinds import PNG
 from bushel._pictures.pixels import (
     array_facts,
@@ -30,7 +29,7 @@ from bushel.transforms.fused import image_size
 from .kinds import Kind, ShownField
 from .rows import Table, chat_of, line_of, table_of, tree_of
 from .shelf import Shown, plain_text
-from .stored import Stored, media_type, stored_values
+from .stored import Stored, elements_of, media_type, stored_values
 
 _TEXT = 100_000  # number of characters of a text on the page
 _HEX = 2048
@@ -88,7 +87,7 @@ def sample_fields(shown: Shown, position: int) -> list[FieldView]:
     Raises:
         IndexError: The position is out of range.
     """
-    whole_position(shown.dataset, position)  # raises if it is out of range
+    shown.dataset.selection.at(position)  # raises if it is out of range
     fields = sorted(shown.fields, key=lambda field: not field.pictured)
     return [_field(shown, position, field) for field in fields]
 
@@ -178,7 +177,7 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
         view.more = max(0, value.size - _HEX)
         return
     decoded = get_codec(value.extent.codec).decode(data)
-    if kind == "array" and view.field.name in elements_of_window(shown.dataset, position):
+    if kind == "array" and view.field.name in elements_of(shown.dataset, position):
         decoded = shown.dataset[position, [view.field.name]][view.field.name]
         view.note = "the elements of this window; the bytes below belong to the whole value"
     if isinstance(decoded, str):

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from bushel._dataset.views.inside import column_of_view, whole_position
 from bushel.errors import BushelError
 
 from .kinds import ShownField
@@ -50,7 +49,7 @@ def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
     Raises:
         IndexError: The position is out of range.
     """
-    whole_position(shown.dataset, position)  # raises if it is out of range
+    shown.dataset.selection.at(position)  # raises if it is out of range
     title, episode = plain_text(keys_of(shown.dataset, [position])[0]), None
     if shown.episodes is not None:
         title, steps = shown.episodes.of(position)
@@ -77,9 +76,7 @@ def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
     start = position - episode.start
     playback |= {"first": episode.start, "start": start, "steps": len(episode)}
     if _TIME in shown.dataset.columns and len(episode) > 1:
-        times = column_of_view(shown.dataset, _TIME)[0][episode.start : episode.stop].astype(
-            np.float64
-        )
+        times = shown.column(_TIME)[0][episode.start : episode.stop].astype(np.float64)
         step = float(np.median(np.diff(times)))
         playback["rate"] = 1 / step if np.isfinite(step) and step > 0 else _RATE
     return playback

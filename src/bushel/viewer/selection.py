@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from bushel._dataset.read.where import choose
-from bushel._dataset.views.inside import column_of_view, is_whole, reader_of
+from bushel._dataset.views.dataset import Dataset
 from bushel._index.columns import sorted_rows
 from bushel._index.shard import Keys
 from bushel._runtime.arrays import I64, U8
@@ -186,7 +186,7 @@ def _with_text(shown: Shown, text: str) -> I64:
     for field in shown.fields:
         if not field.short or field.name not in shown.columns:
             continue
-        values, missing = column_of_view(shown.dataset, field.name)
+        values, missing = shown.column(field.name)
         names = shown.labels.get(field.name)
         if names:
             classes = [number for number, name in enumerate(names) if text in name.lower()]
@@ -199,11 +199,17 @@ def _with_text(shown: Shown, text: str) -> I64:
     return rows
 
 
+def is_whole(dataset: Dataset) -> bool:
+    """Return whether this is not a view of some samples, or of the samples in another order."""
+    reader = dataset.reader
+    return reader.windows is None and dataset.selection.is_whole(int(reader.starts[-1]))
+
+
 def _with_key(shown: Shown, text: str, *, prefix: bool) -> I64:
     dataset = shown.dataset
-    shards = reader_of(dataset).counted
+    shards = dataset.reader.counted
     if is_whole(dataset) and all(shard.keyed for shard in shards):
-        starts, rows_of_shards = reader_of(dataset).starts, []
+        starts, rows_of_shards = dataset.reader.starts, []
         for number, shard in enumerate(shards):
             keys = shard.index.keys
             if keys is not None:

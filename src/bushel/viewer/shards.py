@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bushel._dataset.views.inside import is_whole, reader_of
 from bushel._runtime.progress import Progress
 
+from .selection import is_whole
 from .shelf import Shown, plain_text
 from .site import Pages, Site, at
 
@@ -136,7 +136,7 @@ def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
     """Return the boxes of the map."""
     shards = shown.dataset.shards
     step = max(1, -(-len(shards) // _BOXES))
-    starts = reader_of(shown.dataset).starts
+    starts = shown.dataset.reader.starts
     boxes = []
     for number in range(0, len(shards), step):
         group = [shards[position] for position in range(number, min(number + step, len(shards)))]

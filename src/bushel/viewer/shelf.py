@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.open.completeness import HOW_TO_REPAIR
+from bushel._dataset.read.columns import part_of
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import column_of_view, reader_of, windows_of
 from bushel._index.columns import Part
 from bushel._runtime.arrays import F32, I64
 from bushel.errors import BushelError
@@ -145,7 +145,7 @@ class Shown:
     def notices(self) -> Sequence[str]:
         """Problems of the whole dataset: missing samples or parts, and shards whose structure is damaged."""
         notices = []
-        incomplete = reader_of(self.dataset).incomplete
+        incomplete = self.dataset.reader.incomplete
         if incomplete is not None:
             samples = self.dataset.info.samples
             notices.append(
@@ -176,7 +176,7 @@ class Shown:
         column = next((name for name in _EPISODES if name in self.columns), None)
         if column is None:
             return None
-        values, _ = column_of_view(self.dataset, column)
+        values, _ = self.column(column)
         starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
         if 2 * len(starts) > len(values):  # an episode is a sample, or its steps are apart
             return None
@@ -240,7 +240,7 @@ class Shown:
             columns = ()
         names = {field.name for field in self.fields}
         lengths = [f"{field.name}.length" for field in self.fields if field.sequence]
-        windows = windows_of(self.dataset)
+        windows = self.dataset.reader.windows
         # of windows, without bytes of their own
         padding = set() if windows is None else set(windows.shape.pads)
         has_size = ("bytes", "text")
@@ -330,7 +330,7 @@ class Shown:
             return self._likeness(name)
         of, _, measure = name.removeprefix(QUALITY).rpartition(".")
         if stored or not name.startswith(QUALITY) or of not in self.dataset.spec:
-            return column_of_view(self.dataset, name)
+            return part_of(self.dataset.reader, self.dataset.selection.positions, name)
         if of not in self.measures:
             raise KeyError(f"{of!r} was not measured: the page Quality makes the column {name}")
         return self.measures[of].column(measure)

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import elements_of_window, reader_of, whole_position
 from bushel._index.table import MISSING
 from bushel._kinds import kind_of
 from bushel._pictures.pixels import array_pixels, displayable
@@ -22,6 +21,7 @@ from bushel._pictures.thumbnail import (
     shrunk,
     value_pixels,
 )
+from bushel._runtime.arrays import I64
 from bushel.errors import CodecError
 from bushel.kernels import crc32
 
@@ -87,8 +87,8 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
     """
     if name not in dataset.spec:
         raise KeyError(f"unknown field {name!r}: the fields are {', '.join(dataset.spec)}")
-    reader, absolute = reader_of(dataset), whole_position(dataset, position)
-    if (group := reader.group_of(absolute, name)) is None:
+    reader = dataset.reader
+    if (group := reader.group_of(dataset.selection.at(position), name)) is None:
         return None
     column, row = group.index.fields[name], int(group.rows[0])
     if column.absent is not None and column.absent[row]:
@@ -114,9 +114,19 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
     return values
 
 
+def elements_of(dataset: Dataset, position: int) -> dict[str, I64]:
+    """Return the elements of its sample that a window has, of each field that has some; empty if it is not a window.
+
+    Raises:
+        IndexError: The position is out of range.
+    """
+    ranges = dataset.reader.ranges(dataset.selection.all_of([position]))
+    return {name: elements.of(0) for name, elements in ranges.items()}
+
+
 def _in_window(dataset: Dataset, position: int, name: str, rows: range) -> Sequence[int]:
     """Return the rows of the elements that a window has; all rows if the sample is not a window."""
-    elements = elements_of_window(dataset, position).get(name)
+    elements = elements_of(dataset, position).get(name)
     if elements is None:
         return rows
     return [rows[element] for element in elements.tolist()]
@@ -124,7 +134,7 @@ def _in_window(dataset: Dataset, position: int, name: str, rows: range) -> Seque
 
 def _reading(dataset: Dataset, shard: int, file: int, offset: int) -> Callable[[int, int], bytes]:
     def read(start: int, stop: int) -> bytes:
-        return bytes(reader_of(dataset).file(shard, file).read(offset + start, stop - start))
+        return bytes(dataset.reader.file(shard, file).read(offset + start, stop - start))
 
     return read
 
@@ -225,7 +235,7 @@ def picture_of(
             small = [value_pixels(value.extent.codec, value.read(), 2 * half) for value in chosen]
             return encoded(mosaic(small, half, 2))
     [value] = values
-    if field.kind == "array" and name in elements_of_window(shown.dataset, position):
+    if field.kind == "array" and name in elements_of(shown.dataset, position):
         for array in arrays_in(shown.dataset[position, [name]][name]).values():
             if (drawn := array_pixels(array, side)) is not None:
                 return encoded(shrunk(drawn[0], side))

@@ -14,7 +14,6 @@ from tests.fuzz.forged import Bomb, change_header, header_of
 
 import bushel
 from bushel._dataset.read.shard_fields import with_caller_fields
-from bushel._dataset.views.inside import reader_of
 
 __all__ = ["trace"]
 
@@ -88,7 +87,7 @@ def test_a_sidecar_that_names_another_codec_than_its_manifest(tmp_path: Path, tr
         listed = [with_caller_fields(shard, shard.asked) for shard in ds.shards]
         for shard in listed:
             shard._index = None
-        assert reader_of(type(ds)(listed)).read(np.arange(2), {"notes": None}, decode=True)[1]["notes"] == stored
+        assert type(ds)(listed).reader.read(np.arange(2), {"notes": None}, decode=True)[1]["notes"] == stored
 
 
 @pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])

@@ -97,7 +97,7 @@ def test_epochs_that_fit_are_read_through_the_page_cache(small_memory: None, tmp
     assert is_direct(Loader(ds, 4))
     assert is_direct(Loader(ds, 4, fields=["data"]))
     ds.read([1])
-    assert not ds._reader.pool.direct  # other reads of the dataset are as they were
+    assert not ds.reader.pool.direct  # other reads of the dataset are as they were
 
 
 def test_all_memory_of_the_machine_counts(tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ def test_a_codec_of_an_extension(tmp_path: Path) -> None:
 def test_more_shards_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ds = write(tmp_path / "data", "tar", {"tokens": "npy"}, shard_bytes=10_000)
     assert len(ds.shards) > 20
-    monkeypatch.setattr(ds._reader.pool, "limit", 4)
+    monkeypatch.setattr(ds.reader.pool, "limit", 4)
     assert compare(lambda: bushel.Loader(ds, 2, threads=1)) == SAMPLES
     compare(lambda: bushel.Loader(ds, 9, threads=1, shuffle=True))
 

@@ -58,9 +58,9 @@ def test_a_server_with_either_is_not_compared(server: Server) -> None:
     write(server.folder / "set", 1, shard_samples=3)
     server.tags = False
     ds = bushel.open(f"{server.url}/set")
-    assert not any(map(ds._reader.checks, ds.shards))
+    assert not any(map(ds.reader.checks, ds.shards))
     local = bushel.open(server.folder / "set")
-    assert not any(map(local._reader.checks, local.shards))
+    assert not any(map(local.reader.checks, local.shards))
 
 
 def test_without_checksums_the_size_decides(silent: Server) -> None:

@@ -18,7 +18,8 @@ from bushel._index.elements import Elements, Group
 from bushel._runtime.arrays import I64
 from bushel.spec import KEY
 
-from .reader import Reader, Sample
+from .reader import Reader
+from .selection import Sample
 from .shard_fields import only, renamed_shard
 from .shards import OpenShard, ShardRows, union_of_fields
 from .sides import Joined, Rows, Side

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel import storage
-from bushel._index.elements import Elements, Group, at_place
+from bushel._index.elements import Elements, Group, Ranges, at_place
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import I64
+from bushel._runtime.messages import log_warning
 from bushel._runtime.system import keep_freed_memory
 from bushel.codecs import get_codec, holds_image
 from bushel.containers import get_container
-from bushel.errors import CodecError
+from bushel.errors import CodecError, UnsupportedError
 from bushel.kernels import ExtentError, crc32
 from bushel.spec import KEY
 from bushel.storage import FilePool
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
     from .sides import Joined, Side
     from .stored_reader import Room
     from .windows import Windows
-
-__all__ = ["Reader", "Sample"]
 
 KNOWN_TYPES = (bool, int, float, str)
 """Types of values from the index. No stored value has one of them, so decoding recognises such values by their type."""
@@ -111,8 +111,6 @@ class Reader(StoredReader):
 
     def direct(self) -> Reader:
         """Return a reader of the same samples that opens local files for direct reads, past the page cache."""
-        from copy import copy
-
         copied = copy(self)
         copied.pool = self.direct_pool
         return copied
@@ -243,6 +241,28 @@ class Reader(StoredReader):
     def sizes(self, positions: I64, name: str) -> I64 | None:
         """Return the number of elements that windows have of a field; None if they have what samples have."""
         return None
+
+    @property
+    def base(self) -> Reader:
+        """The reader of samples: this one, unless it reads windows of them."""
+        return self
+
+    def samples(self, positions: I64) -> I64:
+        """Return the positions in the whole dataset of samples, or of the samples that windows are of."""
+        return positions
+
+    def ranges(self, positions: I64, names: Collection[str] | None = None) -> dict[str, Ranges]:
+        """Return the elements of windows, of each field that has some, or of these fields; samples have none."""
+        return {}
+
+    def refuse_windows(self, instead: str) -> None:
+        """Refuse windows, where only whole samples have a meaning.
+
+        Raises:
+            UnsupportedError: They are windows; `instead` says what to do.
+        """
+        if self.windows is not None:
+            raise UnsupportedError(f"the samples of this view are {self.windows.shape}: {instead}")
 
     def whole_value(self, position: int, name: str, elements: Elements) -> Any:
         """Return elements of a sample or of a window as `asked` returns them, and read the whole value for that."""
@@ -381,8 +401,6 @@ class Reader(StoredReader):
         if self.warned_of_clips:
             return
         self.warned_of_clips = True
-        from bushel._runtime.messages import log_warning
-
         log_warning(
             "sample %r, field %r (%s): the packets that the index lists do not give the "
             "frames, so the clip is read whole. It is damaged, or a stream without true "

@@ -24,7 +24,7 @@ from bushel.codecs.parts import FileOutline, RowForm
 from bushel.errors import BushelError, CodecError
 from bushel.kernels import ExtentError, MappedFile, read_samples
 from bushel.spec import KEY
-from bushel.storage import Extents, File, FilePool, Seekable, read_many
+from bushel.storage import Extents, File, FilePool
 
 from .selection import Sample
 from .shards import OpenShard, ShardRows
@@ -137,7 +137,7 @@ def _opened(value: _Value, file_of: FileOf) -> BufferedReader:
     number, column, row = value
     file = file_of(number, column.file)
     return BufferedReader(
-        Seekable(file, int(column.offset[row]), int(column.length[row])), _READ_AHEAD
+        storage.Seekable(file, int(column.offset[row]), int(column.length[row])), _READ_AHEAD
     )
 
 
@@ -155,7 +155,7 @@ def _look_at_headers(
     """Note the forms of arrays. Reading the value finds those that cannot be read."""
     sizes = column.length[rows]
     try:
-        heads = read_many(
+        heads = storage.read_many(
             [file_of(number, column.file)],
             Extents(0, column.offset[rows], np.minimum(sizes, _HEAD)),
         )
@@ -201,7 +201,9 @@ def _look_at_values(
         lengths = np.array([length for _, _, length in probes], np.int64)
         extents = Extents(np.array(numbers, np.int32), np.array(offsets, np.int64), lengths)
         try:
-            data = read_many([file_of(*number_of_file) for number_of_file in files], extents)
+            data = storage.read_many(
+                [file_of(*number_of_file) for number_of_file in files], extents
+            )
         except (ExtentError, BushelError, OSError):
             return
         for (_, offset, _), (_, outline), read_bytes in zip(

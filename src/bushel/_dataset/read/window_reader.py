@@ -21,7 +21,8 @@ from bushel.errors import SpecError
 from bushel.spec import KEY, Field
 
 from .columns import check_has_elements, element_counts, index_command
-from .reader import Reader, Sample
+from .reader import Reader
+from .selection import Sample
 from .windows import Clock, Source, Stamped, Steady, Windows, WindowShape, elements_in_time
 
 if TYPE_CHECKING:
@@ -220,11 +221,16 @@ class WindowReader(Reader):
         find: Callable[[str], int | None],
     ) -> None:
         self.__dict__.update(base.__dict__)
-        self.base, self.windows, self.selection, self._find = base, windows, selection, find
+        self._base, self.windows, self.selection, self._find = base, windows, selection, find
         self.fields = _fields(selection.fields, windows.shape)
         self._clocks: FieldClocks | None = None
         if windows.shape.time is not None:
             self._clocks = FieldClocks(base, windows.shape.time.sources)
+
+    @property
+    def base(self) -> Reader:
+        """The reader of the samples that windows are of."""
+        return self._base
 
     def samples(self, positions: I64) -> I64:
         """Return the positions in the whole dataset of the samples that windows are of."""

@@ -57,31 +57,29 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
                 "concat takes a list of datasets, not of "
                 f"{type(dataset).__name__}: open paths with bushel.open"
             )
-    if any(dataset._reader.windows is not None for dataset in datasets):
+    if any(dataset.reader.windows is not None for dataset in datasets):
         from .make_windows import concat_windows
 
         return concat_windows(datasets, one_after_another)
-    shards = [
-        only(shard, dataset.spec) for dataset in datasets for shard in dataset._reader.counted
-    ]
-    verify = max((dataset._reader.verify for dataset in datasets), key=(False, None, True).index)
-    incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)
-    remaining = joined([dataset._reader.whole for dataset in datasets])
-    if any(dataset._reader.sides for dataset in datasets):
+    shards = [only(shard, dataset.spec) for dataset in datasets for shard in dataset.reader.counted]
+    verify = max((dataset.reader.verify for dataset in datasets), key=(False, None, True).index)
+    incomplete = next(filter(None, (dataset.reader.incomplete for dataset in datasets)), None)
+    remaining = joined([dataset.reader.whole for dataset in datasets])
+    if any(dataset.reader.sides for dataset in datasets):
         from bushel._dataset.read.joined import joined_in_turn
 
-        readers = [(dataset._reader, dataset.spec) for dataset in datasets]
+        readers = [(dataset.reader, dataset.spec) for dataset in datasets]
         reader: Reader = joined_in_turn(shards, readers, verify=verify, incomplete=incomplete)
     else:
         reader = Reader(shards, verify=verify, incomplete=incomplete)
     reader.remaining = None if isinstance(remaining, range) else remaining
     whole = Dataset((), reader=reader)
     names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
-    sizes = [int(dataset._reader.starts[-1]) for dataset in datasets]
+    sizes = [int(dataset.reader.starts[-1]) for dataset in datasets]
     if all(map(_is_all, datasets)):
         return whole._view(names=names)
     positions = [
-        dataset._selection.every + start
+        dataset.selection.every + start
         for dataset, start in zip(datasets, itertools.accumulate(sizes, initial=0), strict=False)
     ]
     return whole._view(np.concatenate(positions), names)
@@ -89,5 +87,5 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
 
 def _is_all(dataset: Dataset) -> bool:
     """Return whether a dataset has all samples that were not removed, in their order."""
-    positions, whole = dataset._selection.positions, dataset._reader.whole
+    positions, whole = dataset.selection.positions, dataset.reader.whole
     return positions is whole or (isinstance(positions, range) and positions == whole)

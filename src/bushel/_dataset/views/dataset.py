@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Never, Self
 
 import numpy as np
 
-from bushel._dataset.read.selection import Mask
+from bushel._dataset.read.selection import Mask, Sample
 from bushel._dataset.read.shards import OpenShard, kinds
 from bushel._runtime.public import public
 from bushel.containers import Shard, ShardIndex
 
-from .samples import CHUNK, Sample
+from .samples import CHUNK
 from .stored_values import StoredValues
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from .info import Info
     from .mapped import Mapped
-
-__all__ = ["Dataset", "Sample"]
 
 _ELSEWHERE = {
     "batch": "bushel.Loader(ds, batch_size=n)",
@@ -138,12 +136,12 @@ class Dataset(StoredValues):
         """
         from .info import stored_info
 
-        return stored_info(self._reader.shards).bytes
+        return stored_info(self.reader.shards).bytes
 
     @property
     def remote(self) -> bool:
         """Whether any of its files is outside the file system of this machine."""
-        return not all(shard.local for shard in kinds(self._reader.shards))
+        return not all(shard.local for shard in kinds(self.reader.shards))
 
     @property
     def info(self) -> Info:
@@ -155,7 +153,7 @@ class Dataset(StoredValues):
         """
         from .info import info_of
 
-        return info_of(self._reader, self.spec)
+        return info_of(self.reader, self.spec)
 
     @property
     def shards(self) -> Sequence[OpenShard]:
@@ -165,7 +163,7 @@ class Dataset(StoredValues):
             >>> len(ds.shards)
             1
         """
-        return self._reader.shards
+        return self.reader.shards
 
     @property
     def fingerprint(self) -> str:
@@ -179,7 +177,7 @@ class Dataset(StoredValues):
         """
         from bushel._dataset.read.remaining import fingerprint_of
 
-        return fingerprint_of(self._reader, self.spec, self._selection.positions)
+        return fingerprint_of(self.reader, self.spec, self.selection.positions)
 
     # Views
 
@@ -216,7 +214,7 @@ class Dataset(StoredValues):
             samples = self.read(range(first, min(first + CHUNK, len(self))), fields)
             numbers += [first + place for place, sample in enumerate(samples) if keep(sample)]
         description = f"filter({getattr(keep, '__qualname__', keep)})"
-        return self._view(self._selection.absolute(np.array(numbers, np.int64)), made=description)
+        return self._view(self.selection.absolute(np.array(numbers, np.int64)), made=description)
 
     def map(
         self,
@@ -244,7 +242,7 @@ class Dataset(StoredValues):
         from .mapped import Mapped
 
         if fields is not None and not isinstance(fields, Mapping):
-            fields = list(self._selection.wanted(fields))
+            fields = list(self.selection.wanted(fields))
         return Mapped(self, function, fields, spec, decodes=decode)
 
     def split(
@@ -294,7 +292,7 @@ class Dataset(StoredValues):
         by = f" by {stratify}" if stratify else ""
         parts = {name: f"{name} of a split{by}, seed {seed}" for name in chosen}
         return {
-            name: self._view(self._selection.absolute(numbers), made=parts[name])
+            name: self._view(self.selection.absolute(numbers), made=parts[name])
             for name, numbers in chosen.items()
         }
 
@@ -432,4 +430,4 @@ class Dataset(StoredValues):
 
         pick = Pick(length, step, seconds, fps)
         options = WindowOptions(hop, also, times, take, pad, delta)
-        return windows_of(self, shape_of(self._reader, field, pick, options))
+        return windows_of(self, shape_of(self.reader, field, pick, options))

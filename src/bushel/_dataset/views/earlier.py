@@ -36,7 +36,7 @@ def before_append(dataset: Any, fingerprint: str) -> BeforeAppend | None:
         return replace(earlier, dataset=replace(dataset, dataset=earlier.dataset))
     if not isinstance(dataset, Dataset) or not _is_whole(dataset):
         return None
-    reader, positions = dataset._reader, dataset._selection.positions
+    reader, positions = dataset.reader, dataset.selection.positions
     for remaining in _at_each_call(positions):
         for samples, fingerprint_of_prefix in fingerprints_of_prefixes(
             reader, dataset.spec, remaining
@@ -48,7 +48,7 @@ def before_append(dataset: Any, fingerprint: str) -> BeforeAppend | None:
 
 
 def _is_whole(dataset: Dataset) -> bool:
-    reader, selection = dataset._reader, dataset._selection
+    reader, selection = dataset.reader, dataset.selection
     if reader.sides or reader.windows is not None:
         return False
     return selection.positions is reader.remaining or selection.is_whole(int(reader.starts[-1]))
@@ -71,14 +71,14 @@ class BeforeRemoval(Struct, frozen=True):
 
 def before_removal(dataset: Any, fingerprint: str) -> BeforeRemoval | None:
     """Return a dataset as it was when it had this fingerprint; None if it never had, or if it is a view of samples."""
-    whole = dataset._selection.positions if isinstance(dataset, Dataset) else None
+    whole = dataset.selection.positions if isinstance(dataset, Dataset) else None
     if not isinstance(whole, Remaining):
         return None
     for number in range(len(whole.by)):
         earlier = dataset._view(positions=whole.before_call(number))
         if earlier.fingerprint == fingerprint:
             since = whole.removed[whole.calls >= number]
-            then = earlier._selection.positions
+            then = earlier.selection.positions
             if isinstance(then, Remaining):
                 places = since - np.searchsorted(then.removed, since)
             else:

@@ -25,7 +25,6 @@ from bushel.errors import SpecError
 from bushel.spec import Field, parse_spec
 from bushel.storage.blocks import Blocks
 
-from .inside import refuse_windows
 from .samples import Samples
 
 S = TypeVar("S", bound=Samples)
@@ -56,11 +55,11 @@ def with_partners(
         others: The fields of the other dataset that it has, with their new names.
     """
     reader = joined_readers(
-        first._reader, other._reader, partners, joined, names=names, others=others
+        first.reader, other.reader, partners, joined, names=names, others=others
     )
-    positions = first._selection.positions
+    positions = first.selection.positions
     if joined.how == "inner":
-        chosen = first._selection.every
+        chosen = first.selection.every
         chosen = chosen[partners[chosen] >= 0]
         if len(chosen) != len(positions):
             positions = chosen
@@ -69,13 +68,15 @@ def with_partners(
 
 def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
     """Return a view with one more field: see `Dataset.with_field`."""
-    refuse_windows(dataset, "add the field to the original dataset, and make windows of the result")
+    dataset.reader.refuse_windows(
+        "add the field to the original dataset, and make windows of the result"
+    )
     if name in dataset.spec:
         raise ValueError(
             f"field {name!r} exists already: leave it out with "
             "ds.select_fields([...]), or choose another name"
         )
-    positions = dataset._selection.every
+    positions = dataset.selection.every
     if len(positions) != len(np.unique(positions)):
         raise ValueError(
             "this view has samples several times, whose values "
@@ -90,8 +91,8 @@ def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
         other, old = Samples([_shard_of(name, values, kind)]), name
     if len(other) != len(dataset):
         raise ValueError(f"field {name!r}: {len(other)} values for {len(dataset)} samples")
-    partners = np.full(int(dataset._reader.starts[-1]), -1, np.int64)
-    partners[positions] = other._selection.every
+    partners = np.full(int(dataset.reader.starts[-1]), -1, np.int64)
+    partners[positions] = other.selection.every
     joined = Joined("position", "left", len(dataset), (0, 0), ((), ()))
     return with_partners(
         dataset, other, partners, joined, names=list(dataset.spec), others={old: name}

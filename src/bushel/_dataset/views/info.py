@@ -232,7 +232,7 @@ def described(dataset: Any) -> str:
     """Return the `repr` of a dataset."""
     info = dataset.info
     total = "" if len(dataset) == info.samples else f" of {info.samples:,}"
-    noun, windows = "samples", dataset._reader.windows
+    noun, windows = "samples", dataset.reader.windows
     if windows is not None:
         noun, total = str(windows.shape), ""
     notes = [
@@ -243,7 +243,7 @@ def described(dataset: Any) -> str:
     ]
     if windows is not None and windows.without:
         notes.append(f"{windows.without:,} samples are too short for a window")
-    notes.append(dataset._selection.made)
+    notes.append(dataset.selection.made)
     shards = f"{_count(info.shards, 'shard')}, {size(info.bytes)}"
     facts = "; ".join(filter(None, [f"{shards}; {_typed(dataset.spec)}", *notes]))
     return f"<bushel.Dataset: {len(dataset):,}{total} {noun}, {info.container}, {facts}>"

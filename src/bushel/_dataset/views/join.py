@@ -19,7 +19,6 @@ from bushel.spec import KEY
 from .dataset import Dataset
 from .given_values import with_partners
 from .info import stored_info
-from .inside import refuse_windows
 from .samples import Samples
 
 On = str | tuple[str, str]
@@ -87,7 +86,7 @@ def join(
             raise TypeError(
                 f"join takes datasets, not {type(dataset).__name__}: open paths with bushel.open"
             )
-        refuse_windows(dataset, "join the datasets first, and make windows of the result")
+        dataset.reader.refuse_windows("join the datasets first, and make windows of the result")
     if not datasets:
         raise ValueError("join needs at least one dataset")
     if how not in ("inner", "left"):
@@ -113,7 +112,7 @@ def join(
     for other, mapping in zip(rest, new, strict=True):
         whole = _joined(
             whole,
-            named._view(whole._selection.positions),
+            named._view(whole.selection.positions),
             other,
             _resolved(named, other, on),
             how,
@@ -126,7 +125,7 @@ def samples_in(joined: Dataset, first: Dataset) -> Dataset:
     """Return the samples of the first dataset of a join that the join has, as a view of that dataset."""
     matched_by = dict.fromkeys(of_dataset.on for of_dataset in joined.info.joins)
     description = f"samples with a match by {', '.join(matched_by)}"
-    return first._view(joined._selection.positions, made=description)
+    return first._view(joined.selection.positions, made=description)
 
 
 def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
@@ -148,11 +147,11 @@ def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
 
 
 def _can_name(dataset: Dataset, name: str) -> bool:
-    return can_name(dataset._reader, dataset._selection, name)
+    return can_name(dataset.reader, dataset.selection, name)
 
 
 def _meant(dataset: Dataset, name: str) -> str:
-    if name == KEY or (name == "key" and (dataset._reader.keyed or not _can_name(dataset, name))):
+    if name == KEY or (name == "key" and (dataset.reader.keyed or not _can_name(dataset, name))):
         return KEY
     if not _can_name(dataset, name):
         possible_names = [
@@ -184,8 +183,8 @@ def _joined(
     """
     new = {name: names.get(name, name) for name in other.spec}
     kept_names = _without_collisions(first, new, on)
-    names_of_first = Names(named._reader, named._selection, on[0])
-    their = Names(other._reader, other._selection, on[1])
+    names_of_first = Names(named.reader, named.selection, on[0])
+    their = Names(other.reader, other.selection, on[1])
     if on[1] != KEY and their.has_list is not None:
         raise ValueError(
             f"field {on[1]!r} of a dataset that is joined to "
@@ -193,13 +192,13 @@ def _joined(
         )
     if on[0] != KEY and names_of_first.has_list is not None:
         return _with_lists(first, names_of_first, their, how, kept_names, new)
-    if names_of_first.on == their.on == KEY and not (first._reader.keyed or other._reader.keyed):
+    if names_of_first.on == their.on == KEY and not (first.reader.keyed or other.reader.keyed):
         matches = _by_position(names_of_first.samples, their.samples)
     else:
         matches = np.full(len(names_of_first.samples), -1, np.int64)
         matches[names_of_first.owners] = match(names_of_first, their)
     joined = _joined_of(names_of_first, their, matches, how)
-    partners = np.full(int(first._reader.starts[-1]), -1, np.int64)
+    partners = np.full(int(first.reader.starts[-1]), -1, np.int64)
     partners[names_of_first.samples[matches >= 0]] = their.samples[matches[matches >= 0]]
     _log_misses(joined)
     return with_partners(first, other, partners, joined, names=kept_names, others=new)
@@ -225,7 +224,7 @@ def _with_lists(
     container = stored_info(other.shards).container
     shard = lists_of_values(their, container, others, starts, their.samples[matched[named]])
     lists = Samples((), reader=Reader([shard], verify=other.verify, incomplete=other.incomplete))
-    partners = np.full(int(first._reader.starts[-1]), -1, np.int64)
+    partners = np.full(int(first.reader.starts[-1]), -1, np.int64)
     partners[own.samples[complete]] = np.flatnonzero(complete)
     return with_partners(first, lists, partners, joined, names=names, others=others)
 

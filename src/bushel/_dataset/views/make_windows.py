@@ -59,11 +59,11 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
         ValueError: Fields that are read together have different numbers of elements, or a name is
             taken.
     """
-    if dataset._reader.windows is not None:
+    if dataset.reader.windows is not None:
         raise UnsupportedError(
             "these samples are windows already: make windows of the original dataset"
         )
-    reader, selection = dataset._reader, dataset._selection
+    reader, selection = dataset.reader, dataset.selection
     for name in selection.wanted(list(shape.offsets)):
         check_has_elements(reader, name, "windows()")
     for name in shape.pads:
@@ -95,7 +95,7 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
 def _windows_in_time(dataset: Samples, shape: WindowShape, positions: I64) -> Windows:
     """Return the windows of samples in time. Samples that lack a field have none."""
     assert shape.time is not None
-    clocks = FieldClocks(dataset._reader, shape.time.sources)
+    clocks = FieldClocks(dataset.reader, shape.time.sources)
     firsts, counts = np.zeros(len(positions)), np.zeros(len(positions), np.int64)
     for begin in range(0, len(positions), _CHUNK):
         of_samples = clocks.of(positions[begin : begin + _CHUNK], shape.offsets)
@@ -113,7 +113,7 @@ def _windows_in_time(dataset: Samples, shape: WindowShape, positions: I64) -> Wi
 
 def view_of(dataset: S, windows: Windows) -> S:
     """Return the view of a dataset whose samples are its windows."""
-    reader = WindowReader(dataset._reader, dataset._selection, windows, dataset._find)
+    reader = WindowReader(dataset.reader, dataset.selection, windows, dataset._find)
     return type(dataset)((), reader=reader, selection=Selection(range(len(windows)), reader.fields))
 
 
@@ -123,7 +123,7 @@ def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
     Raises:
         UnsupportedError: One of them has other windows, or none.
     """
-    readers = [view._reader for view in views if isinstance(view._reader, WindowReader)]
+    readers = [view.reader for view in views if isinstance(view.reader, WindowReader)]
     first = readers[0].windows.shape
     if len(readers) < len(views) or not all(
         reader.windows.shape.described() == first.described() for reader in readers
@@ -138,13 +138,13 @@ def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
     whole = view_of(join(bases), Windows.joined(reader.windows for reader in readers))
     names = dict.fromkeys(name for view in views for name in view.spec)
     if all(
-        view._selection.is_whole(len(reader.windows))
+        view.selection.is_whole(len(reader.windows))
         for view, reader in zip(views, readers, strict=True)
     ):
         return whole._view(names=names)
     starts = offsets_of(len(reader.windows) for reader in readers)
     numbers = [
-        view._selection.every + start for view, start in zip(views, starts.tolist(), strict=False)
+        view.selection.every + start for view, start in zip(views, starts.tolist(), strict=False)
     ]
     return whole._view(np.concatenate(numbers), names)
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.read.reader import Sample
-from bushel._dataset.read.selection import Given, Mask
+from bushel._dataset.read.selection import Given, Mask, Sample
 from bushel._runtime.public import public
 from bushel._runtime.shuffle import Shuffle
 from bushel.errors import UnsupportedError

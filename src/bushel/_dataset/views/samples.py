@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any, Never, Self, SupportsIndex, overload
 
 import numpy as np
 
-from bushel._dataset.read.reader import Reader, Sample
-from bushel._dataset.read.selection import Given, Mask, Positions, Selection
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.selection import Given, Mask, Positions, Sample, Selection
 from bushel._dataset.read.shards import OpenShard
 from bushel._runtime.arrays import Array, check_count
 from bushel.spec import format_spec
 
 if TYPE_CHECKING:
     from bushel._index.key_lookup import KeyFinder, KeyView
-
-__all__ = ["CHUNK", "Sample", "Samples", "ShownSample"]
 
 CHUNK = 64
 """Number of samples that iteration reads at once."""
@@ -58,7 +56,12 @@ class ShownSample(dict[str, Any]):
 
 
 class Chosen:
-    """Chosen samples and fields of a reader. A view has the same class."""
+    """Chosen samples and fields of a reader. A view has the same class.
+
+    Attributes:
+        reader: Reads the samples. All views of a dataset share it. No page promises what it has.
+        selection: The samples and fields, whose positions are those of the reader.
+    """
 
     def __init__(
         self,
@@ -68,14 +71,14 @@ class Chosen:
         reader: Reader | None = None,
         selection: Selection | None = None,
     ) -> None:
-        self._reader = Reader(shards, verify=verify) if reader is None else reader
+        self.reader = Reader(shards, verify=verify) if reader is None else reader
         if selection is None:
             # not by `Reader.whole`, a call into a file more for each dataset
-            positions: Positions = range(int(self._reader.starts[-1]))
-            if self._reader.remaining is not None:
-                positions = self._reader.remaining
-            selection = Selection(positions, self._reader.fields)
-        self._selection = selection
+            positions: Positions = range(int(self.reader.starts[-1]))
+            if self.reader.remaining is not None:
+                positions = self.reader.remaining
+            selection = Selection(positions, self.reader.fields)
+        self.selection = selection
         self._lookup: KeyFinder | None = None
 
     def _view(
@@ -85,7 +88,7 @@ class Chosen:
         *,
         made: str = "",
     ) -> Self:
-        selection_before, fields = self._selection, self._reader.fields
+        selection_before, fields = self.selection, self.reader.fields
         if names is None:
             chosen = selection_before.fields
         else:
@@ -94,7 +97,7 @@ class Chosen:
         selection = Selection(
             selection_before.positions if positions is None else positions, chosen, how
         )
-        return type(self)((), reader=self._reader, selection=selection)
+        return type(self)((), reader=self.reader, selection=selection)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lookup": None}
@@ -107,10 +110,10 @@ class Chosen:
 
     def close(self) -> None:
         """Close all files. This is optional: the dataset and its views open them again when they are read."""
-        self._reader.close()
+        self.reader.close()
 
     def __len__(self) -> int:
-        return len(self._selection.positions)
+        return len(self.selection.positions)
 
     @property
     def spec(self) -> dict[str, str]:
@@ -120,7 +123,7 @@ class Chosen:
             >>> ds.spec
             {'image': 'jpg', 'label': 'int'}
         """
-        return format_spec(self._selection.fields)
+        return format_spec(self.selection.fields)
 
 
 class Samples(Chosen):
@@ -139,7 +142,7 @@ class Samples(Chosen):
         from bushel._index.key_lookup import KeyView
 
         return KeyView(
-            len(self), lambda positions: self._reader.keys(self._selection.absolute(positions))
+            len(self), lambda positions: self.reader.keys(self.selection.absolute(positions))
         )
 
     def __contains__(self, key: object) -> bool:
@@ -165,13 +168,13 @@ class Samples(Chosen):
             from bushel._dataset.read.read_errors import near_keys, unknown_key
 
             near = near_keys(key, self.keys, self._find)
-            raise KeyError(unknown_key(key, near, len(self), self._selection.fields))
+            raise KeyError(unknown_key(key, near, len(self), self.selection.fields))
         return position
 
     def _find(self, key: str) -> int | None:
         if self._lookup is None:
-            self._lookup = self._reader.key_finder()
-        return self._selection.first(self._lookup.find(key))
+            self._lookup = self.reader.key_finder()
+        return self.selection.first(self._lookup.find(key))
 
     # Views
 
@@ -198,7 +201,7 @@ class Samples(Chosen):
             KeyError: A key or field does not exist.
             TypeError: `item` has another type.
         """
-        selection, mask = self._selection, None
+        selection, mask = self.selection, None
         if isinstance(item, tuple):
             if len(item) != 2:
                 raise TypeError(
@@ -217,9 +220,9 @@ class Samples(Chosen):
             else:
                 elements_by_field = selection.wanted(mask)
             sample = ShownSample(
-                self._reader.narrowed(elements_by_field).sample(position, elements_by_field)
+                self.reader.narrowed(elements_by_field).sample(position, elements_by_field)
             )
-            sample.origin = self._reader, position
+            sample.origin = self.reader, position
             return sample
         if not isinstance(item, Iterable | slice):
             from bushel._dataset.read.read_errors import wrong_position
@@ -249,7 +252,7 @@ class Samples(Chosen):
             >>> ds.select_fields(["label"])[0]
             {'__key__': 'cat/0', 'label': 0}
         """
-        return self._view(names=list(self._selection.wanted(names)))
+        return self._view(names=list(self.selection.wanted(names)))
 
     def select_keys(self, keys: Iterable[str]) -> Self:
         """Return a view of the samples with these keys, in this order.
@@ -267,7 +270,7 @@ class Samples(Chosen):
                 f"give keys as a list, such as [{keys!r}]; ds[{keys!r}] is the sample with this key"
             )
         chosen = np.array([self.position(key) for key in keys], np.int64)
-        return self._view(self._selection.absolute(chosen), made=f"{len(chosen):,} chosen keys")
+        return self._view(self.selection.absolute(chosen), made=f"{len(chosen):,} chosen keys")
 
     def shard(self, index: int, num_shards: int) -> Self:
         """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.
@@ -290,7 +293,7 @@ class Samples(Chosen):
         parts = check_count("num_shards", num_shards, least=1)
         part = check_count("index", index, most=parts - 1)
         first, last = len(self) * part // parts, len(self) * (part + 1) // parts
-        return self._view(self._selection.positions[first:last], made=f"part {part} of {parts}")
+        return self._view(self.selection.positions[first:last], made=f"part {part} of {parts}")
 
     # Reading
 
@@ -299,12 +302,12 @@ class Samples(Chosen):
         return self.read(positions)
 
     def __iter__(self) -> Iterator[Sample]:
-        chunk = CHUNK if self._reader.windows is None else _WINDOWS
+        chunk = CHUNK if self.reader.windows is None else _WINDOWS
         for first in range(0, len(self), chunk):
-            positions = self._selection.all_of(range(first, min(first + chunk, len(self))))
-            reader = self._reader.narrowed(self._selection.fields)
+            positions = self.selection.all_of(range(first, min(first + chunk, len(self))))
+            reader = self.reader.narrowed(self.selection.fields)
             stored = reader.read(
-                positions, dict.fromkeys(self._selection.fields), decode=False, parts=True
+                positions, dict.fromkeys(self.selection.fields), decode=False, parts=True
             )
             for place, sample in enumerate(stored):
                 yield reader.decode_samples([sample], positions[place : place + 1])[0]
@@ -337,7 +340,7 @@ class Samples(Chosen):
             >>> ds.read([3], ["image"], decode=False)[0]["image"][:2]
             b'\xff\xd8'
         """
-        elements_by_field = self._selection.wanted(fields)
-        return self._reader.narrowed(elements_by_field).read(
-            self._selection.all_of(positions), elements_by_field, decode=decode
+        elements_by_field = self.selection.wanted(fields)
+        return self.reader.narrowed(elements_by_field).read(
+            self.selection.all_of(positions), elements_by_field, decode=decode
         )

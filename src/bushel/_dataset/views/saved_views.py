@@ -85,18 +85,18 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     path = _path(folder := _folder(view), name)
     if isinstance(folder, Path) and not (root := folder.parent.parent).is_dir():
         raise FileNotFoundError(errno.ENOENT, "the folder of the dataset does not exist", str(root))
-    origin = view._selection.made
+    origin = view.selection.made
     where = None
     if origin.startswith("where ") and ", then " not in origin:
         where = origin.removeprefix("where ")
     positions, keys, digests = np.zeros(0, np.int64), Strings.of([]), np.zeros(0, np.uint64)
     fingerprint = _whole(view).fingerprint
     if where is None:
-        positions = np.ascontiguousarray(view._selection.positions, np.int64)
+        positions = np.ascontiguousarray(view.selection.positions, np.int64)
         fingerprint = _listed(view, positions).fingerprint
-        digests = digests_at(view._reader, positions)
-        if view._reader.keyed:
-            keys = Strings.of(view._reader.keys(positions))
+        digests = digests_at(view.reader, positions)
+        if view.reader.keyed:
+            keys = Strings.of(view.reader.keys(positions))
     columns = (positions, keys.text, keys.offsets, digests)
     arrays: dict[str, Any] = dict(zip(_ARRAYS, columns, strict=True))
     choice = (fingerprint, origin, where, list(view.spec), len(view))
@@ -156,19 +156,19 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
 def _left(dataset: Any, header: _Header, keys: Strings, digests: U64) -> I64:
     """Return the samples of a stale view that still exist, by key and digest: not others under the same keys."""
     names = keys.tolist()
-    positions, _ = positions_of_keys(dataset._reader, names)
-    current = digests_at(dataset._reader, positions)
+    positions, _ = positions_of_keys(dataset.reader, names)
+    current = digests_at(dataset.reader, positions)
     if {len(names), len(digests)} != {header.samples} or len(current) != len(positions):
         raise StateError(
             "the view is stale, and its samples have no keys, or no checksums "
             "(`bushel index`), by which they could be found again: save it again"
         )
-    present = zip(dataset._reader.keys(positions), current.tolist(), strict=True)
+    present = zip(dataset.reader.keys(positions), current.tolist(), strict=True)
     place = dict(zip(present, positions.tolist(), strict=True))
     samples = zip(names, digests.tolist(), strict=True)
     left = np.array([place[sample] for sample in samples if sample in place], np.int64)
-    is_left = np.zeros(int(dataset._reader.starts[-1]), np.bool_)
-    is_left[np.asarray(dataset._reader.whole, np.int64)] = True
+    is_left = np.zeros(int(dataset.reader.starts[-1]), np.bool_)
+    is_left[np.asarray(dataset.reader.whole, np.int64)] = True
     return left[is_left[left]]
 
 
@@ -195,18 +195,18 @@ def delete_view(dataset: Any, name: str) -> None:
 
 
 def _whole(dataset: Any) -> Any:
-    return _listed(dataset, dataset._reader.whole)
+    return _listed(dataset, dataset.reader.whole)
 
 
 def _listed(dataset: Any, positions: I64) -> Any:
-    return dataset._view(positions, list(dataset._reader.fields))
+    return dataset._view(positions, list(dataset.reader.fields))
 
 
 def _has_changed(dataset: Any, header: _Header, positions: I64) -> bool:
     """Return whether a view was saved of other data than these. What was appended does not matter to a list."""
     if header.where is not None:
         return bool(header.of != _whole(dataset).fingerprint)
-    reader = dataset._reader
+    reader = dataset.reader
     if len(positions) and positions.max() >= reader.starts[-1]:
         return True
     if reader.remaining is not None and np.isin(positions, reader.remaining.removed).any():
@@ -222,7 +222,7 @@ def _folder(dataset: Any) -> AnyPath:
     """
     view_shards = [opened.shard for opened in kinds(dataset.shards)]
     above = above_parts(view_shards) if view_shards else None
-    made_of_others = dataset._reader.sides or dataset._reader.windows is not None
+    made_of_others = dataset.reader.sides or dataset.reader.windows is not None
     if (
         not view_shards
         or made_of_others

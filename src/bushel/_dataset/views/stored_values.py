@@ -1,25 +1,25 @@
-"""Stored values of samples: locations, lengths, bytes and parts of them; and columns, class names and conditions."""
+"""Stored values of samples: locations, lengths, bytes and parts; columns, class names and conditions; equality."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bushel._dataset.read.selection import Given, Mask
+from bushel._dataset.read.selection import Given, Mask, Sample
 from bushel._dataset.read.shards import kinds
 from bushel._index.class_names import Labels
 from bushel._index.elements import Elements, Group, element_rows
 from bushel._index.table import MISSING
-from bushel._runtime.arrays import I64, U8, offsets_of
+from bushel._runtime.arrays import I64, U8, Bools, offsets_of
 from bushel.codecs.registry import holds_array, holds_elements
 from bushel.errors import UnsupportedError
 
-from .samples import Sample, Samples
+from .samples import Samples
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,8 +36,8 @@ class StoredValues(Samples):
             >>> Path(file).read_bytes()[offset : offset + 2]  # the first bytes of a JPEG
             b'\xff\xd8'
         """
-        [name] = self._selection.wanted([field])
-        return self._reader.location(self._selection.at(position), name)
+        [name] = self.selection.wanted([field])
+        return self.reader.location(self.selection.at(position), name)
 
     def shard_of(self, position: int) -> int:
         """Return the number in `shards` of the shard that holds a sample."""
@@ -52,7 +52,7 @@ class StoredValues(Samples):
             >>> ds[8:].row_of(0)
             (0, 8)
         """
-        return self._reader.row_of(self._selection.at(position))
+        return self.reader.row_of(self.selection.at(position))
 
     def available(self, item: int | str) -> dict[str, bool | range]:
         """Return the fields that a sample has: True, or the range of a sequence's elements or of a clip's frames.
@@ -71,14 +71,14 @@ class StoredValues(Samples):
             position = self.position(item)
         else:
             position = operator.index(item)
-        absolute = self._selection.at(position)
+        absolute = self.selection.at(position)
         available: dict[str, bool | range] = {}
-        windows = self._reader.windows
-        for name in self._selection.fields:
+        windows = self.reader.windows
+        for name in self.selection.fields:
             if windows is not None and (window_range := windows.shape.available(name)) is not None:
                 available[name] = window_range
                 continue
-            if (group := self._reader.group_of(absolute, name)) is None:
+            if (group := self.reader.group_of(absolute, name)) is None:
                 continue
             column, row = group.index.fields[name], int(group.rows[0])
             if column.starts is not None:
@@ -86,7 +86,7 @@ class StoredValues(Samples):
                     available[name] = range(int(column.starts[row + 1]) - int(column.starts[row]))
             elif column.length[row] >= 0:
                 if holds_elements(column.codec) and not holds_array(column.codec):
-                    available[name] = range(self._reader.count_elements(absolute, name))
+                    available[name] = range(self.reader.count_elements(absolute, name))
                 else:
                     available[name] = True
         return available
@@ -102,14 +102,14 @@ class StoredValues(Samples):
             >>> bool(ds.lengths([0], "image")[0] == Path("photos/cat/0.jpg").stat().st_size)
             True
         """
-        [name], samples = self._selection.wanted([field]), self._selection.all_of(positions)
-        windows = self._reader.windows
+        [name], samples = self.selection.wanted([field]), self.selection.all_of(positions)
+        windows = self.reader.windows
         if windows is not None and name in windows.shape.pads:  # a byte for each element
-            sizes = self._reader.sizes(samples, windows.shape.pads[name])
+            sizes = self.reader.sizes(samples, windows.shape.pads[name])
             assert sizes is not None
             return sizes
-        elements = self._reader.asked(samples, {name: None})[name]
-        return _stored_lengths(self._reader.groups(samples, [name]), len(samples), name, elements)
+        elements = self.reader.asked(samples, {name: None})[name]
+        return _stored_lengths(self.reader.groups(samples, [name]), len(samples), name, elements)
 
     def gather(self, positions: Given, field: str) -> tuple[U8, I64]:
         """Read the stored bytes of one plain field of many samples into one buffer: the fastest way to read.
@@ -129,8 +129,8 @@ class StoredValues(Samples):
             >>> photo == Path("photos/cat/3.jpg").read_bytes()
             True
         """
-        name = self._selection.plain(field, "gather() reads plain fields, read() reads both")
-        return self._reader.gather(self._selection.all_of(positions), name)
+        name = self.selection.plain(field, "gather() reads plain fields, read() reads both")
+        return self.reader.gather(self.selection.all_of(positions), name)
 
     def read_crop(self, position: int, field: str, box: tuple[int, int, int, int]) -> np.ndarray:
         """Read and decode a part of an image.
@@ -157,15 +157,15 @@ class StoredValues(Samples):
             >>> ds.read_crop(0, "image", (8, 4, 32, 24)).shape
             (20, 24, 3)
         """
-        name = self._selection.plain(field, "read_crop() reads plain fields")
+        name = self.selection.plain(field, "read_crop() reads plain fields")
         from bushel._dataset.read.crops import read_crop_of
 
-        return read_crop_of(self._reader, self._selection.at(position), name, box)
+        return read_crop_of(self.reader, self.selection.at(position), name, box)
 
     def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
         """Ask the operating system to load what a later `read` of these positions will need. Returns at once."""
-        self._reader.prefetch(
-            self._selection.all_of(positions), self._selection.wanted(fields), decode=decode
+        self.reader.prefetch(
+            self.selection.all_of(positions), self.selection.wanted(fields), decode=decode
         )
 
     def decode_sample(self, stored: Sample, position: int) -> Sample:
@@ -174,8 +174,8 @@ class StoredValues(Samples):
         Raises:
             CodecError: Stored bytes do not decode. The error names the sample, field and file.
         """
-        at = np.array([self._selection.positions[position]], np.int64)
-        return self._reader.decode_samples([stored], at)[0]
+        at = np.array([self.selection.positions[position]], np.int64)
+        return self.reader.decode_samples([stored], at)[0]
 
     def decode_samples(
         self,
@@ -196,8 +196,8 @@ class StoredValues(Samples):
         Raises:
             CodecError: Stored bytes do not decode. The error names the sample, field and file.
         """
-        numbers, wanted = self._selection.all_of(positions), self._selection.wanted(fields)
-        return self._reader.decode_samples(stored, numbers, encoded, wanted)
+        numbers, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
+        return self.reader.decode_samples(stored, numbers, encoded, wanted)
 
     @property
     def labels(self) -> Labels:
@@ -211,11 +211,11 @@ class StoredValues(Samples):
             >>> ds.labels["label"]
             ('cat', 'dog')
         """
-        if not any(map(attrgetter("labels"), kinds(self._reader.shards))):
+        if not any(map(attrgetter("labels"), kinds(self.reader.shards))):
             return {}
         from bushel._dataset.read.shard_fields import labels_of
 
-        return labels_of(kinds(self._reader.shards), self._selection.fields)
+        return labels_of(kinds(self.reader.shards), self.selection.fields)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -230,7 +230,7 @@ class StoredValues(Samples):
         """
         from bushel._dataset.read.columns import column_names
 
-        return column_names(self._reader)
+        return column_names(self.reader)
 
     def column(self, name: str) -> np.ndarray:
         """Return the value of each sample in a column of the index. No data file is touched.
@@ -257,7 +257,7 @@ class StoredValues(Samples):
         """
         from bushel._dataset.read.columns import masked, part_of
 
-        values: np.ndarray = masked(part_of(self._reader, self._selection.positions, name))
+        values: np.ndarray = masked(part_of(self.reader, self.selection.positions, name))
         return values
 
     def where(self, condition: str) -> Self:
@@ -281,7 +281,7 @@ class StoredValues(Samples):
             6
         """
         return self._view(
-            self._selection.absolute(self.positions_where(condition)),
+            self.selection.absolute(self.positions_where(condition)),
             made=f"where {condition.strip()}",
         )
 
@@ -296,8 +296,8 @@ class StoredValues(Samples):
         from bushel._dataset.read.shard_fields import labels_of
         from bushel._dataset.read.where import choose
 
-        column = partial(part_of, self._reader, self._selection.positions)
-        shards, fields = kinds(self._reader.shards), self._reader.fields
+        column = partial(part_of, self.reader, self.selection.positions)
+        shards, fields = kinds(self.reader.shards), self.reader.fields
         chosen = choose(condition, len(self), column, partial(labels_of, shards, fields))
         return np.flatnonzero(chosen).astype(np.int64)
 
@@ -324,22 +324,22 @@ class StoredValues(Samples):
         from bushel._dataset.read.columns import part_of
         from bushel._index.arrow import index_table
 
-        if self._reader.windows is not None:
+        if self.reader.windows is not None:
             raise UnsupportedError(
                 "windows have no extents of their own: export the table of the original dataset"
             )
 
-        prefixes = tuple(f"{name}." for name in self._selection.fields)
+        prefixes = tuple(f"{name}." for name in self.selection.fields)
         names = [name for name in self.columns if f"{name}.".startswith(prefixes)]
-        values = {name: part_of(self._reader, self._selection.positions, name) for name in names}
+        values = {name: part_of(self.reader, self.selection.positions, name) for name in names}
         rows: dict[str, Any] = {}
-        if self._reader.sides:
-            positions = self._selection.every
-            rows = {name: self._reader.rows_of(name, positions) for name in self._selection.fields}
+        if self.reader.sides:
+            positions = self.selection.every
+            rows = {name: self.reader.rows_of(name, positions) for name in self.selection.fields}
         return index_table(
-            self._reader.shards,
-            list(self._selection.fields),
-            self._selection.positions,
+            self.reader.shards,
+            list(self.selection.fields),
+            self.selection.positions,
             values,
             rows,
         )
@@ -366,3 +366,54 @@ def _stored_lengths(groups: Sequence[Group], total: int, name: str, elements: El
                 lengths_of_samples[column.absent[group.rows]] = MISSING
         lengths[group.places_in(total)] = lengths_of_samples
     return lengths
+
+
+_AT_ONCE = 64  # pairs of values that are decoded together
+
+
+def are_same(left: StoredValues, right: StoredValues, pairs: tuple[I64, I64], name: str) -> Bools:
+    """Return whether a field of pairs of samples has the same values: where both have names of classes, by these.
+
+    Raises:
+        BushelError, OSError: A value cannot be read or decoded.
+    """
+    same = np.zeros(len(pairs[0]), np.bool_)
+    classes = [dataset.labels.get(name, ()) for dataset in (left, right)]
+    for start in range(0, len(same), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        values = [
+            [
+                _named(sample.get(name, ...), names)
+                for sample in dataset.read(positions[part].tolist(), [name])
+            ]
+            for dataset, positions, names in zip((left, right), pairs, classes, strict=True)
+        ]
+        same[part] = list(map(same_value, *values))
+    return same
+
+
+def _named(value: Any, classes: Sequence[str]) -> Any:
+    """Return the name of a class, or the value itself where it has none."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return (classes[value] if is_number and 0 <= value < len(classes) else "") or value
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """Return whether two decoded values are equal: arrays also in shape and dtype, NaN equal to NaN."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        arrays = np.asarray(one), np.asarray(other)
+        floats = arrays[0].dtype.kind in "fc"
+        return arrays[0].dtype == arrays[1].dtype and bool(
+            np.array_equal(*arrays, equal_nan=floats)
+        )
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same_value, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(
+            same_value(one[name], other[name]) for name in one
+        )
+    if isinstance(one, np.generic):
+        one = one.item()
+    if isinstance(other, np.generic):
+        other = other.item()
+    return type(one) is type(other) and (bool(one == other) or (one != one and other != other))

@@ -20,7 +20,7 @@ from bushel.errors import FormatError
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.reader import Sample
+    from bushel._dataset.read.selection import Sample
     from bushel._index.key_lookup import KeyView
     from bushel.transforms.by_field import Transforms
 

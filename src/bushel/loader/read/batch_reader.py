@@ -18,10 +18,9 @@ from msgspec import Struct
 
 from bushel._dataset.read.columns import looked_at
 from bushel._dataset.read.known_values import exact_kind
-from bushel._dataset.read.selection import Given, Mask, Selection
+from bushel._dataset.read.selection import Given, Mask, Sample, Selection
 from bushel._dataset.read.shards import kinds, union_of_fields
-from bushel._dataset.views.dataset import Dataset, Sample
-from bushel._dataset.views.inside import reader_and_selection, reader_of, windows_of
+from bushel._dataset.views.dataset import Dataset
 from bushel._index.columns import Column
 from bushel._index.elements import Elements, Group
 from bushel._index.table import MISSING, FieldExtents
@@ -56,7 +55,7 @@ class BatchReader(Struct, frozen=True):
     @classmethod
     def of(cls, dataset: Dataset) -> BatchReader:
         """Return the reads of a dataset or view."""
-        return cls(dataset, *reader_and_selection(dataset))
+        return cls(dataset, dataset.reader, dataset.selection)
 
     @property
     def remote(self) -> bool:
@@ -136,9 +135,9 @@ class BatchReader(Struct, frozen=True):
 
 def gathers(dataset: object, fields: Mask = None) -> list[str]:
     """Return the fields of a mask that may be gathered: plain ones of a `Dataset`, wholly read."""
-    if type(dataset) is not Dataset or not len(dataset) or windows_of(dataset) is not None:
+    if type(dataset) is not Dataset or not len(dataset) or dataset.reader.windows is not None:
         return []
-    _, chosen = reader_and_selection(dataset)
+    chosen = dataset.selection
     requested = chosen.wanted(fields)
     return [
         name
@@ -158,7 +157,7 @@ class NumberReader:
     """
 
     def __init__(self, dataset: Dataset, fields: Sequence[NumberField]) -> None:
-        self._reader, self._selection = reader_and_selection(dataset)
+        self._reader, self._selection = dataset.reader, dataset.selection
         self._lock = threading.Lock()
         self._name = fields[0].name  # all fields have the same samples
         self._shards: dict[int, tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None] = {}
@@ -439,7 +438,7 @@ class NumberReader:
 
 def number_readers(dataset: Dataset, fields: Sequence[NumberField]) -> list[NumberReader]:
     """Return the readers of some fields that `gathers` names: one for those that the same joined datasets have."""
-    divisions = [union_of_fields(kinds(shards)) for shards in reader_of(dataset).divisions]
+    divisions = [union_of_fields(kinds(shards)) for shards in dataset.reader.divisions]
     together: dict[tuple[bool, ...], list[NumberField]] = {}
     for field in fields:
         together.setdefault(tuple(field.name in names for names in divisions), []).append(field)

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import direct, reader_of, reading, whole_positions
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._runtime.order import Blocks, Order, Sequential
 from bushel._runtime.system import memory_limit
@@ -62,7 +61,7 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
     """
     if not isinstance(dataset, Dataset) or not len(dataset):
         return None
-    reader, samples = reader_of(dataset), len(dataset)
+    reader, samples = dataset.reader, len(dataset)
     count = min(_PARTS, samples)
     firsts = np.array([samples * part // count for part in range(count + 1)])
     chosen = [
@@ -75,7 +74,7 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
     for first, end, (number, _), table in zip(firsts, firsts[1:], chosen, tables, strict=False):
         if table is not None:
             places = np.arange(first, min(end, first + _SAMPLES_PER_PART))
-            whole = whole_positions(dataset, places)
+            whole = reader.samples(dataset.selection.absolute(places))
             inside = (whole >= reader.starts[number]) & (whole < reader.starts[number + 1])
             parts.append(Part(table, whole[inside] - reader.starts[number], places[inside]))
     left_out = (
@@ -110,7 +109,7 @@ def _of_sections(dataset: Any, usual: Blocks) -> tuple[int, int] | None:
     """
     if not isinstance(dataset, Dataset) or not len(dataset):
         return None
-    sections = [shard.section for shard in kinds(reader_of(dataset).shards)]
+    sections = [shard.section for shard in kinds(dataset.reader.shards)]
     sizes = [(section.samples, section.size) for section in sections if section is not None]
     if not sizes or len(sizes) < len(sections):
         return None
@@ -129,7 +128,8 @@ def bytes_to_find(dataset: Any, fields: Any) -> int:
         names = None
     else:
         names = [name for name in fields if name in dataset.spec]
-    return unread_bytes(kinds(reader_of(reading(dataset, names)).shards))
+    reader = dataset.reader.narrowed(dataset.selection.wanted(names))
+    return unread_bytes(kinds(reader.shards))
 
 
 def blocks_of_state(version: str, own: Any) -> Any:
@@ -196,7 +196,7 @@ def read_directly(dataset: DatasetT, fields: Any, *, decode: bool) -> DatasetT:
     enough = _TIMES_MEMORY * memory_limit()
     large = dataset.size > enough and _can_read_more(dataset, enough, fields, decode=decode)
     if large:
-        return direct(dataset)
+        return type(dataset)((), reader=dataset.reader.direct(), selection=dataset.selection)
     return dataset
 
 

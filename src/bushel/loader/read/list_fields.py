@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import reader_and_selection
 from bushel._index.read_plan import ReadPlan
 from bushel._runtime.arrays import I64, Array
 from bushel.codecs import get_codec, is_light
@@ -52,7 +51,7 @@ class ListFields:
         *,
         decode: bool,
     ) -> None:
-        self._reader, self._selection = reader_and_selection(dataset)
+        self._reader, self._selection = dataset.reader, dataset.selection
         self.names = frozenset(names)
         self._rules, self._pool, self._decode = rules, pool, decode
         self.waited = True
@@ -184,7 +183,7 @@ def list_fields(
     """
     if not isinstance(dataset, Dataset) or dataset.remote:
         return None
-    codecs = reader_and_selection(dataset)[1].fields
+    codecs = dataset.selection.fields
     names = [
         name
         for name in gathers(dataset, fields)

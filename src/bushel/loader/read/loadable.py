@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import reading
 from bushel._runtime.arrays import I64
 from bushel._runtime.public import public
 from bushel.errors import BushelError, CodecError, MissingPackageError
@@ -77,7 +76,10 @@ class Loadable(Protocol):
 def source_of(dataset: Loadable, fields: Any = None) -> BatchReader | PlainReader:
     """Return the reads of a dataset, or of some of its fields."""
     if isinstance(dataset, Dataset):
-        return BatchReader.of(reading(dataset, fields))
+        reader = dataset.reader.narrowed(dataset.selection.wanted(fields))
+        if reader is not dataset.reader:
+            dataset = type(dataset)((), reader=reader, selection=dataset.selection)
+        return BatchReader.of(dataset)
     return PlainReader(dataset)
 
 

@@ -14,7 +14,6 @@ from bushel._dataset.read.columns import check_has_elements, element_counts
 from bushel._dataset.read.window_reader import FieldClocks
 from bushel._dataset.read.windows import PAD, Clock, WindowShape, elements_in_time, room_in_time
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
 from bushel._dataset.views.make_windows import Pick, shape_of_picks
 from bushel._index.elements import Ranges
 from bushel._runtime.arrays import I64, check_count, refuse_bools
@@ -156,13 +155,13 @@ class RandomWindows(Struct, frozen=True, dict=True):
             raise TypeError(
                 f"RandomWindow needs an index, which {type(dataset).__name__} does not have"
             )
-        windows_of_view = windows_of(dataset)
+        reader = dataset.reader
         for name, window in windows.items():
-            if windows_of_view is not None and name in windows_of_view.shape.offsets:
+            if reader.windows is not None and name in reader.windows.shape.offsets:
                 raise TypeError(
                     f"field {name!r} is read in windows already: leave RandomWindow out"
                 )
-            check_has_elements(reader_of(dataset), name, "RandomWindow")
+            check_has_elements(reader.base, name, "RandomWindow")
             if window.pad and name + PAD in dataset.spec:
                 raise ValueError(
                     f"the window of {name!r} would have a field "
@@ -172,8 +171,8 @@ class RandomWindows(Struct, frozen=True, dict=True):
                 _check_like(name, window, windows)
             if len(dataset):
                 # raises if the index lacks the lengths
-                first = whole_positions(dataset, np.zeros(1, np.int64))
-                element_counts(reader_of(dataset), first, name)
+                first = reader.samples(dataset.selection.absolute(np.zeros(1, np.int64)))
+                element_counts(reader.base, first, name)
         drawn = cls(dataset, windows, seed)
         if len(leading := list(drawn.groups)) > 1:
             log_warning(
@@ -201,9 +200,9 @@ class RandomWindows(Struct, frozen=True, dict=True):
             }
             groups[name] = None, None
             if any(self.windows[member].is_timed for member in group):
-                shape = shape_of_picks(reader_of(self.dataset), name, group, window.pad)
+                shape = shape_of_picks(self.dataset.reader.base, name, group, window.pad)
                 assert shape.time is not None
-                groups[name] = shape, FieldClocks(reader_of(self.dataset), shape.time.sources)
+                groups[name] = shape, FieldClocks(self.dataset.reader.base, shape.time.sources)
         return groups
 
     def ranges(self, epoch: int, numbers: I64, draws: I64) -> dict[str, Ranges]:
@@ -227,14 +226,15 @@ class RandomWindows(Struct, frozen=True, dict=True):
         return ranges
 
     def _by_elements(self, leading: str, epoch: int, numbers: I64, draws: I64) -> dict[str, Ranges]:
-        whole, ranges = whole_positions(self.dataset, numbers), dict[str, Ranges]()
-        counts = element_counts(reader_of(self.dataset), whole, leading)
+        reader, ranges = self.dataset.reader, dict[str, Ranges]()
+        whole = reader.samples(self.dataset.selection.absolute(numbers))
+        counts = element_counts(reader.base, whole, leading)
         self._check(leading, counts, numbers, None)
         choices = np.maximum(counts - self.windows[leading].span + 1, 1)
         starts = draw_starts(self.seed, epoch, draws, leading, choices)
         for name, window in self.windows.items():
             if name == leading or window.like == leading:
-                own_counts = element_counts(reader_of(self.dataset), whole, name)
+                own_counts = element_counts(reader.base, whole, name)
                 if name != leading:
                     self._check(name, own_counts, numbers, counts)
                 ranges[name] = Ranges.regular(starts, window.offsets, np.maximum(own_counts, 1))
@@ -243,7 +243,7 @@ class RandomWindows(Struct, frozen=True, dict=True):
     def _in_time(
         self, shape: WindowShape, clocks: FieldClocks, epoch: int, numbers: I64, draws: I64
     ) -> dict[str, Ranges]:
-        whole = whole_positions(self.dataset, numbers)
+        whole = self.dataset.reader.samples(self.dataset.selection.absolute(numbers))
         of_samples = clocks.of(whole, shape.offsets)
         rooms = []
         for number, clocks_of_sample in zip(numbers.tolist(), of_samples, strict=True):

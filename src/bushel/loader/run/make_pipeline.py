@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import reader_of
 from bushel._dataset.views.mapped import Mapped
 from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
@@ -142,7 +141,7 @@ def _with_one_type(dataset: object, collate: Collate | None) -> Collate | None:
     floats = [name for name, codec in dataset.spec.items() if codec == "float"]
     rules = dict[str, AsFloats]()
     if floats:
-        forms = {shard.fields for shards in reader_of(dataset).divisions for shard in kinds(shards)}
+        forms = {shard.fields for shards in dataset.reader.divisions for shard in kinds(shards)}
         several = forms if len(forms) > 1 else ()
         whole = {
             field.name for fields in several for field in fields if field.codec in ("int", "uint")

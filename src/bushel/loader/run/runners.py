@@ -15,13 +15,12 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain, islice, pairwise
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.views.inside import keys_at
 from bushel._runtime.arrays import I64, Array, offsets_of
 from bushel._runtime.threads import Result, Threads
 from bushel.loader.decode.micro_batch import count_bytes
@@ -39,7 +38,7 @@ from .pipeline import Finished, Pipeline
 from .run import Iteration, PrefetchWindow, run_inline, run_threads
 
 if TYPE_CHECKING:
-    from bushel.loader.read.batch_reader import NumberReader
+    from bushel.loader.read.batch_reader import BatchReader, NumberReader
     from bushel.loader.read.list_fields import FieldList, ListFields
     from bushel.loader.read.number_field import NumberField
 
@@ -240,8 +239,8 @@ class Groups:
 
     def keys(self, samples: I64) -> list[str]:
         """Return the keys of samples."""
-        dataset: Any = self._pipeline.source.dataset
-        return keys_at(dataset, samples)
+        source = cast("BatchReader", self._pipeline.source)
+        return source.reader.keys(source.selection.absolute(samples))
 
     def make(self, group: list[BatchPlan], result: Result[_Group]) -> None:
         """Make the batches of a group."""
