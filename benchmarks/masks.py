@@ -21,7 +21,7 @@ import numpy as np
 from PIL import Image
 
 import bushel
-from bushel.loader.values.generator import generator
+from bushel.loader.decode.sample_transforms import generator
 from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 from bushel.transforms.fused import plan_decode
 from measure import SCRATCH, Serving, console, in_turns, options_parser, save, show

@@ -18,7 +18,7 @@ import numpy as np
 
 import bushel
 from bushel.kernels import jpeg_header, jpeg_seek_table
-from bushel.loader.values.generator import generator
+from bushel.loader.decode.sample_transforms import generator
 from bushel.transforms import EachFrame, RandomHorizontalFlip, RandomResizedCrop
 from bushel.transforms.fused import frame_geometries, plan_decode
 

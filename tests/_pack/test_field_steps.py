@@ -14,7 +14,7 @@ from bushel._pack.field_steps import FieldSteps
 from bushel.codecs import get_codec
 from bushel.compat.mxnet.steps import im2rec_steps
 from bushel.errors import CodecError
-from bushel.loader.values.generator import generator
+from bushel.loader.decode.sample_transforms import generator
 from bushel.transforms import CenterCrop, Grayscale, Lambda, Normalize, RandomHorizontalFlip, RandomResizedCrop, Resize
 from bushel.transforms.values import Transform
 

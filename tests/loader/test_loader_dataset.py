@@ -96,3 +96,11 @@ def test_samples_are_decoded_together_as_one_by_one(tmp_path: Path) -> None:
     left = dataset.decode_samples([{"__key__": "k", "label": b"7", "picture": b"?"}], [1], encoded=["label", "picture"])
     assert left[0]["label"] == 7  # no image
     assert left[0]["picture"] == b"?"
+
+
+def test_a_loader_asks_for_no_fingerprint_until_it_has_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = write(tmp_path / "data", "tar")[::2]  # of a view, it is a hash of all positions
+    monkeypatch.setattr(bushel.Dataset, "fingerprint", property(lambda self: pytest.fail("it was made")))
+    assert len(list(Loader(view, 5))) == 3
+    with pytest.raises(pytest.fail.Exception):
+        Loader(view, 5).state_dict()

@@ -12,7 +12,7 @@ from PIL import Image
 from tests.kernels.jpegs import picture, save
 
 from bushel.kernels import draw_crops
-from bushel.loader.values.generator import SampleDraws, generator
+from bushel.loader.decode.sample_transforms import SampleDraws, generator
 from bushel.transforms import (
     CenterCrop,
     Compose,

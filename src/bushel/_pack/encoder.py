@@ -240,7 +240,7 @@ class Encoder(Struct, frozen=True):
             value = as_pixels(value, exif_rotate=self.upright)
         if steps is not None:
             # packing without transforms needs nothing of it
-            from bushel.loader.values.generator import generator
+            from bushel.loader.decode.sample_transforms import generator
 
             generators = partial(generator, self.seed, 0, position)
             apply = partial(steps.on_stored, plan.given) if is_stored else steps.on_value

@@ -10,8 +10,8 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import I64
-from bushel._runtime.order import Order
 from bushel._runtime.parallel import parallel_map
+from bushel._runtime.shuffle import Order
 from bushel._writer.keys import RepeatedKeyError
 from bushel._writer.options import Mode
 from bushel._writer.writer import ColumnWriter

@@ -23,8 +23,8 @@ from bushel._index.column_names import AUTO, known_column_of
 from bushel._index.contents import scanned_in
 from bushel._runtime.arrays import check_count
 from bushel._runtime.messages import few
-from bushel._runtime.order import Order, Sequential
-from bushel._runtime.shuffle import make_order
+from bushel._runtime.order import Sequential
+from bushel._runtime.shuffle import Order, make_order
 from bushel._writer.target import known_labels
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage

@@ -15,8 +15,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import check_labels
 from bushel._index.column_names import names_of
 from bushel._runtime.arrays import I64, check_count
-from bushel._runtime.order import Order
-from bushel._runtime.shuffle import Shuffle
+from bushel._runtime.shuffle import Order, Shuffle
 from bushel._runtime.threads import cpu_count
 from bushel._writer.options import WriterOptions
 from bushel.codecs import holds_image

@@ -3,13 +3,13 @@
 An order is a pure, vectorised function of (seed, epoch, position) without state, so any rank can
 start anywhere in an epoch at no cost. `docs/order.md` specifies all orders for other languages,
 with test vectors. The samples of an order never change under a version number: a change needs
-another `ORDER_VERSION`.
+another `ORDER_VERSION`. Orders are made from keyed hashes and permutations, which are vectorised and
+without state, too.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -17,13 +17,99 @@ from msgspec.structs import force_setattr
 
 from bushel import kernels
 
-from .arrays import F64, I64, U32, Array, check_count
-from .permutation import LIMIT, Permutation, derive, fold_hash
+from .arrays import I64, U32, U64, check_count
 from .public import public
+
+LIMIT = 1 << 48
+"""The largest number of samples in an order."""
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_MASK64 = (1 << 64) - 1
+
+
+def _mix64(word: int) -> int:
+    """Return the finaliser of splitmix64 (Steele, Lea and Flood, 2014)."""
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 & _MASK64
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB & _MASK64
+    return word ^ (word >> 31)
+
+
+def derive(*words: int) -> int:
+    """Hash 64-bit words into one 64-bit key."""
+    state = 0
+    for word in words:
+        state = _mix64(((state ^ word) + _GOLDEN) & _MASK64)
+    return state
+
+
+def _hash32(values: U32, scratch: U32) -> None:
+    """Hash every value in place."""
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        np.right_shift(values, np.uint32(shift), out=scratch)
+        np.bitwise_xor(values, scratch, out=values)
+        np.multiply(values, np.uint32(factor), out=values)
+    np.right_shift(values, np.uint32(16), out=scratch)
+    np.bitwise_xor(values, scratch, out=values)
+
+
+def fold_hash(values: I64, key: int) -> U32:
+    """Hash non-negative int64 values with a 64-bit key into uint32 tweaks for `Permutation.take`."""
+    wide = values.view(np.uint64)
+    folded = (wide & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    folded ^= (wide >> np.uint64(32)).astype(np.uint32) * np.uint32(0x9E3779B9)
+    folded ^= np.uint32(key >> 32)
+    _hash32(folded, np.empty_like(folded))
+    return folded
+
+
+def hash_words(values: I64, key: int) -> U64:
+    """Hash non-negative int64 values with a 64-bit key into uint64: mix64(key + (value + 1) * the golden ratio)."""
+    words = (values.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN) + np.uint64(key)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        words ^= words >> np.uint64(shift)
+        words *= np.uint64(factor)
+    words ^= words >> np.uint64(31)
+    return words
+
+
+class Permutation(Struct, frozen=True):
+    """A keyed permutation of 0..size-1 in constant memory: an alternating Feistel network with cycle walking.
+
+    The network permutes the smallest power of two, at least 64, that holds `size` (Luby and
+    Rackoff, 1988; the alternating, unbalanced form is defined in NIST SP 800-38G). Its round
+    function is a 32-bit integer hash (lowbias32 by C. Wellons, public domain). A value outside
+    0..size-1 goes through the network again until it is inside (Black and Rogaway, 2002), fewer
+    than two times on average.
+    """
+
+    size: int  # number of values, 1 to `LIMIT`
+    key: int  # 64-bit key from `derive`; each key gives another permutation
+
+    def take(self, values: I64, tweak: U32 | None = None) -> I64:
+        """Return the images of values under the permutation.
+
+        Args:
+            values: int64[n], each in 0..size-1.
+            tweak: uint32[n], the member of a family of permutations to use for each value; None for
+                the first.
+
+        Returns:
+            int64[n].
+        """
+        return kernels.permute(np.ascontiguousarray(values), self.size, self.key, tweak)
+
+    def find(self, value: int, tweak: U32 | None = None) -> int:
+        """Return the value whose image is `value`: the inverse of `take`. The tweak is uint32[1], or None."""
+        return int(
+            kernels.permute(np.array([value], np.int64), self.size, self.key, tweak, inverse=True)[
+                0
+            ]
+        )
+
 
 ORDER_VERSION = 1
 
-_EXACT, _BLOCKS, _WINDOWS, _MIXED, PART, _WEIGHTED = 1, 2, 3, 4, 5, 6
+_EXACT, _BLOCKS, _WINDOWS, MIXED, PART, WEIGHTED = 1, 2, 3, 4, 5, 6
 BUCKETS, TOGETHER, PACKS, WINDOWS = 7, 8, 9, 10
 """Uses of derived keys: the order of batches of similar samples, the samples of a bucket, rows of packs, and
 random windows."""
@@ -46,10 +132,6 @@ def check_positions(samples: int, epoch: int, positions: I64) -> None:
             f"positions {positions.min()} to {positions.max()}: "
             f"expected positions between 0 and {samples - 1}"
         )
-
-
-BLOCK = 4096
-"""Number of draws of a block of a mixture without names, in which each dataset has its share to within one sample."""
 
 
 class _OncePerEpoch(Struct, frozen=True):
@@ -210,206 +292,3 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
         else:
             permuted_slots = permuted.take(slots)
         return permuted_slots * self.size + (positions - slots * self.size)
-
-
-@public("bushel.loader")
-class Mixed(Struct, frozen=True):
-    """Several sets of samples, numbered consecutively, in fixed proportions.
-
-    An endless sequence of draws is cut into blocks. Each block has `shares[i]` draws from set i, in
-    random order. The draws from a set follow an `Exact` order, another for each pass through the
-    set. An epoch is `samples` draws, and the next epoch continues where it ends, so no set starts
-    again before all of its samples were drawn.
-
-    Attributes:
-        sizes: Samples in each set.
-        shares: Draws from each set in a block, at least 1.
-        samples: Draws in an epoch.
-        seed: 0 to 2**64 - 1.
-
-    Examples:
-        >>> from bushel.loader import Mixed
-        >>> order = Mixed(sizes=(6, 6), shares=(3, 1), samples=8)
-        >>> sets, earlier = order.draws(np.arange(4))
-        >>> sorted(sets.tolist())  # three of the first set, one of the second
-        [0, 0, 0, 1]
-    """
-
-    sizes: tuple[int, ...]
-    shares: tuple[int, ...]
-    samples: int
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_order(self)
-        if (
-            not self.sizes
-            or len(self.sizes) != len(self.shares)
-            or min(self.sizes) < 1
-            or min(self.shares) < 1
-        ):
-            raise ValueError(
-                f"sizes {self.sizes}, shares {self.shares}: expected one of each per set, 1 or more"
-            )
-
-    @property
-    def version(self) -> str:
-        """Kind, parameters and version. A loader refuses a saved state of another version."""
-        sizes, shares = (",".join(map(str, numbers)) for numbers in (self.sizes, self.shares))
-        return f"mixed({sizes};{shares};{self.samples})/{ORDER_VERSION}"
-
-    def take(self, epoch: int, positions: I64) -> I64:
-        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        check_positions(self.samples, epoch, positions)
-        if (epoch + 1) * self.samples > LIMIT:
-            raise ValueError(f"epoch {epoch} of a mixture ends beyond 2**48 draws")
-        sets, draws = self.draws(positions + epoch * self.samples)
-        sizes = np.array(self.sizes, np.int64)
-        return kernels.draw_samples(sets, draws, sizes, derive(ORDER_VERSION, PART), self.seed)
-
-    def draws(self, positions: I64) -> tuple[I64, I64]:
-        """Return the set of each draw of the endless sequence, and the number of earlier draws from that set."""
-        state = derive(ORDER_VERSION, _MIXED, sum(self.shares), self.seed)
-        return kernels.mixed_draws(positions, np.array(self.shares, np.int64), state)
-
-
-def share_block(weights: list[float], block: int = BLOCK) -> tuple[int, ...]:
-    """Divide a block by weight into integers, each at least 1 and otherwise within 1 of its exact share."""
-    if len(weights) > block:
-        raise ValueError(
-            f"a mixture of {len(weights)} datasets is too large: it has at most {block}"
-        )
-    exact = np.array(weights, np.float64) / sum(weights) * block
-    shares = np.maximum(np.floor(exact).astype(np.int64), 1)
-    while shares.sum() < block:
-        shares[np.argmax(exact - shares)] += 1
-    while shares.sum() > block:  # shares of small weights were raised to 1
-        shares[np.argmax(np.where(shares > 1, shares - exact, -np.inf))] -= 1
-    return tuple(shares.tolist())
-
-
-def draws_until(order: Mixed, until: Literal["first", "all"]) -> int:
-    """Return the number of draws until the first set, or the last one, was read completely."""
-    sizes, shares, block = np.array(order.sizes), np.array(order.shares), sum(order.shares)
-    if until == "first":
-        whole = int((sizes // shares).min())  # blocks without a repetition
-        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block))
-        return whole * block + int(np.argmax(draws >= sizes[sets]))
-    if until == "all":
-        # blocks after which some set is not read completely
-        whole = int((-(-sizes // shares) - 1).max())
-        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block))
-        return whole * block + int(np.flatnonzero(draws == sizes[sets] - 1).max()) + 1
-    raise ValueError(f'unknown until={until!r}: expected "first", "all" or a number of samples')
-
-
-class Weighted(Struct, frozen=True, eq=False, dict=True):
-    """Random samples with replacement. The probability of a sample is proportional to its weight."""
-
-    # float64[samples], the sums of the weights up to each sample, ascending; the last one is above
-    # 0
-    sums: F64
-    seed: int = 0  # 0 to 2**64 - 1
-
-    def __post_init__(self) -> None:
-        check_order(self)
-
-    @property
-    def samples(self) -> int:
-        """Draws in an epoch: as many as there are samples."""
-        return len(self.sums)
-
-    @property
-    def version(self) -> str:
-        """Kind, CRC-32 of the sums, and version. A loader refuses a saved state of another version."""
-        return f"weighted({kernels.crc32(np.ascontiguousarray(self.sums)):08x})/{ORDER_VERSION}"
-
-    def take(self, epoch: int, positions: I64) -> I64:
-        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        check_positions(self.samples, epoch, positions)
-        if not self.samples:
-            return positions.copy()
-        key = derive(ORDER_VERSION, _WEIGHTED, self.samples, self.seed, epoch)
-        drawn = kernels.draw_by_weight(self.sums, self._guide, key, positions)
-        # of those with a weight above 0
-        last = np.searchsorted(self.sums, self.sums[-1:], side="left")
-        return np.minimum(drawn, last)
-
-    @cached_property
-    def _guide(self) -> I64:
-        """Where to look for a number in the sums."""
-        return kernels.guide_sums(self.sums, max(1, self.samples // _SUMS_OF_A_GUIDE))
-
-
-class Balanced(Struct, frozen=True, eq=False):
-    """Samples of every class equally often. A class repeats its samples only after all of them were drawn.
-
-    It is a `Mixed` order of the classes, in which all have the same share.
-    """
-
-    members: I64  # int64[n], the samples of the first class, then the samples of the second one, …
-    sizes: tuple[int, ...]  # number of samples in each class, 1 or more
-    samples: int  # draws in an epoch
-    seed: int = 0  # 0 to 2**64 - 1
-
-    def __post_init__(self) -> None:
-        check_order(self)
-
-    @property
-    def version(self) -> str:
-        """Kind, CRC-32 of the members and sizes, and version. A loader refuses a saved state of another version."""
-        sum_of_sizes = kernels.crc32(np.array(self.sizes, np.int64))
-        return f"balanced({kernels.crc32(np.ascontiguousarray(self.members), sum_of_sizes):08x})/{ORDER_VERSION}"
-
-    def take(self, epoch: int, positions: I64) -> I64:
-        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        return self.members[self._mixed.take(epoch, positions)]
-
-    @property
-    def _mixed(self) -> Mixed:
-        share = max(1, -(-_BALANCED_BLOCK // len(self.sizes)))
-        return Mixed(self.sizes, (share,) * len(self.sizes), self.samples, self.seed)
-
-
-def weighted_order(weights: Array, seed: int) -> Weighted:
-    """Return the order that draws samples by weight.
-
-    Args:
-        weights: Numbers [samples], finite and not negative, at least one above 0.
-        seed: The seed.
-    """
-    if weights.ndim != 1 or weights.dtype.kind not in "biuf":
-        raise ValueError(
-            "weights= must be one number for each sample, "
-            f"not {weights.dtype} of shape {weights.shape}"
-        )
-    probabilities = weights.astype(np.float64)
-    sums = np.cumsum(probabilities)
-    if len(probabilities) and not (
-        np.isfinite(probabilities).all() and (probabilities >= 0).all() and 0 < sums[-1] < np.inf
-    ):
-        raise ValueError("weights must be finite and 0 or more, and one of them above 0")
-    return Weighted(sums, seed)
-
-
-def balanced_order(classes: Array, name: str, seed: int) -> Balanced:
-    """Return the order that draws every class equally often.
-
-    Args:
-        classes: [samples], the class of each sample. Masked ones are never drawn.
-        name: Name of the column, for errors.
-        seed: The seed.
-    """
-    with_class = np.flatnonzero(~np.ma.getmaskarray(classes))
-    _, numbers, sizes = np.unique(
-        np.ma.getdata(classes)[with_class], return_inverse=True, return_counts=True
-    )
-    if len(classes) and not len(with_class):
-        raise ValueError(f"balance={name!r}: no sample has a value in this column")
-    members = with_class[np.argsort(numbers.reshape(-1), kind="stable")].astype(np.int64)
-    return Balanced(members, tuple(sizes.tolist()), len(classes), seed)
-
-
-_SUMS_OF_A_GUIDE = 8  # from one entry of the guide to the next
-_BALANCED_BLOCK = 4096  # smallest number of draws in which every class has exactly its share
-Order = Sequential | Exact | Blocks | Mixed | Weighted | Balanced

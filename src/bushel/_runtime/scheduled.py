@@ -21,16 +21,17 @@ from bushel import kernels
 
 from .arrays import I64, U32
 from .order import (
+    LIMIT,
     ORDER_VERSION,
     PART,
     Blocks,
     Exact,
-    Order,
     Sequential,
     check_order,
     check_positions,
+    derive,
 )
-from .permutation import LIMIT, derive
+from .shuffle import Order
 
 ONE = 1 << 52
 """A draw, in the units of shares."""

@@ -222,7 +222,10 @@ def check_dataset(dataset: Any) -> None:
             f"{dataset!r} is a path: open it first, as in "
             f"bushel.Loader(bushel.open({os.fspath(dataset)!r}))"
         )
-    if missing := [name for name in _METHODS if not hasattr(dataset, name)]:
+    # a class is asked first: what its properties return, such as the fingerprint of a view, may be slow to make
+    objects = type(dataset), dataset
+    missing = [name for name in _METHODS if not any(hasattr(each, name) for each in objects)]
+    if missing:
         raise TypeError(
             f"a {type(dataset).__name__} is not a dataset (it has no {', '.join(missing)}): "
             "give what bushel.open returns; or write it once by bushel.pack(dataset, "

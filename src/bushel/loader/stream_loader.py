@@ -14,19 +14,17 @@ import numpy as np
 
 from bushel._dataset.views.stream import StreamDataset, check_again
 from bushel._runtime.arrays import check_count
-from bushel._runtime.order import ORDER_VERSION, Exact, Sequential
-from bushel._runtime.permutation import LIMIT, derive
+from bushel._runtime.order import LIMIT, ORDER_VERSION, Exact, Sequential, derive
 from bushel._runtime.public import public
 from bushel._runtime.threads import Clock
 from bushel.errors import UnsupportedError
-from bushel.loader.decode.sample_transforms import SampleTransforms
+from bushel.loader.decode.sample_transforms import SampleTransforms, generator
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
 from bushel.loader.run.pipeline import Finished, Pipeline
 from bushel.loader.run.run import run_inline, run_threads
 from bushel.loader.values.bad_samples import ErrorReport, Failure
 from bushel.loader.values.collate import Sample
-from bushel.loader.values.generator import generator
 from bushel.transforms.values import Call
 
 from .base import Item, LoaderBase

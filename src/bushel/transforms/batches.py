@@ -10,7 +10,7 @@ import numpy as np
 
 from bushel._runtime.arrays import F32, Array
 
-from .transform import frozen_transform
+from .values import frozen_transform
 
 Batch = dict[str, Any]
 Mixed = tuple[Array, float]

@@ -11,7 +11,7 @@ from bushel._runtime.arrays import Array
 
 from .geometry import Image, check_image
 from .spatial import check_area, random_boxes
-from .transform import frozen_transform
+from .values import frozen_transform
 
 if TYPE_CHECKING:
     import PIL.Image

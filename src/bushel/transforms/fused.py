@@ -25,8 +25,7 @@ from bushel.errors import CodecError, MissingPackageError
 
 from .geometry import Flip, Geometry, Image, Steps
 from .spatial import CenterCrop, Drawn, RandomCrop, RandomResizedCrop, Resize, Spatial, size_pair
-from .transform import frozen_transform
-from .values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
+from .values import Compose, EachFrame, Normalize, ToCHW, Transform, frozen_transform, takes_rng
 
 Program: TypeAlias = tuple[tuple[str | float, ...], ...]
 """The kind and the numbers of each transform."""

@@ -19,8 +19,7 @@ from bushel._runtime.arrays import F32, Array, Bools
 
 from .geometry import Crop, Flip, Geometry
 from .spatial import Spatial
-from .transform import frozen_transform
-from .values import Transform
+from .values import Transform, frozen_transform
 from .warp import Padding, Warp, Warping
 
 Stage: TypeAlias = Geometry | Warp | Padding

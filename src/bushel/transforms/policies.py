@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from .colour import check_grey_or_rgb
 from .geometry import Image
-from .transform import frozen_transform
-from .values import Compose, Transform, call
+from .values import Compose, Transform, call, frozen_transform
 from .warp import Fill, affine
 
 if TYPE_CHECKING:

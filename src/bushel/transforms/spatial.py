@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from .geometry import Crop, Image, ScaleTo, Steps, apply_steps, check_image
-from .transform import frozen_transform
+from .values import frozen_transform
 
 Size: TypeAlias = int | tuple[int, int]
 """Size in pixels: the side of a square, or (height, width)."""

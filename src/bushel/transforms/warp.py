@@ -16,7 +16,7 @@ from msgspec import Struct
 from bushel._runtime.arrays import F64, Array
 
 from .geometry import Image, check_image
-from .transform import frozen_transform
+from .values import frozen_transform
 
 Fill = int | tuple[int, ...]
 """Level of the pixels that have no source: one for all channels, or one for each."""

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.loader.documents import COUNT, LENGTHS, longer, write
 
 import bushel
-from bushel._runtime.order import Blocks, Exact, Order, Sequential, Weighted
+from bushel._runtime.order import Blocks, Exact, Sequential
+from bushel._runtime.shuffle import Order, Weighted
 from bushel.errors import SpecError, StateError
 from bushel.loader.order.chunks import Chunked, Megatron, MegatronChunks, RowPieces
 from bushel.loader.plan.plan import Plan

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bushel
-from bushel._runtime.order import share_block
+from bushel._runtime.shuffle import share_block
 from bushel.loader import Loader, Mixed, mix
 
 

@@ -13,7 +13,7 @@ from tests.codecs.coded_clips import FRAMES, clip
 
 import bushel
 from bushel import Dataset
-from bushel._runtime.permutation import derive
+from bushel._runtime.order import derive
 from bushel.loader import MapView, RandomWindow
 from bushel.loader.read.random_window import draw_starts
 

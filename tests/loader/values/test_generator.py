@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.paths import ROOT
 
-from bushel.loader.values.generator import generator
+from bushel.loader.decode.sample_transforms import generator
 
 
 @pytest.mark.parametrize("words", [(0, 0, 0), (5, 2, 7), (2**63, 1000, 2**47), (2**64 - 1, 0, 1)])

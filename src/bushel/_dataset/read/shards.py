@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -267,6 +267,11 @@ class ShardRows:
         if self.remaining is None:
             return range(int(self.starts[-1]))
         return self.remaining
+
+    @cached_property
+    def local(self) -> bool:
+        """Whether all files are in the file system of this machine."""
+        return all(shard.local for shard in kinds(self.shards))
 
     @property
     def divisions(self) -> Sequence[Sequence[OpenShard]]:

@@ -283,7 +283,7 @@ class StoredReader(ShardRows):
         """
         from bushel._index.read_plan import plan_kernel
 
-        if groups and all(self.shards[group.number].local for group in groups):
+        if groups and (self.local or all(self.shards[group.number].local for group in groups)):
             kernel_plan = plan_kernel(groups, len(positions), wanted, self._checked(groups))
             by_kernel = partial(self._by_kernel, kernel_plan, positions, groups, room)
             if (samples := self.pool.attempt(by_kernel)) is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Never, Self
 import numpy as np
 
 from bushel._dataset.read.selection import Mask, Sample
-from bushel._dataset.read.shards import OpenShard, kinds
+from bushel._dataset.read.shards import OpenShard
 from bushel._runtime.public import public
 from bushel.containers import Shard, ShardIndex
 
@@ -141,7 +141,7 @@ class Dataset(StoredValues):
     @property
     def remote(self) -> bool:
         """Whether any of its files is outside the file system of this machine."""
-        return not all(shard.local for shard in kinds(self.reader.shards))
+        return not self.reader.local
 
     @property
     def info(self) -> Info:

@@ -60,7 +60,7 @@ class Chosen:
 
     Attributes:
         reader: Reads the samples. All views of a dataset share it. No page promises what it has.
-        selection: The samples and fields, whose positions are those of the reader.
+        selection: The samples and fields of the view. Its positions count as the reader counts them.
     """
 
     def __init__(

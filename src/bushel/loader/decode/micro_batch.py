@@ -22,7 +22,6 @@ from bushel.loader.read.batch_arrays import BatchArrays, is_large
 from bushel.loader.read.loadable import Loadable, failure_of
 from bushel.loader.values.bad_samples import Failure, apply_calls, checked, named, note_once
 from bushel.loader.values.collate import Sample
-from bushel.loader.values.generator import SampleDraws
 from bushel.spec import KEY
 from bushel.transforms import EachFrame
 from bushel.transforms.fused import (
@@ -36,7 +35,7 @@ from bushel.transforms.fused import (
 from bushel.transforms.values import Call
 
 from .moving import Drawn, decode_sequence, decoded_and_moved, draw_together, is_sequence
-from .sample_transforms import FieldTransforms, SampleTransforms
+from .sample_transforms import FieldTransforms, SampleDraws, SampleTransforms
 
 if TYPE_CHECKING:
     from bushel.loader.device.device_step import DeviceStep
@@ -215,7 +214,7 @@ class MicroBatch(Struct, frozen=True):
 
     def _write_rows(self) -> None:
         """Copy large arrays into their rows, for the fields in which the first sample has one."""
-        good = list(self._good())
+        good = self._good()
         if self.arrays is None or not good:
             return
         rows = range(self.first, self.first + len(self.samples))
@@ -228,11 +227,9 @@ class MicroBatch(Struct, frozen=True):
                     # a tensor without a row stays a tensor
                     sample[name] = sample[name] if in_row is array else in_row
 
-    def _good(self) -> Iterator[tuple[int, Sample]]:
-        """Yield the samples that are not bad, each with its place."""
-        for at, sample in enumerate(self.samples):
-            if isinstance(sample, dict):
-                yield at, sample
+    def _good(self) -> list[tuple[int, Sample]]:
+        """Return the samples that are not bad, each with its place."""
+        return [(at, sample) for at, sample in enumerate(self.samples) if isinstance(sample, dict)]
 
     def _fail(self, at: int, error: Exception, field: str | None = None) -> None:
         sample = self.samples[at]

@@ -15,8 +15,7 @@ from msgspec.structs import force_setattr
 
 from bushel import kernels
 from bushel._runtime.arrays import F64, I64, Array, Bools, check_count
-from bushel._runtime.order import BUCKETS, ORDER_VERSION, TOGETHER
-from bushel._runtime.permutation import LIMIT, Permutation, derive
+from bushel._runtime.order import BUCKETS, LIMIT, ORDER_VERSION, TOGETHER, Permutation, derive
 
 BatchSizes = int | Mapping[float, int] | None
 """Samples in a batch: one number; or a number for each largest length of a bucket; or as many as the tokens allow."""

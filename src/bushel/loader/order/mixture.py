@@ -13,9 +13,9 @@ from bushel._dataset.views.concat import one_after_another
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel._runtime.arrays import I64, check_count, offsets_of, python_numbers, refuse_bools
-from bushel._runtime.order import Mixed, draws_until, share_block
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
+from bushel._runtime.shuffle import Mixed, draws_until, share_block
 from bushel.errors import FormatError
 from bushel.spec import KEY
 

@@ -18,9 +18,8 @@ from msgspec.structs import force_setattr, replace
 
 from bushel import kernels
 from bushel._runtime.arrays import I64, U32, Array, offsets_of, ranges
-from bushel._runtime.order import ORDER_VERSION, PACKS, Sequential
+from bushel._runtime.order import ORDER_VERSION, PACKS, Permutation, Sequential, derive
 from bushel._runtime.parallel import map_all
-from bushel._runtime.permutation import Permutation, derive
 from bushel._runtime.scheduled import SampleOrder, look_up
 from bushel._runtime.threads import cpu_count
 from bushel.loader.values.rows import WHOLE

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import I64, offsets_of, ranges
-from bushel._runtime.order import Balanced, Weighted
+from bushel._runtime.shuffle import Balanced, Weighted
 from bushel.loader.values.rows import Rows
 
 if TYPE_CHECKING:

@@ -14,9 +14,17 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._runtime.arrays import I64, Array, check_count
-from bushel._runtime.order import Balanced, Exact, Weighted, balanced_order, weighted_order
+from bushel._runtime.order import Exact
 from bushel._runtime.scheduled import SampleOrder
-from bushel._runtime.shuffle import Shuffle, check_mixed, make_order
+from bushel._runtime.shuffle import (
+    Balanced,
+    Shuffle,
+    Weighted,
+    balanced_order,
+    check_mixed,
+    make_order,
+    weighted_order,
+)
 from bushel.errors import UnsupportedError
 from bushel.loader.order.bucketed import Bucketed, TooLongError, bucketed_order, checked_lengths
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks

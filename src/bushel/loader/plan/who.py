@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._runtime.arrays import I64
-from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
+from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
 from bushel._runtime.scheduled import SampleOrder, scheduled_of
+from bushel._runtime.shuffle import Mixed
 from bushel.errors import StateError
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.packed import Longer, Packed, pieces_of
@@ -29,6 +30,7 @@ from .row_units import Buckets, ChunkRows, PackedRows
 if TYPE_CHECKING:
     from bushel.loader.decode.sample_transforms import Sources
     from bushel.loader.options import LoaderOptions
+    from bushel.loader.read.loadable import Loadable
     from bushel.loader.run.pipeline import Pipeline
 
 _VERSION = re.compile(rf"(?P<kind>[a-z]+)(?:\((?P<own>.*)\))?/{ORDER_VERSION}")
@@ -265,12 +267,19 @@ def without_batches(options: LoaderOptions) -> str | None:
 class PlanAnswers:
     """The questions that a loader answers from its plan alone, without reading data."""
 
-    dataset: Any
-    epoch: Any
+    dataset: Loadable
     rank: int
-    _of: Any
+    _plan: Plan
     _pipeline: Pipeline
-    _follow_rank: Any
+
+    if TYPE_CHECKING:  # the loader has them
+
+        @property
+        def epoch(self) -> int:
+            """The epoch."""
+
+        def _follow_rank(self) -> None: ...
+        def _of(self, epoch: int) -> PlanAnswers: ...
 
     def who(
         self, step: int, rank: int | None = None, epoch: int | None = None

@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
-from bushel._runtime.order import Blocks, Order, Sequential
+from bushel._runtime.order import Blocks, Sequential
+from bushel._runtime.shuffle import Order
 from bushel._runtime.system import memory_limit
 from bushel.errors import StateError
 from bushel.kernels import MappedFile

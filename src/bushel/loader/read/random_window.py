@@ -18,8 +18,7 @@ from bushel._dataset.views.make_windows import Pick, shape_of_picks
 from bushel._index.elements import Ranges
 from bushel._runtime.arrays import I64, check_count, refuse_bools
 from bushel._runtime.messages import log_warning
-from bushel._runtime.order import WINDOWS
-from bushel._runtime.permutation import derive, hash_words
+from bushel._runtime.order import WINDOWS, derive, hash_words
 from bushel._runtime.public import did_you_mean, public
 from bushel.errors import SpecError
 

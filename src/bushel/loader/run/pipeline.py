@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bushel._runtime.arrays import I64
 from bushel._runtime.threads import Clock
 from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
-from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
+from bushel.loader.decode.sample_transforms import SampleDraws, SampleTransforms, Sources
 from bushel.loader.plan.plan import BatchPlan, draws_of
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
 from bushel.loader.read.batch_reader import BatchReader
@@ -30,7 +30,6 @@ from bushel.loader.values.bad_samples import (
     raise_first,
 )
 from bushel.loader.values.collate import Batch, Collate, Sample, collate, without_key
-from bushel.loader.values.generator import SampleDraws
 from bushel.loader.values.rows import RowShape, collate_rows
 from bushel.spec import KEY
 from bushel.transforms.values import Call
@@ -407,7 +406,7 @@ class Pipeline(Struct, frozen=True):
         if not self.keys and not callable(self.collate):
             del batch[KEY]
         if self.batch_transform is not None:
-            from bushel.loader.values.generator import transformed
+            from bushel.loader.decode.sample_transforms import transformed
 
             with nullcontext() if self.device is None else self.device.stream.complete():
                 batch = transformed(self.batch_transform, batch, self.order.seed, plan)

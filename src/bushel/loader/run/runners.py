@@ -320,7 +320,7 @@ class Groups:
                 batch[name] = self._listed.collated(name, batch[name], plan.samples)
             self._iteration.clock.add({"collate": perf_counter() - start})
         if (call := self._pipeline.batch_transform) is not None:
-            from bushel.loader.values.generator import transformed
+            from bushel.loader.decode.sample_transforms import transformed
 
             start = perf_counter()
             batch = transformed(call, batch, self._pipeline.order.seed, plan)
