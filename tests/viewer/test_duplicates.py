@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.viewer.serving import client_of
 
 import bushel
-from bushel.viewer.duplicates import groups_of
+from bushel.viewer.quality_pages import groups_of
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=40))

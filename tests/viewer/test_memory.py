@@ -63,7 +63,7 @@ def test_classes_are_counted_without_a_sorted_copy() -> None:
 
 @pytest.mark.parametrize(("times", "bytes_per_value"), [(1, 10), (2, 80)])
 def test_equal_values_are_found_without_sorting_all(times: int, bytes_per_value: int) -> None:
-    from bushel.viewer.duplicates import groups_of
+    from bushel.viewer.quality_pages import groups_of
 
     count = 1 << 19
     sums = np.repeat(np.random.default_rng(0).permutation(count // times).astype(np.uint32), times)

@@ -120,6 +120,19 @@ class Group(Struct, frozen=True):
         return self.places
 
 
+def sequence_bounds(column: FieldExtents, samples: Group) -> tuple[I64, I64]:
+    """Return the first row of each sample's sequence, and the row after its last: int64[k] each.
+
+    Raises:
+        FormatError: The table of the field is damaged.
+    """
+    assert column.starts is not None
+    first, last = column.starts[samples.rows], column.starts[samples.rows + 1]
+    if ((first < 0) | (first > last) | (last > column.rows)).any():
+        raise damaged_sequences(column, samples)
+    return first, last
+
+
 def element_rows(column: FieldExtents, samples: Group, elements: Elements) -> tuple[I64, I64]:
     """Return the rows of the chosen elements of each sample, and their number per sample.
 
@@ -127,10 +140,7 @@ def element_rows(column: FieldExtents, samples: Group, elements: Elements) -> tu
         IndexError: An element number is out of range.
         FormatError: The table of the field is damaged.
     """
-    assert column.starts is not None
-    first, last = column.starts[samples.rows], column.starts[samples.rows + 1]
-    if ((first < 0) | (first > last) | (last > column.rows)).any():
-        raise damaged_sequences(column, samples)
+    first, last = sequence_bounds(column, samples)
     if elements is None:
         return column.rows_of(samples.rows)
     counts = last - first

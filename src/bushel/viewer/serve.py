@@ -21,12 +21,11 @@ from bushel.transforms.values import Transform
 
 from .batch_pages import BatchPages
 from .compare_pages import ComparePages, ConfusionPages
-from .duplicates import DuplicatePages
 from .guard import App, Door, Guard, kept_token, new_token
 from .histograms import ColumnPages
 from .named import Tokenizer, make_shelf, tokenizer_named
 from .overlay_pages import OverlayPages
-from .quality_pages import QualityPages
+from .quality_pages import DuplicatePages, QualityPages
 from .samples import PlayPages, SamplePages
 from .shards import ShardPages
 from .shelf import Shelf

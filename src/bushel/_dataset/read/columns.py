@@ -13,7 +13,7 @@ import numpy as np
 
 from bushel._index.column_names import ColumnOf, column_of, possible_columns
 from bushel._index.columns import Part, Piece, join_pieces
-from bushel._index.elements import Group, damaged_sequences
+from bushel._index.elements import Group, sequence_bounds
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.public import command, did_you_mean
@@ -85,11 +85,7 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
 
 
 def _of_sequence(column: FieldExtents, group: Group) -> I64:
-    starts = column.starts
-    assert starts is not None
-    first, last = starts[group.rows], starts[group.rows + 1]
-    if ((first < 0) | (first > last) | (last > column.rows)).any():
-        raise damaged_sequences(column, group)
+    first, last = sequence_bounds(column, group)
     if column.absent is None:
         return last - first
     return np.where(column.absent[group.rows], -1, last - first)
@@ -155,11 +151,9 @@ def names_in_any(shards: Sequence[OpenShard]) -> tuple[str, ...]:
 
 def looked_at(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
     """Return the shards that are asked for their columns: the first and the last of very many."""
-    if shards:
-        many = len(shards) > (_LOOK_AT if shards[0].local else _LOOK_AT_REMOTE)
-    else:
-        many = False
-    if many or isinstance(shards, Listing):
+    if isinstance(shards, Listing) or (
+        shards and len(shards) > (_LOOK_AT if shards[0].local else _LOOK_AT_REMOTE)
+    ):
         return [shards[0], shards[-1]]
     return shards
 

@@ -252,7 +252,9 @@ class StoredReader(ShardRows):
         """
         if self.verify is not None or shard.container in self._promising:
             return self.verify is not False
-        return not shard.local and any(stamp.mtime_ns == 0 for stamp in shard.stamps)
+        if self.local or shard.local:
+            return False
+        return any(stamp.mtime_ns == 0 for stamp in shard.stamps)
 
     def _checked(self, groups: Iterable[Group]) -> frozenset[int]:
         """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""

@@ -219,7 +219,9 @@ class MicroBatch(Struct, frozen=True):
             return
         rows = range(self.first, self.first + len(self.samples))
         for name, value in list(good[0][1].items()):
-            if not is_large(as_array(value)) or self.arrays.are_filled(name, rows):
+            if type(value) in KNOWN_TYPES or self.arrays.are_filled(name, rows):
+                continue
+            if not is_large(as_array(value)):
                 continue
             for at, sample in good:
                 if is_large(array := as_array(sample.get(name))):
@@ -427,10 +429,10 @@ def _shape(plan: DecodePlan) -> tuple[int, ...]:
     )[1:]
 
 
-def _consecutive(places: Sequence[int]) -> Iterator[list[int]]:
+def _consecutive(places: Sequence[int]) -> list[list[int]]:
     """Cut ascending places into runs of consecutive ones."""
-    for run in np.split(np.array(places), np.flatnonzero(np.diff(places) != 1) + 1):
-        yield run.tolist()
+    borders = np.flatnonzero(np.diff(places) != 1) + 1
+    return [run.tolist() for run in np.split(np.array(places), borders)]
 
 
 def count_bytes(value: Any) -> int:

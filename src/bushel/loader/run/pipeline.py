@@ -199,11 +199,12 @@ class Pipeline(Struct, frozen=True):
 
     def _wanted(self, plan: BatchPlan, fields: Any) -> tuple[I64, Any]:
         """Return the samples of a batch that are not excluded, and which of some fields to read of them."""
-        samples, draws = plan.samples, draws_of(self.order, plan)
+        good: Any = slice(None)
         if self.excluded:
-            good = [number not in self.excluded for number in samples.tolist()]
-            samples, draws = samples[good], draws[good]
+            good = [number not in self.excluded for number in plan.samples.tolist()]
+        samples = plan.samples[good]
         if self.windows is not None:
+            draws = draws_of(self.order, plan)[good]
             fields = self.windows.mask(fields, plan.epoch, samples, draws)
         return samples, fields
 
