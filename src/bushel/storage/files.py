@@ -17,7 +17,6 @@ from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import MappedFile
 
 from .base import AnyPath, Extents, File, StorePath
-from .fileobject import FileObject, SmallFile
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -144,6 +143,8 @@ def open_file(path: AnyPath) -> File:
         from bushel.storage.objects.remotefile import RemoteFile
 
         return RemoteFile.open(path)
+    from .fileobject import FileObject
+
     return FileObject(path)
 
 
@@ -158,6 +159,8 @@ def look_at_file(path: str) -> File:
     facts = os.stat(path)
     if not S_ISREG(facts.st_mode):
         return open_file(Path(path))  # which raises
+    from .fileobject import SmallFile
+
     return SmallFile(path, facts.st_size, facts.st_mtime_ns)
 
 
