@@ -17,14 +17,12 @@ class ZipScanner:
     Args:
         size: Bytes of the directory.
         shift: Bytes of the file before the archive, which are added to offsets.
-        all: Whether to keep entries of folders, of files and folders whose names begin with a dot, and of the folder
-            `__MACOSX`.
 
     Raises:
         ValueError: ``size`` is negative.
     """
 
-    def __init__(self, size: int, shift: int = 0, all: bool = False) -> None: ...
+    def __init__(self, size: int, shift: int = 0) -> None: ...
     def feed(self, data: _Bytes) -> int:
         """Read the complete entries of bytes that follow those which earlier calls used, and return how many bytes."""
     @property

@@ -95,7 +95,7 @@ class Directory(Struct, frozen=True):
         Raises:
             FormatError: The directory is damaged, or the file has shrunk.
         """
-        scanner = ZipScanner(self.size, self.shift, True)
+        scanner = ZipScanner(self.size, self.shift)
         step = _WINDOW if isinstance(self.file, MappedFile) else _FAR_WINDOW
         window = step
         while scanner.end < self.size:
@@ -228,7 +228,8 @@ def members_of(file: File) -> Members:
     left_out = LeftOut()
     entries = _entries(file, left_out)
     header = entries["header"]
-    if _ascends(header):
+    parts = (header[first : first + STEP + 1] for first in range(0, len(header), STEP))
+    if all(bool((part[1:] >= part[:-1]).all()) for part in parts):
         order = None
     else:
         order = np.argsort(header, kind="stable").astype(np.int64, copy=False)
@@ -245,11 +246,6 @@ def members_of(file: File) -> Members:
     left_out.counts.update(map(tar.kind_of_nameless, map(files.name, nameless)))
     report_left_out(file.path, left_out.counts)
     return members
-
-
-def _ascends(numbers: I64) -> bool:
-    parts = (numbers[first : first + STEP + 1] for first in range(0, len(numbers), STEP))
-    return all(bool((part[1:] >= part[:-1]).all()) for part in parts)
 
 
 def _entries(file: File, left_out: LeftOut) -> dict[str, np.ndarray]:

@@ -9,9 +9,9 @@ namespace bushel {
 
 namespace {
 
-void make_scanner(Shared<ZipDirectory> *self, std::int64_t size, std::int64_t shift, bool all) {
+void make_scanner(Shared<ZipDirectory> *self, std::int64_t size, std::int64_t shift) {
     if (size < 0) throw nb::value_error("size must not be negative");
-    new (self) Shared<ZipDirectory>(size, shift, all);
+    new (self) Shared<ZipDirectory>(size, shift);
 }
 
 nb::tuple take_entries(Shared<ZipDirectory> &self) {
@@ -70,7 +70,7 @@ nb::object data_offsets(const MappedFile &file, nb::handle header) {
 
 void bind_zip(nb::module_ &module) {
     nb::class_<Shared<ZipDirectory>>(module, "ZipScanner")
-        .def("__init__", &make_scanner, nb::arg("size"), nb::arg("shift") = 0, nb::arg("all") = false)
+        .def("__init__", &make_scanner, nb::arg("size"), nb::arg("shift") = 0)
         .def("feed", &feed<ZipDirectory>, nb::arg("data"), nb::lock_self())
         .def_prop_ro("end", fact_of<ZipDirectory>(&ZipDirectory::end), nb::lock_self())
         .def_prop_ro("need", fact_of<ZipDirectory>(&ZipDirectory::need), nb::lock_self())

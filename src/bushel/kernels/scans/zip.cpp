@@ -139,7 +139,7 @@ void ZipDirectory::read_entry(const std::uint8_t *data) {
     }
     const std::size_t before = entries_.names.size();
     add_name(name, name_length, utf8);
-    if (!problem.empty() || (!all_ && passed_over())) {
+    if (!problem.empty()) {
         entries_.names.resize(before);
         return;
     }
@@ -165,23 +165,6 @@ void ZipDirectory::add_name(const std::uint8_t *name, std::size_t length, bool u
         for (std::size_t i = 0; i < length; ++i) {
             append_utf8(entries_.names, name[i] < 0x80 ? name[i] : cp437[name[i] - 0x80]);
         }
-    }
-}
-
-// Whether the last name is of a folder, or hidden, as the copies of file attributes that macOS adds.
-bool ZipDirectory::passed_over() const {
-    const std::uint8_t *part = entries_.names.data() + entries_.name_offsets.back();
-    const std::uint8_t *const stop = entries_.names.data() + entries_.names.size();
-    if (part == stop) return false;
-    constexpr char macos[] = "__MACOSX/";
-    constexpr std::ptrdiff_t length = sizeof macos - 1;
-    if (stop[-1] == '/' || (stop - part >= length && std::equal(macos, macos + length, part))) return true;
-    while (true) {
-        const std::uint8_t *const slash = std::find(part, stop, '/');
-        const auto is_dot = [](std::uint8_t byte) { return byte == '.'; };
-        if (part < slash && is_dot(*part) && !std::all_of(part, slash, is_dot)) return true;
-        if (slash == stop) return false;
-        part = slash + 1;
     }
 }
 

@@ -24,8 +24,7 @@ struct ZipEntries {
 class ZipDirectory {
 public:
     // `size`: bytes of the directory. `shift`: bytes of the file before the archive, which offsets do not count.
-    // `all`: whether to keep folders, hidden files and the folder __MACOSX.
-    ZipDirectory(std::int64_t size, std::int64_t shift, bool all) : size_(size), shift_(shift), all_(all) {}
+    ZipDirectory(std::int64_t size, std::int64_t shift) : size_(size), shift_(shift) {}
 
     // Read the complete entries of the bytes that follow those read before. Return the number of bytes that they have.
     // If that is 0, `need` is the number of bytes to feed next, unless there is a problem.
@@ -41,10 +40,8 @@ public:
 private:
     void read_entry(const std::uint8_t *data);
     void add_name(const std::uint8_t *name, std::size_t length, bool is_utf8);
-    bool passed_over() const;
 
     std::int64_t size_, shift_;
-    bool all_;
     ZipEntries entries_;
 };
 
