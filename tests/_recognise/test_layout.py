@@ -90,6 +90,20 @@ LAYOUTS: dict[str, Row] = {
         (),
         ["labels/classes.txt"],
     ),
+    "a folder around fields": (
+        ["set/images/a.jpg", "set/labels/a.txt", "set/data.yaml", "README.md"],
+        ["set/a"],
+        {"image": "jpg", "label": "utf8"},
+        (),
+        ["README.md", "set/data.yaml"],
+    ),
+    "a folder around splits of fields": (
+        ["set/train/images/a.jpg", "set/train/labels/a.txt", "set/val/images/b.jpg", "set/val/labels/b.txt"],
+        ["set/train/a", "set/val/b"],
+        {"image": "jpg", "label": "utf8"},
+        (),
+        [],
+    ),
     "images and masks": (
         ["images/x/a.jpg", "masks/x/a.png"],
         ["x/a"],

@@ -224,6 +224,8 @@ def plan_fields(
             codec == "bytes" or (codec == "image" and codecs_of_field == {"image", "bytes"})
         )
         copied = codecs_of_field == {codec} or untyped
+        if target.codec.startswith("array(") and target.codec != source[name].codec:
+            copied = codecs_of_field == {target.codec}  # not an array of another type in a tar
         plan = FieldPlan(source[name], target, codec, copied, known_as, any_image=any_image)
         plans.append(plan)
     return plans

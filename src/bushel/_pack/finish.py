@@ -93,7 +93,10 @@ class PartTask(Struct, frozen=True):
     def _write(self, number: int, path: AnyPath, lock: Lock, progress: OnPart | None) -> Totals:
         self.run.forget_result()
         if not (isinstance(path, Path) or self.run.single):
-            _clear(path)
+            # a part that is not written whole; its manifest is the first to go
+            names = sorted(walk_names(path), key=lambda name: name != f"{FOLDER}/manifest.json")
+            for name in names:
+                remove(below(path, name, any_text=True))
         log = ErrorList(error_log_path(self.run.target))
         try:
             return self.write(number, lock, self.limit, log, progress)
@@ -112,12 +115,6 @@ def _patient_lock(path: AnyPath) -> Lock:
         time.sleep(_LOOK_SECONDS)
         with suppress(InUseError):
             return lock_part(path)
-
-
-def _clear(path: AnyPath) -> None:
-    """Remove the objects of a part that is not written whole, its manifest first."""
-    for name in sorted(walk_names(path), key=lambda name: name != f"{FOLDER}/manifest.json"):
-        remove(below(path, name, any_text=True))
 
 
 def publish_errors(run: RunFolder, plan: RunPlan, more: Sequence[str] = ()) -> None:

@@ -16,11 +16,14 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.open import open_any
 from bushel._dataset.read.columns import names_in_any
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.shard_fields import with_declared
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import Labels, check_labels, labels_of_fields, numbered
 from bushel._index.column_names import AUTO, known_column_of
 from bushel._index.contents import scanned_in
+from bushel._recognise.types import is_converted
 from bushel._runtime.arrays import check_count
 from bushel._runtime.messages import few
 from bushel._runtime.order import Sequential
@@ -126,6 +129,34 @@ def _facts_of_dataset(dataset: Dataset, fields: Spec) -> _Facts:
     )
 
 
+def _typed(source: Any, options: PackOptions) -> Any:
+    """Return a source; of a dataset, the view with the declared types, apart from results of transforms.
+
+    Joins and windows keep their types.
+
+    Raises:
+        SpecError: Values cannot be read as the declared type without a change.
+    """
+    if not isinstance(source, Dataset) or type(source.reader) is not Reader:
+        return source
+    fields, transformed = parse_spec(source.spec), options.transforms
+    names = transformed if isinstance(transformed, Mapping) else ()
+    declared = {
+        name: field
+        for name, field in parse_spec(options.spec).items()
+        if name in fields and is_converted(fields[name], field)
+        if options.rename.get(name, name) not in names
+    }
+    if not declared:
+        return source
+    typed = source.reader.with_shards(
+        [with_declared(shard, declared) for shard in source.reader.shards]
+    )
+    names = source.selection.fields
+    selection = replace(source.selection, fields={name: typed.fields[name] for name in names})
+    return type(source)((), reader=typed, selection=selection)
+
+
 def _empty_folders_in(dataset: Dataset) -> tuple[str, ...]:
     """Return the empty folders of the packed folders of a dataset; none of a view."""
     folders: list[str] = []
@@ -158,7 +189,7 @@ def prepare_source(
     location = source
     if isinstance(source, DatasetAt):
         location, source = source.source, open_any(source.source, verify=True)
-    opened = open_source(source, types=options.spec or None, listing=listing)
+    opened = _typed(open_source(source, types=options.spec or None, listing=listing), options)
     refuse_own_source(location, opened, target, options)
     parts = _parts(opened, options)
     order = _order(opened, options, parts)
@@ -301,12 +332,7 @@ def _order(source: Dataset | Source | Stream, options: PackOptions, parts: int |
                 "part: give a list for shuffle= or parts="
             )
         return Sequential(0, 0)
-    _check_part(parts, options.part)
-    return make_order(options.shuffle, len(source), options.seed)
-
-
-def _check_part(parts: int | None, part: int | str | None) -> None:
-    """Check the arguments `parts=` and `part=`. Raise ValueError if the part does not exist."""
+    part = options.part
     if parts is None and part is not None:
         raise ValueError(f"part={part!r} needs parts=, the number of all parts")
     if parts is not None:
@@ -316,6 +342,7 @@ def _check_part(parts: int | None, part: int | str | None) -> None:
             raise ValueError(f"part={part!r} is neither the number of a part nor 'plan'")
     elif part is not None and not 0 <= part < (parts or 1):
         raise ValueError(f"part={part} does not exist: the parts are 0 to {(parts or 1) - 1}")
+    return make_order(options.shuffle, len(source), options.seed)
 
 
 def _shards_of(dataset: Dataset) -> list[OpenShard]:

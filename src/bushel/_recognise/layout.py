@@ -17,7 +17,14 @@ from msgspec.structs import replace
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.errors import FormatError
 
-from .splits import class_folders, folders_of_splits, roles_of, split_in
+from .splits import (
+    class_folders,
+    folders_of_splits,
+    inside_only_folder,
+    roles_of,
+    split_in,
+    tops_of,
+)
 
 T = TypeVar("T")
 OUTSIDE = "outside class folders"
@@ -31,11 +38,7 @@ _MEDIA: Mapping[str, Callable[[str], bool]] = {
     "clip": holds_clip,
     "audio": holds_sound,
 }
-SEVERAL = {
-    "image": "image",
-    "clip": "clip",
-    "audio": "audio",
-}  # the codec that reads all codecs of a kind
+SEVERAL = {kind: kind for kind in _MEDIA}  # the codec that reads all codecs of a kind
 MANY = 2  # an extension is a field of samples if a sample of this many has it
 _SOME = 20  # in samples of several files, the same
 MIXED = 4  # a second kind of media counts if one file of this many is of it
@@ -53,13 +56,10 @@ class FolderLayout(Struct, frozen=True):
 
     keys: list[str]  # in order of code points
     fields: dict[str, FileField]
-    # names of the classes in the order of their numbers; empty without classes
-    classes: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()  # names of the classes in the order of their numbers
     class_of: Sequence[int] = ()  # the number of the class of each sample
-    # name of each file that is left out, and its kind in words
-    left_out: tuple[tuple[str, str], ...] = ()
-    # samples that have their whole names as keys, since others have the same without suffix
-    twins: int = 0
+    left_out: tuple[tuple[str, str], ...] = ()  # names of files, and their kinds in words
+    twins: int = 0  # samples with whole names as keys, as others are the same without suffix
     splits: tuple[str, ...] = ()  # names of the folders of the splits, in which the classes are
 
 
@@ -116,13 +116,12 @@ def layout_of(
         FormatError: Folders are named like fields of the same samples, and their files have other
             names.
     """
-    tops = _tops(names)
-    splits = _folders_of_splits(names, tops)
-    roles = roles_of(
-        {name.split("/", 2)[1] for name in names if name.count("/") > 1} if splits else tops
-    )
-    if roles:
-        return _by_roles(names, splits, roles, place)
+    around, inside = inside_only_folder(names)
+    splits, folders = _folders_of_splits(inside), tops_of(inside)
+    if splits:
+        folders = {name.split("/", 2)[1] for name in inside if name.count("/") > 1}
+    if roles := roles_of(folders):
+        return _by_roles(names, around, splits, roles, place)
     listing = _Listing(names, *_cut_all(names))
     if "." in "".join(listing.stems):
         dotted = _Listing(names, *zip(*map(_cut_first, names), strict=True))
@@ -139,7 +138,7 @@ def layout_of(
     codec = codec_of_files(next(iter(main)), kind_of) if len(main) == 1 else None
     if companions or codec is None:
         return _by_extension(listing, kind_of.keys() | companions, kind_of, declared)
-    return _one_kind(listing, next(iter(main)), codec, kind_of, splits, known)
+    return _one_kind(listing, next(iter(main)), codec, kind_of, () if around else splits, known)
 
 
 def main_media(
@@ -195,14 +194,9 @@ def _cut_all(names: Sequence[str]) -> tuple[list[str], list[str]]:
     return stems, extensions
 
 
-def _tops(names: Iterable[str]) -> set[str]:
-    """Return the folders at the top."""
-    return {name[: name.find("/")] for name in names if "/" in name}
-
-
-def _folders_of_splits(names: Sequence[str], tops: Collection[str]) -> tuple[str, ...]:
-    """Return the folders at the top (`tops`) that have media, if these are all splits; empty if not."""
-    if sum(split_in(top, folder=True) is not None for top in tops) < 2:
+def _folders_of_splits(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders at the top that have media, if these are all splits; empty if not."""
+    if sum(split_in(top, folder=True) is not None for top in tops_of(names)) < 2:
         return ()
     return folders_of_splits([name for name in names if media_of(suffix_of(name)) is not None])
 
@@ -257,21 +251,16 @@ def layout_of_kind(
         ordered: Whether the samples have the order of the names instead of that of the keys.
     """
     listing = _Listing(names, *_cut_all(names))
-    kinds = {
-        extension
-        for extension in set(listing.extensions)
-        if extension and f".{extension.rpartition('.')[2]}" in suffixes
-    }
+    kinds = set(listing.extensions) - {""}
+    kinds = {name for name in kinds if f".{name.rpartition('.')[2]}" in suffixes}
     pairs = zip(names, listing.extensions, strict=True)
     files = [name for name, extension in pairs if extension in kinds]
-    splits = _folders_of_splits(files, _tops(files))
+    splits = _folders_of_splits(files)
     return _one_kind(listing, "file", "bytes", kinds, splits, known, ordered=ordered)
 
 
 def _kind_left_out(extension: str) -> str:
-    if extension:
-        return f".{extension}"
-    return "no extension"
+    return f".{extension}" if extension else "no extension"
 
 
 def _by_extension(
@@ -361,18 +350,61 @@ def unique_keys(stems: list[str], names: Sequence[str]) -> tuple[list[str], int]
     return keys, twins
 
 
+# Archives
+
+
+def labelled_media(counts: Mapping[str, int], samples: int) -> set[str]:
+    """Return the extensions of an archive's files that folders of classes label; empty if it has other samples.
+
+    Args:
+        counts: The number of files with each extension.
+        samples: The number of samples: files that share a path up to the first dot.
+    """
+    media = main_media(counts, media_of_members)
+    kinds = set(media.values())
+    several = sum(counts[extension] for extension in media) - samples
+    beside = [count for extension, count in counts.items() if extension not in media]
+    if len(kinds) != 1 or max([several, *beside]) * MANY >= samples:
+        return set()
+    if codec_of_files(kinds.pop(), media) is None:
+        return set()
+    return set(media)
+
+
+def media_of_members(field: str) -> str | None:
+    """Return the kind of media of a field of an archive that is named like the suffix of its members: `jpg`.
+
+    Returns:
+        None of another field, of a suffix with a dot, since the name may have the dot, and of
+        `image` and `audio`, which writers use as names of fields.
+    """
+    if "." in field or field in SEVERAL:
+        return None
+    return media_of(field)
+
+
+@lru_cache(maxsize=256)
+def has_media(fields: frozenset[str]) -> bool:
+    """Return whether any field of an archive is named like the suffix of its media files."""
+    return any(map(media_of_members, fields))
+
+
 # Folders of fields
 
 
 def _by_roles(
-    names: Sequence[str], splits: tuple[str, ...], roles: dict[str, str], place: str | None
+    names: Sequence[str],
+    around: str,
+    splits: tuple[str, ...],
+    roles: dict[str, str],
+    place: str | None,
 ) -> FolderLayout:
     """Return samples whose fields are files of the same name in several folders: `images/a.jpg`, `masks/a.png`.
 
     Raises:
         FormatError: Most images of a folder have no file of their name in another one.
     """
-    at = 1 if splits else 0
+    at = around.count("/") + bool(splits)  # number of folders above the folders of fields
     files: dict[str, dict[str, int]] = {field: {} for field in roles.values()}
     extensions: dict[str, set[str]] = {field: set() for field in roles.values()}
     left_out = []

@@ -90,11 +90,8 @@ def splits_in(folders: Iterable[str], files: Iterable[str]) -> dict[str, list[st
         names_by_split.setdefault(split, []).append(name)
     if len(names_by_split) < 2:
         return {}
-    return dict(sorted(names_by_split.items(), key=lambda each: _rank(each[0])))
-
-
-def _rank(split: str) -> int:
-    return _RANK.get(_OF_NAME.get(split.lower(), ""), len(_RANK))
+    ranks = {split: _RANK.get(_OF_NAME.get(split.lower(), ""), 9) for split in names_by_split}
+    return {split: names_by_split[split] for split in sorted(ranks, key=ranks.__getitem__)}
 
 
 def split_named(splits: Mapping[str, list[str]], name: str) -> str | None:
@@ -122,6 +119,21 @@ def roles_of(folders: Collection[str]) -> dict[str, str]:
     if different and "" not in fields.values() and "image" in fields.values():
         return fields
     return {}
+
+
+def tops_of(names: Iterable[str]) -> set[str]:
+    """Return the folders at the top."""
+    return {name[: name.find("/")] for name in names if "/" in name}
+
+
+def inside_only_folder(names: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the path of the folders around all others, which ends in a slash, and the names in there."""
+    around = ""
+    while len(tops := tops_of(names)) == 1:
+        top = f"{tops.pop()}/"
+        around += top
+        names = [name.removeprefix(top) for name in names if name.startswith(top)]
+    return around, names
 
 
 def folders_of_splits(media: Iterable[str]) -> tuple[str, ...]:

@@ -24,13 +24,13 @@ from bushel.spec import Field
 _TOGETHER = 4096  # lists whose numbers are decoded together
 _OF_NUMBERS = b"0123456789+-.eE \t\r\n"
 _SHOWN = 60  # bytes of a value in an error
-_ANY = ("utf8", "json")
-"""The types that any text has, or any text in a file of JSON."""
 _TEXTS = ("utf8", "csv-text")
 _JSON = ("json", "litdata-json", "json-array")
 _ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor", "varints")
 _NUMBER_TEXTS = {**dict.fromkeys(WHOLE, "cls"), **dict.fromkeys(REAL, "float-text")}
 """The codecs that read numbers from text."""
+TEXT_CODECS = frozenset((*_TEXTS, *_JSON, *_NUMBER_TEXTS.values()))
+"""The codecs whose stored bytes are text, which may not be of the type that is declared."""
 _FLOATS = {"float": "f8", "float-text": "f8", "f32": "f4"}
 _EXACT_BITS = {"f2": 11, "f4": 24, "f8": 53}
 """Bits of the whole numbers that floats hold exactly."""
@@ -88,10 +88,11 @@ def resolve(stored: Stored, declared: Field, reading: str) -> str:
     is_number = _is_number(_base(declared.codec))
     place = None
     if numbers is not None and is_number:
-        place = _first_inexact(numbers, declared.codec)
+        changed = np.flatnonzero(~_kept(numbers, declared.codec)).tolist()
+        place = next(iter(changed), None)
         if place is None:
             return codec
-    if codec not in (stored.codec, *_ANY) and not is_registered(_base(codec)):
+    if codec not in (stored.codec, "utf8") and not is_registered(_base(codec)):
         _check_values(stored, declared, codec)
     if numbers is not None and place is not None:
         raise _refused(stored, declared, f"value {place} is {numbers[place]}")
@@ -182,6 +183,16 @@ def converted(numbers: np.ndarray, target: str) -> np.ndarray | None:
     return None
 
 
+def is_converted(stored: Field, declared: Field) -> bool:
+    """Return whether `resolve` decides how values become values of another type: numbers, texts, JSON and arrays."""
+    bases = _base(stored.codec), _base(declared.codec)
+    if stored.sequence != declared.sequence or any(map(is_registered, bases)):
+        return False
+    if all(base in _ARRAYS for base in bases):  # the dtypes have to be known
+        return "(" in stored.codec and "(" in declared.codec
+    return all(base in (*TEXT_CODECS, *_ARRAYS) or _is_number(base) for base in bases)
+
+
 def _base(codec: str) -> str:
     return codec.partition("(")[0]
 
@@ -251,12 +262,13 @@ def _of_array(stored: Stored, declared: Field) -> str:
         raise _refused(stored, declared)
     if target == "array":
         return stored.codec
-    new = np.dtype(_dtype(target))
-    if stored.codec.count(",") != 1 and target.count(",") != stored.codec.count(","):
+    shaped = stored.field.codec if "(" in stored.field.codec else stored.codec
+    dtype, new = np.dtype(_dtype(shaped)), np.dtype(_dtype(target))
+    is_raw = stored.codec.startswith("array(")
+    may_be_shaped = is_raw and shaped.count(",") == 1
+    if target.count(",") != shaped.count(",") and not may_be_shaped:
         raise _refused(stored, declared, "the arrays have another number of dimensions")
-    if _base(stored.codec) != "array" or not arguments:
-        return f"as({target},{stored.codec})"
-    if dtype == new:
+    if dtype == new and is_raw:
         return target  # another shape of the same numbers
     if not _widens(dtype, new):
         raise _refused(stored, declared, f"{dtype.name} holds numbers that {new.name} does not")
@@ -288,18 +300,14 @@ def _of_number(stored: Stored, declared: Field) -> str:
     return f"as({target},{stored.codec})"
 
 
-def _first_inexact(numbers: np.ndarray, target: str) -> int | None:
-    """Return the place of the first number that another type changes; None if it keeps all of them."""
-    changed = np.flatnonzero(~_kept(numbers, target)).tolist()
-    return next(iter(changed), None)
-
-
 def _kept(numbers: np.ndarray, target: str) -> Bools:
     """Return bool[n], which numbers another type holds exactly."""
     base, is_real = _base(target), numbers.dtype.kind == "f"
     kept: Bools = np.ones(len(numbers), np.bool_)
     if base == "bool":
         kept = np.isin(numbers, (0, 1))
+    elif time_dtype(target) is not None:
+        kept[:] = numbers.dtype.kind in "iu"
     elif base in REAL and not is_real:
         whole = numbers.astype(np.int64)  # of uint64, the bits
         lowest_bit = np.maximum(np.abs((whole & -whole).astype(np.float64)), 1)

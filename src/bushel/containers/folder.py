@@ -175,15 +175,12 @@ def report_of(
     text = "; ".join([", ".join(words), *notes])
     if not left_out:
         return partial(log_warning if unusual else log_info, "%s: %s", place, text)
-    suffixes = sorted(kind[1:] for kind in left_out if kind[0] == "." and _may_be_field(kind))
+    kinds = [kind for kind in left_out if kind[0] == "." and " " not in kind]
+    # which could be fields
+    suffixes = sorted(kind[1:] for kind in kinds if not (junk_kind(kind) or junk_kind(f"{kind}/x")))
     advice = [f"; spec={{{suffix!r}: TYPE}} reads such files as a field" for suffix in suffixes[:1]]
     text += f"; left out: {counted(left_out.items())}{''.join(advice)}"
     return partial(log_warning, "%s: %s", place, text)
-
-
-def _may_be_field(kind: str) -> bool:
-    """Return whether files that are left out have a suffix which could be a field."""
-    return " " not in kind and not (junk_kind(kind) or junk_kind(f"{kind}/file"))
 
 
 _PLURALS = {"class": "classes"}

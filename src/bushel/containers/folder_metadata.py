@@ -280,7 +280,7 @@ def checksums_of(offset: I64, length: I64, data: U8) -> U32:
     return np.array(sums, np.uint32)
 
 
-def keys_of_rows(files: Sequence[str], root: AnyPath) -> list[str]:
+def keys_of_rows(files: Sequence[str], root: object) -> list[str]:
     """Return the keys of rows: the names of their files without suffix, numbered where a file has several rows."""
     counts = Counter(files)
     names = list(counts)

@@ -118,7 +118,9 @@ class GrowingArrays:
             at = start + written
             if at + size > array.reserved:
                 array.reserved = max(at + size, min(at + reserved, at + array.room))
-                _reserve(self._file, at, array.reserved)
+                if sys.platform == "linux":  # else writing finds room, or fails
+                    with suppress(OSError):
+                        os.posix_fallocate(self._file.fileno(), at, array.reserved - at)
             _write(self._file, array.pieces, at)
             array.segments[-1] = start, written + size
             array.room -= size
@@ -148,13 +150,6 @@ class GrowingArrays:
             self._end += length
         self._end += -self._end % _ALIGNMENT
         return start, start + size
-
-
-def _reserve(file: IO[bytes], start: int, end: int) -> None:
-    """Reserve bytes of a file. Where that is not possible, writing finds room for them, or fails."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            os.posix_fallocate(file.fileno(), start, end - start)
 
 
 def _write(file: IO[bytes], pieces: Sequence[Any], offset: int) -> None:

@@ -187,7 +187,12 @@ def _recognised(source: Any, options: Collection[str]) -> tuple[str, LabelledFol
     if name.endswith(".lst"):
         return "list", None
     if name.endswith(_TABLES):
-        return ("table" if options or _names_files(path) else "dataset"), None
+        first = first_row(path)
+        texts = [value.lower() for value in first.values() if isinstance(value, str)]
+        names_files = "path" in first or any(
+            text.endswith(tuple(_KIND_OF_SUFFIX)) for text in texts
+        )
+        return ("table" if options or names_files else "dataset"), None
     if name.endswith((".npz", ".npy")):
         return "arrays", None
     if isinstance(source, _PATH) and (kind := media_kind(source)) is not None:
@@ -227,15 +232,6 @@ def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
 
 
 _KIND_OF = {"image": "images", "clip": "videos", "audio": "sounds"}
-
-
-def _names_files(table: AnyPath) -> bool:
-    """Return whether a table has the column `path`, or a value with the suffix of a media file in its first row."""
-    first = first_row(table)
-    media = tuple(_KIND_OF_SUFFIX)
-    return "path" in first or any(
-        isinstance(value, str) and value.lower().endswith(media) for value in first.values()
-    )
 
 
 def are_paths(values: object) -> bool:

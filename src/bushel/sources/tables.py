@@ -265,7 +265,8 @@ class Table(FileSource):
             return self._place(name)
         if (earlier := self._found.get(position)) is not None:
             return earlier
-        matching = self._fitting(_escaped(self._file, self._rows[position]))
+        escaped = {key: glob.escape(str(value)) for key, value in self._rows[position].items()}
+        matching = self._fitting(self._file.format_map(escaped))
         if len(matching) != 1:
             raise FileNotFoundError(
                 f"{len(matching)} files match {self._place(name)}, but exactly one should"
@@ -331,10 +332,6 @@ def _stem(path: AnyPath, root: AnyPath) -> str:
     return os.path.splitext(str(path)[len(str(root)) + 1 :] if inside else path.name)[0]
 
 
-def _escaped(template: str, row: Row) -> str:
-    return template.format_map({name: glob.escape(str(value)) for name, value in row.items()})
-
-
 _CONVERT: Mapping[str, Any] = {"int": int, "float": float, "utf8": str, "json": lambda value: value}
 
 
@@ -359,11 +356,7 @@ def _keeps(kind: type, value: Any) -> bool:
         return False
     try:
         number = kind(value)
-        return kind is int or not _is_whole(value) or int(value) == number
+        is_whole = isinstance(value, int) or str(value).lstrip("-").isdecimal()
+        return kind is int or not is_whole or int(value) == number
     except (TypeError, ValueError, OverflowError):
         return False
-
-
-def _is_whole(value: Any) -> bool:
-    """Return whether a value is an integer, or its digits."""
-    return isinstance(value, int) or (isinstance(value, str) and value.lstrip("-").isdecimal())

@@ -165,6 +165,19 @@ def test_folders_of_one_split_or_of_fields_are_no_classes(archive: Archive, tmp_
     assert (list(packed.keys), packed.spec) == ([f"test/{number}" for number in range(3)], {"jpg": "jpg"})
     fields = {f"{field}/{number}.jpg": photo(number) for field in ("images", "masks") for number in range(3)}
     assert bushel.open(archive(tmp_path / "fields", fields)).spec == {"jpg": "jpg"}
+    yolo = {f"images/{number}.jpg": photo(number) for number in range(3)} | {"a.yaml": b"x", "b.md": b"x"}
+    yolo |= {f"labels/{number}.txt": b"x" for number in range(3)}
+    opened = bushel.open(archive(tmp_path / "yolo", yolo))
+    assert not opened.labels
+    assert opened["labels/0"]["txt"] == "x"
+
+
+@ARCHIVES
+def test_a_hidden_folder_is_no_class(archive: Archive, tmp_path: Path) -> None:
+    hidden = {f"{folder}/{number}.jpg": photo(number) for folder in (".cache", "cat/.old") for number in range(9)}
+    opened = bushel.open(archive(tmp_path / "set", {**CLASSES, **hidden}))
+    assert contents(opened) == contents(bushel.open(as_folder(tmp_path / "folder", {**CLASSES, **hidden})))
+    assert opened.labels == {"label": ("cat", "dog", "elk")}
 
 
 @ARCHIVES

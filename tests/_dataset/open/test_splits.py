@@ -139,6 +139,22 @@ def yolo(tmp_path: Path) -> Path:
     return root
 
 
+def test_splits_below_fields_in_a_folder_around_them(yolo: Path, tmp_path: Path) -> None:
+    (yolo / "data.yaml").write_text("names: [cat]")
+    around = tmp_path / "around"
+    around.mkdir()
+    yolo.rename(around / "yolo")
+    with pytest.raises(SpecError, match=r"several splits: train, val\. Name one"):
+        bushel.open(around)
+    opened = bushel.open(around, split="train")
+    assert [(sample["__key__"], sample["label"]) for sample in opened] == [
+        ("yolo/train/a", "train/a"),
+        ("yolo/train/b", "train/b"),
+    ]
+    bushel.pack(around, tmp_path / "val", container="bag", split="validation")
+    assert [sample["label"] for sample in bushel.open(tmp_path / "val")] == ["val/a"]
+
+
 def test_splits_below_fields(yolo: Path, tmp_path: Path) -> None:
     for call in (bushel.open, lambda path: bushel.pack(path, tmp_path / "x"), lambda path: bushel.convert(path, "x")):
         with pytest.raises(SpecError, match=r"several splits: train, val\. Name one: split='train'"):

@@ -20,8 +20,14 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.columns import numbers
 from bushel._index.shard import Keys
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._recognise.archive import has_media, labelled_media, media_of_members
-from bushel._recognise.layout import LABEL, OUTSIDE
+from bushel._recognise.junk import LeftOut
+from bushel._recognise.layout import (
+    LABEL,
+    OUTSIDE,
+    has_media,
+    labelled_media,
+    media_of_members,
+)
 from bushel._recognise.splits import class_folders, folders_of_splits, role_of, split_in
 from bushel._runtime.arrays import I64, U32, offsets_of, ranges
 from bushel._runtime.messages import log_warning
@@ -64,9 +70,10 @@ def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenS
     if any(tables_of):
         pairs = zip(shards, tables_of, strict=True)
         return [_with_metadata(shard, tables) for shard, tables in pairs]
-    labels = _labels_of(shards, indexes, declared)
+    labels = None
+    if not _has_fields(shards[0], indexes):
+        labels = _labels_of(shards, indexes, declared)
     if labels is None:
-        _say_fields(shards[0], indexes)
         return shards
     samples = sum(map(len, labels.rows))
     outside = sum(int(np.count_nonzero(numbers < 0)) for numbers in labels.numbers)
@@ -89,18 +96,20 @@ def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenS
     return labelled
 
 
-def _say_fields(first: OpenShard, indexes: Sequence[ShardIndex]) -> None:
-    """Log that folders of fields, as `images/` and `labels/` of YOLO, are not joined in archives."""
+def _has_fields(first: OpenShard, indexes: Sequence[ShardIndex]) -> bool:
+    """Return whether there are folders of fields, as `images/` and `labels/` of YOLO. Log that they are not joined."""
     folders = [_folders_in(index, np.arange(index.samples)).names for index in indexes]
     names = "".join(chain.from_iterable(folders)).split("/")
     fields = set(map(role_of, names)) - {""}
-    if "image" in fields and len(fields) > 1:
+    has_fields = "image" in fields and len(fields) > 1
+    if has_fields:
         log_warning(
             "%s: files in folders that are called as the fields %s are samples of their own: "
             "extract the archive and open its folder to join those that have the same names",
             first.shard.path(0),
             ", ".join(sorted(fields)),
         )
+    return has_fields
 
 
 class _Labels(NamedTuple):
@@ -198,10 +207,13 @@ def _classes_of(folders: Sequence[_Folders]) -> dict[str, str]:
     for folder in folders:
         numbers_of_samples = np.bincount(folder.numbers, minlength=len(folder.names)).tolist()
         counts.update(dict(zip(folder.names, numbers_of_samples, strict=True)))
+    hidden = [name for name in counts if not LeftOut().is_data(f"{name}file")]
+    for name in hidden:
+        del counts[name]
     samples = [f"{name}." for name in counts]  # one of each folder
     inside = bool(folders_of_splits(samples))
     classes = class_folders(samples, list(counts.values()), inside=inside)
-    return dict(zip(counts, classes, strict=True))
+    return dict.fromkeys(hidden, "") | dict(zip(counts, classes, strict=True))
 
 
 def _archives_beside(shard: OpenShard) -> list[ShardIndex]:

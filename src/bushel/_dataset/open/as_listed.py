@@ -186,17 +186,12 @@ def as_written(folder: AnyPath, container: str | None) -> Found | None:
         "(path)" in kind for kind in manifest.spec.values()
     ):
         return None
-    if sorted(chain.from_iterable(files)) != sorted(names) or _is_unfinished(folder):
+    # a writer may have left something there
+    left = (os.path.isdir(f"{folder}/{FOLDER}/{place}") for place in ("staging", "overwrite"))
+    if sorted(chain.from_iterable(files)) != sorted(names) or any(left):
         return None
     found = [Shard(folder, entry.name, names) for entry, names in zip(shards, files, strict=True)]
     return Found(manifest.container, found, manifest=manifest)
-
-
-def _is_unfinished(folder: AnyPath) -> bool:
-    """Return whether a writer may have left something in a folder."""
-    return any(
-        os.path.isdir(f"{folder}/{FOLDER}/{workplace}") for workplace in ("staging", "overwrite")
-    )
 
 
 def manifest_stat(paths: Sequence[AnyPath]) -> os.stat_result | None:

@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel._index.class_names import labels_of_fields
+from bushel._index.opening import opener
 from bushel._index.shard import Shard
 from bushel._index.shard_list import find_manifest, spec_from_file
 from bushel._index.sidecar import Manifest, without_code
@@ -34,6 +35,7 @@ from .completeness import manifest_path
 if TYPE_CHECKING:
     from bushel._index.columns import Column, Kind
     from bushel._recognise.types import Stored
+    from bushel.codecs.base import Buffer
 
 
 IndexPolicy = Literal["auto", "memory", "require"]
@@ -41,6 +43,8 @@ IndexPolicy = Literal["auto", "memory", "require"]
 keep it in memory only (`memory`); or refuse (`require`)."""
 
 POLICIES = get_args(IndexPolicy)
+_LOOKED_AT = 16 << 20
+"""Bytes of text of a local field that are looked at when another type is declared."""
 
 
 class CallerFields(Struct, frozen=True):
@@ -61,20 +65,26 @@ class CallerFields(Struct, frozen=True):
             return replace(known, codec=asked_for(known.codec))
         return without_code(known)
 
-    def table(self, index: ShardIndex) -> ShardIndex:
+    def table(self, index: ShardIndex, shard: Shard | None = None) -> ShardIndex:
         """Return a table whose fields have the codecs with which they are read.
+
+        Args:
+            index: The table.
+            shard: Its shard, whose texts are looked at; None if that was done before.
 
         Raises:
             SpecError: Values cannot be read as the declared type without a change
                 (`_recognise.types.resolve`).
         """
-        index = self._typed(index)
+        index = self._typed(index, shard)
         if self.names:
             return renamed(index, self.names)
         return index
 
-    def _typed(self, index: ShardIndex) -> ShardIndex:
-        fields = {name: self._extents(index, extents) for name, extents in index.fields.items()}
+    def _typed(self, index: ShardIndex, shard: Shard | None) -> ShardIndex:
+        fields = {
+            name: self._extents(index, extents, shard) for name, extents in index.fields.items()
+        }
         if all(fields[name] is extents for name, extents in index.fields.items()):
             return index
         changed = [
@@ -90,7 +100,9 @@ class CallerFields(Struct, frozen=True):
                 columns[name] = column
         return replace(index, fields=fields, columns=columns)
 
-    def _extents(self, index: ShardIndex, extents: FieldExtents) -> FieldExtents:
+    def _extents(
+        self, index: ShardIndex, extents: FieldExtents, shard: Shard | None
+    ) -> FieldExtents:
         stored, shown = extents.field, self.field(extents.field)
         if stored.name not in self.spec:
             codec = from_file(extents.codec)
@@ -105,13 +117,13 @@ class CallerFields(Struct, frozen=True):
             if extents.lacks_all:
                 codec = reading
             else:
-                codec = resolve(_stored(index, extents), shown, reading)
+                codec = resolve(_stored(index, extents, shard), shown, reading)
         if (codec, shown) == (extents.codec, stored):
             return extents
         return replace(extents, field=shown, codec=codec)
 
 
-def _stored(index: ShardIndex, extents: FieldExtents) -> Stored:
+def _stored(index: ShardIndex, extents: FieldExtents, shard: Shard | None) -> Stored:
     """Return the stored form of a field in the files of a table."""
     from bushel._recognise.types import Stored
 
@@ -122,22 +134,29 @@ def _stored(index: ShardIndex, extents: FieldExtents) -> Stored:
         if column.missing is not None:
             numbers = numbers[~column.missing]
     file = next((stamp.name for stamp in index.files), "")
-    if numbers is not None:
-        return Stored(extents.field, extents.codec, file, numbers)
-    values = partial(_values_in_table, index, extents)
-    return Stored(extents.field, extents.codec, file, None, values, "row {}".format)
+    values = partial(_small_values, index, extents, shard)
+    return Stored(extents.field, extents.codec, file, numbers, values, "row {}".format)
 
 
-def _values_in_table(index: ShardIndex, extents: FieldExtents) -> Iterator[tuple[int, memoryview]]:
-    """Yield the rows and the values of a plain field that the table itself holds; none of another field."""
-    number = extents.file - len(index.files)
-    held = index.blocks[number].held if number >= 0 else None
-    if held is None or extents.starts is not None:
+def _small_values(
+    index: ShardIndex, extents: FieldExtents, shard: Shard | None
+) -> Iterator[tuple[int, Buffer]]:
+    """Yield the rows and the values of a plain field of a few MiB of text in local files; none of another one."""
+    from bushel._recognise.types import TEXT_CODECS
+
+    is_small = extents.codec in TEXT_CODECS and extents.nbytes <= _LOOKED_AT
+    if (
+        shard is None
+        or not isinstance(shard.root, Path)
+        or extents.starts is not None
+        or not is_small
+    ):
         return
+    read = opener(index, shard.path)(extents.file).read
     pairs = zip(extents.offset.tolist(), extents.length.tolist(), strict=True)
     for row, (offset, length) in enumerate(pairs):
         if length >= 0:
-            yield row, held[offset : offset + length].data
+            yield row, read(offset, length)
 
 
 def _converted(column: Column | None, field: Field) -> Column | None:
@@ -284,7 +303,11 @@ def read_structure(
         else:
             if declared:  # a field whose values have a declared name now is gone
                 names = [
-                    name for name in index.fields if name not in types or _same(name, known, index)
+                    name
+                    for name, extents in index.fields.items()
+                    if name not in types
+                    or has_values(extents)
+                    or not has_values(known.fields[name])
                 ]
                 return index.select(names)
             if index.fields.keys() >= types.keys():
@@ -349,23 +372,12 @@ def _outdated(stored: Field, known: ShardIndex, index: ShardIndex) -> bool:
     )
 
 
-def _same(name: str, known: ShardIndex, index: ShardIndex) -> bool:
-    return has_values(index.fields[name]) or not has_values(known.fields[name])
-
-
 def has_values(extents: FieldExtents) -> bool:
     """Return whether any sample has the field."""
     if extents.starts is None:
         return bool((extents.length != MISSING).any())
     absent = extents.absent
     return bool(len(extents.offset)) or (absent is not None and not bool(np.all(absent)))
-
-
-def _lists_field(index: ShardIndex, name: str) -> bool:
-    """Return whether a file has a field: tables of containers that Bushel writes also have those that are declared."""
-    return get_container(index.container) not in writable_containers() or has_values(
-        index.fields[name]
-    )
 
 
 def check_declared(spec: Spec, tables: Sequence[ShardIndex], path: str) -> None:
@@ -376,8 +388,11 @@ def check_declared(spec: Spec, tables: Sequence[ShardIndex], path: str) -> None:
     """
     if not any(index.samples for index in tables):
         return
+    written = writable_containers()  # whose tables also have the fields that are declared
     for name in spec:
-        if any(name in index.fields and _lists_field(index, name) for index in tables):
+        with_field = [index for index in tables if name in index.fields]
+        lists = (get_container(index.container) not in written for index in with_field)
+        if any(lists) or any(has_values(index.fields[name]) for index in with_field):
             continue
         from bushel._runtime.public import did_you_mean
 

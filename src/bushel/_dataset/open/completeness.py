@@ -365,7 +365,8 @@ def recovered_table(
     from bushel.containers.recovery import with_gaps
 
     try:
-        if not is_local(shard.root) and _size(shard) > _REMOTE:
+        size = sum(int(path.stat().st_size) for path in shard.paths)
+        if not is_local(shard.root) and size > _REMOTE:
             raise error
     except FileNotFoundError:  # which is the error
         raise error from None
@@ -385,10 +386,6 @@ def recovered_table(
     return replace(recovered.index, container=container), Damage(
         reason, recovered.whole, max(recovered.lost, 0), errors
     )
-
-
-def _size(shard: Shard) -> int:
-    return sum(int(shard.path(number).stat().st_size) for number in range(len(shard.files)))
 
 
 def warn_damaged(damages: Sequence[Damage]) -> None:

@@ -8,7 +8,7 @@ fields come out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -179,7 +179,11 @@ def _by_name(names: Sequence[str]) -> dict[str, list[str]]:
                 matching := [
                     name
                     for name in names
-                    if any(_has_word(part, words) for part in name.split("/")[parts])
+                    if any(
+                        re.search(f"(?:^|{_BETWEEN}){word}(?:{_BETWEEN}|$)", part)
+                        for part in name.split("/")[parts]
+                        for word in words
+                    )
                 ]
             )
         }
@@ -190,14 +194,11 @@ def _by_name(names: Sequence[str]) -> dict[str, list[str]]:
     return {}
 
 
-def _has_word(part: str, words: Iterable[str]) -> bool:
-    return any(re.search(f"(?:^|{_BETWEEN}){word}(?:{_BETWEEN}|$)", part) for word in words)
-
-
 def _matches(pattern: str, names: Sequence[str], configuration: Configuration) -> Iterator[str]:
     path = pattern.removeprefix("./").strip("/")
     plain = not _MAGIC.search(path)
-    expression = re.compile(_expression(path))
+    # in which `**` also matches slashes
+    expression = re.compile(_TOKEN.sub(_expression_of_token, path))
     hidden = _is_hidden(path)
     matched = False
     for name in names:
@@ -209,11 +210,6 @@ def _matches(pattern: str, names: Sequence[str], configuration: Configuration) -
         raise ValueError(
             f"data_files of configuration {configuration.name!r}: no file matches {pattern!r}"
         )
-
-
-def _expression(pattern: str) -> str:
-    """Return the regular expression of a pattern, in which `**` also matches slashes."""
-    return _TOKEN.sub(_expression_of_token, pattern)
 
 
 def _expression_of_token(token: re.Match[str]) -> str:

@@ -317,7 +317,12 @@ def _by_content(path: AnyPath, names: Iterable[str], container: str | None) -> D
         kinds = [kind for kind in containers_with_first_bytes() if kind.name == container]
     if not path.is_dir():
         return [(kind.name, [Shard.of(path)]) for kind in kinds if _all_begin(kind, [path])]
-    groups = _groups(names) if kinds else {}
+    # the names of files that may belong together, by their endings
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names) if kinds else ():
+        _, dot, ending = name.rpartition(".")
+        if not name.startswith((".", "_")) and (dot or _NUMBERED.fullmatch(name)):
+            groups.setdefault(ending if dot else "", []).append(name)
     datasets = []
     for kind in kinds:
         matching = {
@@ -348,16 +353,6 @@ def _of_the_name(path: AnyPath, container: Container) -> Datasets:
     if container.suffixes:
         return [(container.name, [Shard.of(path)])]
     return []
-
-
-def _groups(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names of files that may belong together, by their endings."""
-    groups: dict[str, list[str]] = {}
-    for name in sorted(names):
-        stem, dot, ending = name.rpartition(".")
-        if not name.startswith((".", "_")) and (dot or _NUMBERED.fullmatch(name)):
-            groups.setdefault(ending if dot else "", []).append(name)
-    return groups
 
 
 def _all_begin(container: Container, paths: Sequence[AnyPath]) -> bool:

@@ -215,8 +215,10 @@ def _index(
     shards = [result.shard for result in rebuilt]
     root = above_parts(files) or files[0].root
     state = None if incomplete is None else find_manifest(marker_path(root, ""))
+    # one is a folder, or of a store, rather than a file of a folder that may have others
+    has_folder = any(not isinstance(path, Path) or path.is_dir() for path in paths)
     whole = not task.in_cache and (
-        place is not None or _names_folder(paths) or (not is_listed and _is_whole_folder(found))
+        place is not None or has_folder or (not is_listed and _is_whole_folder(found))
     )
     if state is not None and not state.complete:
         write_manifest(shards, marker_path(root, ""), others=state)
@@ -252,11 +254,6 @@ def _goes_to_cache(paths: Sequence[AnyPath], container: str | None) -> bool:
     if not index_is_in_cache() or any(map(is_object, paths)):
         return False
     return not any(shard.sidecar.exists() for shard in find(paths, container).shards)
-
-
-def _names_folder(paths: Sequence[AnyPath]) -> bool:
-    """Return whether a path is a folder, or of a store, rather than a file of a folder that may have others."""
-    return any(not isinstance(path, Path) or path.is_dir() for path in paths)
 
 
 def _is_whole_folder(found: Found) -> bool:

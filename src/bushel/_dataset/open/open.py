@@ -337,7 +337,7 @@ def _understood_shards(
     shards = tables(found)
     if isinstance(shards, Listing) or not get_container(found.container).holds_files:
         return shards  # a list has more than a thousand shards, whose tables are not looked at
-    from bushel._recognise.archive import has_media
+    from bushel._recognise.layout import has_media
 
     if not has_media(frozenset(field.name for shard in shards for field in shard.fields)):
         return shards

@@ -182,7 +182,12 @@ def _open_one(
     `look` says whether it may have a sidecar.
     """
     caller = _caller_fields(options)
-    if policy != "require" and is_object(shard.root) and _has_sections(container, shard, options):
+    # fields may name other files, and the folder of a file may hold a column: `year=2020/`
+    names_files = any(field.names_file for field in (options.spec or {}).values())
+    has_sections = (
+        get_container(container).has_sections and not names_files and "=" not in shard.name
+    )
+    if policy != "require" and is_object(shard.root) and has_sections:
         return _open_sections(container, shard, caller)
     if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
         raise forward_only(
@@ -196,15 +201,6 @@ def _open_one(
         container, shard, index, stored=stored, damage=damage, asked=caller, checked=damage is None
     )
     return [shown]
-
-
-def _has_sections(container: str, shard: Shard, options: ReadOptions) -> bool:
-    """Return whether a remote shard can be opened without reading all of it: not if fields are in other places.
-
-    Fields may name other files, and the folder of a file may hold a column: `year=2020/`.
-    """
-    files = any(field.names_file for field in (options.spec or {}).values())
-    return get_container(container).has_sections and not files and "=" not in shard.name
 
 
 def _open_sections(container: str, shard: Shard, caller: CallerFields) -> list[OpenShard]:

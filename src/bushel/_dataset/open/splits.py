@@ -16,6 +16,7 @@ from msgspec import Struct
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.shard import FOLDER, is_url
 from bushel._recognise.splits import (
+    inside_only_folder,
     no_such,
     numbered_in,
     role_of,
@@ -23,6 +24,7 @@ from bushel._recognise.splits import (
     split_in,
     split_named,
     splits_in,
+    tops_of,
 )
 from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.errors import SpecError
@@ -119,10 +121,11 @@ def samples_of_split(dataset: Dataset, source: object, split: str) -> Dataset:
     Raises:
         SpecError: It has no split of this name.
     """
-    splits = splits_of(source).below_fields
+    splits, around = splits_of(source).below_fields, ""
     if not splits:
-        splits = splits_in({key.partition("/")[0] for key in dataset.keys if "/" in key}, ())
-    [folder] = splits[_chosen(source, splits, split)]
+        around, inside = inside_only_folder(list(dataset.keys))
+        splits = splits_in(tops_of(inside), ())
+    folder = around + splits[_chosen(source, splits, split)][0]
     return dataset[[at for at, key in enumerate(dataset.keys) if key.startswith(f"{folder}/")]]
 
 
@@ -191,7 +194,13 @@ def splits_in_folder(folder: Folder) -> Splits:
     splits = splits_in(folders, files)
     if (splits or is_only) and not _has_configurations(folder):
         if is_only:
-            return Splits(splits_in_folder(_inside(folder, folders[0])).paths)
+            [only] = folders
+            inner = splits_in_folder(_inside(folder, only))
+            below = {
+                split: [f"{only}/{name}" for name in names]
+                for split, names in inner.below_fields.items()
+            }
+            return Splits(inner.paths, below)
         return Splits(
             {
                 split: [str(_inside(folder, name)) for name in names]
@@ -201,10 +210,10 @@ def splits_in_folder(folder: Folder) -> Splits:
     images = [name for name, field in roles_of(folders).items() if field == "image"]
     if files or not images:
         return Splits()
-    inner = list(_data_in(_inside(folder, images[0])))
-    if not all(is_folder for _, is_folder in inner):
+    inside = list(_data_in(_inside(folder, images[0])))
+    if not all(is_folder for _, is_folder in inside):
         return Splits()
-    return Splits(below_fields=splits_in([name for name, _ in inner], ()))
+    return Splits(below_fields=splits_in([name for name, _ in inside], ()))
 
 
 def _has_shards(folder: Folder) -> bool:

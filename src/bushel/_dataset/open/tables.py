@@ -363,7 +363,7 @@ def build_table(
     stored = listed_table(container, shard) if table is None else table.index
     changed = table is not None and not table.fits
     structure = read_structure(container, shard, options, stored, changed=changed)
-    index = CallerFields(options.spec or {}, options.pickle).table(structure)
+    index = CallerFields(options.spec or {}, options.pickle).table(structure, shard)
     if lacks_checksums(index, options):
         from bushel.containers.checksums import with_checksums
 
@@ -427,7 +427,9 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex
     try:
         if not again and shard.sidecar.exists():
             return None
-        _announce_folder(shard)
+        if sys.stderr.isatty() and not (folder := shard.sidecar.parent).exists():
+            text = "the index is stored in %s; BUSHEL_INDEX=cache stores it in your cache"
+            log_warning(text, folder)
         index = replace(index, files=stamped(index.files, shard))
         save_index(index, shard.sidecar)
     except (OSError, UnsupportedError) as error:
@@ -439,10 +441,3 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex
 def _is_kept_in_cache(shard: Shard) -> bool:
     """Return whether an index that opening makes is kept in the user's cache of tables, not beside the data."""
     return is_object(shard.root) or index_is_in_cache()
-
-
-def _announce_folder(shard: Shard) -> None:
-    """Tell a person at a terminal of the folder that is made for the first index beside the data."""
-    folder = shard.sidecar.parent
-    if sys.stderr.isatty() and not folder.exists():
-        log_warning("the index is stored in %s; BUSHEL_INDEX=cache stores it in your cache", folder)

@@ -102,12 +102,16 @@ class Reader(StoredReader):
             from .shard_fields import narrowed
 
             shards = [narrowed(shard, only_these) for shard in self.shards]
-            narrow = Reader(
-                shards, verify=self.verify, incomplete=self.incomplete, remaining=self.remaining
-            )
+            narrow = self.with_shards(shards)
             narrow._narrowed, narrow.whole_clips = None, self.whole_clips
             self._narrowed[only_these] = narrow
         return narrow
+
+    def with_shards(self, shards: Sequence[OpenShard]) -> Reader:
+        """Return a reader of the same samples, whose shards have other fields or types."""
+        return Reader(
+            shards, verify=self.verify, incomplete=self.incomplete, remaining=self.remaining
+        )
 
     def direct(self) -> Reader:
         """Return a reader of the same samples that opens local files for direct reads, past the page cache."""

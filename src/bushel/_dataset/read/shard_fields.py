@@ -43,8 +43,21 @@ def only(shard: OpenShard, names: Collection[str]) -> OpenShard:
 
 def with_caller_fields(shard: OpenShard, asked: CallerFields) -> OpenShard:
     """Return a shard with the types and names of fields that a caller gives."""
-    index = asked.table(shard.index) if shard.loaded else None
+    index = asked.table(shard.index, shard.shard) if shard.loaded else None
     return replace(shard, fields=tuple(map(asked.field, shard.fields)), asked=asked, _index=index)
+
+
+def with_declared(shard: OpenShard, spec: Spec) -> OpenShard:
+    """Return a shard whose fields have the types that a caller declares after it was opened.
+
+    Raises:
+        SpecError: Values cannot be read as the declared type without a change.
+    """
+    fields = {field.name: spec[field.name] for field in shard.fields if field.name in spec}
+    asked = replace(shard.asked, spec={**shard.asked.spec, **fields})
+    if get_container(shard.container).stores_text:
+        return _made_again(shard, asked)
+    return with_caller_fields(shard, asked)
 
 
 def renamed_shard(shard: OpenShard, names: Mapping[str, str]) -> OpenShard:

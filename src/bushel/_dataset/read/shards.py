@@ -76,7 +76,7 @@ class OpenShard(Struct):
         `build_table` give it.
         """
         if asked is not NO_CALLER_FIELDS or not checked:
-            index = asked.table(index)
+            index = asked.table(index, shard)
         if len(index.files) > len(shard.files):
             shard = index.shard_with_files(shard)
         fields, checksums = [], True

@@ -101,7 +101,10 @@ class Bag(Container):
         if shard.files[-1].endswith("spec.json"):
             index = _index_dataset(shard, files)
         else:
-            index = _index_file(shard, files, options)
+            table = separate_table(*reversed(files)) if len(files) == 2 else inline_table(files[0])
+            column = file_column(table, options.spec)
+            fields = {column.field.name: column}
+            index = ShardIndex(table.records, stamps(shard, files), fields, "bag")
         options.report(sum(file.size for file in files))
         return index.check(str(shard.root))
 
@@ -294,15 +297,6 @@ def known_codec(codec: str) -> str:
     except SpecError:
         return "bytes"
     return codec
-
-
-def _index_file(shard: Shard, files: list[File], options: ReadOptions) -> ShardIndex:
-    if len(files) == 2:
-        table = separate_table(files[1], files[0])
-    else:
-        table = inline_table(files[0])
-    column = file_column(table, options.spec)
-    return ShardIndex(table.records, stamps(shard, files), {column.field.name: column}, "bag")
 
 
 def file_column(table: Table, spec: Spec | None) -> FieldExtents:

@@ -122,17 +122,10 @@ def _matching(file: File, tables: _Tables) -> Bools:
     good = np.zeros(len(crc32), np.bool_)
     for row in np.flatnonzero(length >= 0).tolist():
         good[row] = kernels.crc32(file.read(int(offset[row]), int(length[row]))) == crc32[row]
-    if good[-1] and length[-1] == 0 and not _is_header_whole(file, len(crc32)):
-        good[-1] = False
+    if good[-1] and length[-1] == 0:  # the header has its CRC-32, or 0 of the first releases
+        expected = kernels.crc32(file.read(4, 8 + 12 * len(crc32)))
+        good[-1] = int.from_bytes(file.read(0, 4), "little") in (0, expected)
     return good
-
-
-def _is_header_whole(file: File, records: int) -> bool:
-    """Return whether the header of this many records has its own CRC-32, or 0 as in the first releases of FFRecord."""
-    return int.from_bytes(file.read(0, 4), "little") in (
-        0,
-        kernels.crc32(file.read(4, 8 + 12 * records)),
-    )
 
 
 def _records(file: File, offset: I64, length: I64) -> Iterator[Record]:

@@ -133,7 +133,7 @@ class _Gulp(Container):
         frames = frames_field(spec)
         in_meta = [field for field in spec.values() if field is not frames]
         for field in in_meta:
-            if _base(field) not in _JSON:
+            if field.codec.partition("(")[0] not in _JSON:
                 raise SpecError(
                     f"field {field.name!r}: gulp stores all but the frames as JSON, "
                     f"which cannot hold {field.type}; use tar, ffrecord, recordio or bag"
@@ -335,10 +335,6 @@ def _json_text(field: Field, stored: Buffer) -> str:
     if field.codec != "json":
         get_codec(field.codec).encode(value)  # refuses JSON of another type
     return text
-
-
-def _base(field: Field) -> str:
-    return field.codec.partition("(")[0]
 
 
 def _check_frames(frames: I64, starts: I64, keys: list[str], data: File, table: File) -> None:

@@ -81,7 +81,9 @@ def rows_of(shard: Shard, options: ReadOptions) -> Rows:
         for name, file in zip(shard.files[1:], files, strict=True)
     ]
     table = _with_tasks(with_files(parquet, stamps), meta, shard)
-    episode = _episode_of_rows(table, episodes, shard)
+    episode_numbers = numbers_of(table, _EPISODE, shard).astype(np.int64)
+    what = "row %d belongs to episode %d, which the metadata do not list for this file"
+    episode = _places(episode_numbers, episodes.index, what, shard)
     seconds = numbers_of(table, "timestamp", shard).astype(np.float64)
     errors: list[FormatError] = []
     cameras = {
@@ -100,12 +102,6 @@ def _all_there(shard: Shard) -> Iterator[None]:
         missing = (path for path in shard.paths if not path.exists())
         path = str(next(missing, shard.path(0)))
         raise FormatError("a file of the dataset is missing", path, hint=HINT) from error
-
-
-def _episode_of_rows(rows: ShardIndex, episodes: Episodes, shard: Shard) -> I64:
-    episode_numbers = numbers_of(rows, _EPISODE, shard).astype(np.int64)
-    what = "row %d belongs to episode %d, which the metadata do not list for this file"
-    return _places(episode_numbers, episodes.index, what, shard)
 
 
 def _places(numbers: I64, listed: I64, what: str, shard: Shard) -> I64:

@@ -129,7 +129,13 @@ def load_meta(root: AnyPath) -> Meta | None:
         FormatError: It has another version, or its metadata are damaged.
     """
     path = root / INFO
-    names = [*([_TASKS] if (root / _TASKS).exists() else []), *_listed(root)]
+    names, folder = [_TASKS] if (root / _TASKS).exists() else [], below(root, _EPISODES)
+    names += [
+        f"{_EPISODES}/{chunk}/{name}"
+        for chunk in _entries(folder)
+        for name in _entries(below(folder, chunk))
+        if name.endswith(".parquet")
+    ]
     if not path.exists():
         if names:
             raise FormatError("its description is missing", path, hint=HINT)
@@ -142,17 +148,6 @@ def load_meta(root: AnyPath) -> Meta | None:
         (name, file.size, file.mtime_ns) for name, file in zip(names, files, strict=True)
     )
     return _kept(str(root), stamps)
-
-
-def _listed(root: AnyPath) -> list[str]:
-    """Return the names of the tables of episodes."""
-    folder = below(root, _EPISODES)
-    return [
-        f"{_EPISODES}/{chunk}/{name}"
-        for chunk in _entries(folder)
-        for name in _entries(below(folder, chunk))
-        if name.endswith(".parquet")
-    ]
 
 
 def _entries(folder: AnyPath) -> list[str]:
@@ -198,7 +193,11 @@ def _meta(root: AnyPath, names: Sequence[str]) -> Meta | None:
         for name, feature in info.features.items()
         if feature.dtype == "video"
     }
-    _check_depths(cameras, file.path)
+    for camera, arguments in cameras.items():
+        try:
+            metres_of_codes(f"frame{arguments}")
+        except SpecError as error:
+            raise FormatError(f"feature {camera!r}: {error}", file.path, hint=HINT) from error
     if not info.fps > 0 or (cameras and not info.video_path):
         raise FormatError(
             f"fps is {info.fps}, video_path is {info.video_path!r}", file.path, hint=HINT
@@ -218,14 +217,6 @@ def _meta(root: AnyPath, names: Sequence[str]) -> Meta | None:
         info.data_path,
         info.video_path or "",
     )
-
-
-def _check_depths(cameras: Mapping[str, str], path: str) -> None:
-    for camera, arguments in cameras.items():
-        try:
-            metres_of_codes(f"frame{arguments}")
-        except SpecError as error:
-            raise FormatError(f"feature {camera!r}: {error}", path, hint=HINT) from error
 
 
 def numbers_of(rows: ShardIndex, name: str, shard: Shard) -> np.ndarray:

@@ -169,11 +169,14 @@ def cut(group: RowGroup, starts: Sequence[PageStarts | None], bytes_of_run: int)
     length, leader = max(indexed, key=lambda each: each[0])
     whole = sum(chunk.length for chunk in group.chunks)
     borders = [*_borders(leader, bytes_of_run * length / max(1, whole)), group.rows]
-    runs = [
-        _run(group, starts, first, end)
-        for first, end in zip(borders, borders[1:], strict=False)
-        if end > first
-    ]
+    runs = []
+    for first, end in zip(borders, borders[1:], strict=False):
+        if end > first:
+            chunks = [
+                replace(chunk, part=_part(chunk, starts_of_chunk, group.rows, first, end))
+                for chunk, starts_of_chunk in zip(group.chunks, starts, strict=True)
+            ]
+            runs.append(RowGroup(end - first, tuple(chunks), first))
     taken = sum(stop - start for run in runs for chunk in run.chunks for start, stop in chunk.spans)
     if len(runs) > 1 and taken <= whole * _MOST_BYTES:
         return runs
@@ -188,14 +191,6 @@ def _borders(pages: PageStarts, least: float) -> Iterator[int]:
         if offset - start >= least:
             start = offset
             yield row
-
-
-def _run(group: RowGroup, starts: Sequence[PageStarts | None], first: int, end: int) -> RowGroup:
-    chunks = [
-        replace(chunk, part=_part(chunk, starts_of_chunk, group.rows, first, end))
-        for chunk, starts_of_chunk in zip(group.chunks, starts, strict=True)
-    ]
-    return RowGroup(end - first, tuple(chunks), first)
 
 
 def _part(chunk: Chunk, pages: PageStarts | None, rows: int, first: int, end: int) -> Part:

@@ -7,7 +7,7 @@ or maps of several (`packed_map`). docs/format-recordio.md has the layout, the r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,7 +55,7 @@ class _RecordIO(Container):
             table = idx_name(path.name)
             return [_shard(path.parent, path.name, has_idx=(path.parent / table).is_file())]
         names = {entry.name for entry in path.iterdir()}
-        parts = _parts(names)
+        parts = sorted(filter(_NAME.fullmatch, names))
         return [_shard(path, name, has_idx=idx_name(name) in names) for name in parts] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
@@ -164,10 +164,6 @@ class _RecordIO(Container):
     ) -> ShardWriter:
         """Start a file, or continue one."""
         return RecordIOWriter(layout, shard, staging, builder)
-
-
-def _parts(names: Iterable[str]) -> list[str]:
-    return sorted(name for name in names if _NAME.fullmatch(name))
 
 
 def _shard(root: AnyPath, name: str, *, has_idx: bool) -> Shard:

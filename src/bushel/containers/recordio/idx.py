@@ -80,7 +80,7 @@ def check_key(key: str) -> str:
         or key != key.lstrip()
         or not {"\t", "\n", "\r"}.isdisjoint(key)
         or not key.isprintable()
-        and _lone(key)
+        and any("\ud800" <= character <= "\udfff" for character in key)
     ):
         raise SpecError(
             f"the .idx of a recordio file cannot hold the key {key!r}: keys "
@@ -94,10 +94,6 @@ def check_keys(keys: StoredColumn | None) -> None:
     if keys is not None and not keys.harmless:
         for row in range(len(keys)):
             check_key(keys[row].decode("utf-8", "surrogateescape"))
-
-
-def _lone(key: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in key)
 
 
 def _decimals(data: U8, starts: I64, ends: I64) -> tuple[I64, Bools]:

@@ -37,7 +37,6 @@ from .names import (
 if TYPE_CHECKING:
     from bushel._index.builders import IndexBuilder
     from bushel.containers.recovery import Fault, Recovered
-    from bushel.kernels import TarMembers
     from bushel.storage import Staging
 
 _GLANCE = 1000  # number of members that are read to learn how an existing archive spells its fields
@@ -166,7 +165,9 @@ class _Tar(Container):
                 archive = None
             else:
                 archive = scan(open_file(existing_archive))
-        existing = frozenset() if archive is None else _extensions(archive)
+        existing = frozenset[str]()
+        if archive is not None:  # its first members show how its fields are spelled
+            existing = extensions(archive.names, archive.name_offsets[: _GLANCE + 1])
         return TarShardWriter(layout, name, sink, builder, existing, comment)
 
 
@@ -207,8 +208,3 @@ def _renaming(name: str, other: str) -> str:
     import shlex
 
     return f". `bushel convert --rename {shlex.quote(f'{name}={other}')}` renames it"
-
-
-def _extensions(members: TarMembers) -> frozenset[str]:
-    """Return the extensions of the first members of an archive, which show how its fields are spelled."""
-    return extensions(members.names, members.name_offsets[: _GLANCE + 1])

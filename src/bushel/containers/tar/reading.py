@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from bushel import kernels
 from bushel._index.class_names import Labels
 from bushel._index.shard import Shard, stamps
-from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.arrays import I64, Bools
+from bushel._index.table import MISSING
+from bushel._runtime.arrays import I64
 from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import FormatError, SpecError
@@ -215,14 +215,10 @@ def _incomplete(table: Table, gaps: list[int]) -> list[int]:
     beside = beside[(beside >= 0) & (beside < table.samples)]
     lacking = np.zeros(table.samples, np.bool_)
     for column in table.columns.values():
-        present = _has(column)
+        present = np.diff(column.starts) > 0 if column.starts is not None else column.length >= 0
         if 2 * int(present.sum()) > table.samples:
             lacking |= ~present
     return [sample for sample in beside.tolist() if lacking[sample]]
-
-
-def _has(column: FieldExtents) -> Bools:
-    return column.length != MISSING if column.starts is None else np.diff(column.starts) > 0
 
 
 def _first_offset(table: Table) -> I64:

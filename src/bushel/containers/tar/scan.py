@@ -125,8 +125,10 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
         found.problem is not None and not len(found) and found.problem_offset == 0
     ):
         why = found.problem or f"it has {file.size} bytes, and an empty one has two blocks of zeros"
-        if (kind := _compressed_with(file)) is not None:
-            why, hint = f"it is compressed with {kind[0]}", kind[1]
+        head = bytes(file.read(0, min(_LONGEST_MAGIC, file.size)))
+        for magic, (kind, advice) in _COMPRESSIONS.items():
+            if head.startswith(magic):
+                why, hint = f"it is compressed with {kind}", advice
         return FormatError(f"not a tar archive: {why}", file.path, 0, hint)
     if found.problem is not None:
         return FormatError(found.problem, file.path, found.problem_offset, hint)
@@ -142,12 +144,6 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
         message = "the archive ends without its two empty blocks: members may be missing"
         return FormatError(message, file.path, found.end, hint)
     return None
-
-
-def _compressed_with(file: File) -> tuple[str, str] | None:
-    """Return the compression of a whole file by its first bytes, and advice; None if it is not compressed."""
-    head = bytes(file.read(0, min(_LONGEST_MAGIC, file.size)))
-    return next((kind for magic, kind in _COMPRESSIONS.items() if head.startswith(magic)), None)
 
 
 def first_comment(file: File) -> bytes:

@@ -192,22 +192,16 @@ def _compressed(file: File) -> Blocks | None:
 
 def _is_head(head: bytes) -> bool:
     """Return whether bytes begin with the length of a record and its checksum."""
-    return len(head) >= _HEAD.size and _masked(crc32c(head[:8])) == _HEAD.unpack_from(head)[1]
-
-
-def _masked(sum32: int) -> int:
-    return ((sum32 >> 15 | sum32 << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def _unmasked(sum32: int) -> int:
-    turned = (sum32 - 0xA282EAD8) & 0xFFFFFFFF
-    return (turned << 15 | turned >> 17) & 0xFFFFFFFF
+    sum32 = crc32c(head[:8])
+    masked = ((sum32 >> 15 | sum32 << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    return len(head) >= _HEAD.size and masked == _HEAD.unpack_from(head)[1]
 
 
 def _wrong_checksum(
     file: File, blocks: tuple[Blocks, ...], record: int, at: int, size: int
 ) -> FormatError:
-    expected = _unmasked(int.from_bytes(file.read(at + size, 4), "little"))
+    turned = (int.from_bytes(file.read(at + size, 4), "little") - 0xA282EAD8) & 0xFFFFFFFF
+    expected = (turned << 15 | turned >> 17) & 0xFFFFFFFF
     computed = crc32c(file.read(at, size))
     return FormatError(
         f"record {record}: its {size} bytes have CRC-32C "

@@ -45,7 +45,9 @@ def tabulate(shard: Shard, file: File, members: Members, spec: Spec | None) -> S
     """
     blocks, files = list[Blocks](), members.files
     if members.filter.any():
-        blocks = [_blocks_of(members)]
+        stored = files.offset, members.stored, members.filter
+        in_file = np.zeros(len(members.stored), np.int32)
+        blocks = [Blocks(offsets_of(files.size), in_file, *stored, FILTERS)]
         files = replace(files, offset=blocks[0].start)
     samples, keys = len(members.key_offsets) - 1, Keys.build(members.keys, members.key_offsets)
     table = SampleTable(spec, file.path, len(members.sample), keys=keys)
@@ -70,9 +72,3 @@ def tabulate(shard: Shard, file: File, members: Members, spec: Spec | None) -> S
         table.put(files, groups, members.extensions)
     index = table.finish().index(stamps(shard, [file]), tuple(blocks))
     return replace(index, container="zip").check(file.path)
-
-
-def _blocks_of(members: Members) -> Blocks:
-    """Return a block for each member, in the order of their data."""
-    start, file = offsets_of(members.files.size), np.zeros(len(members.stored), np.int32)
-    return Blocks(start, file, members.files.offset, members.stored, members.filter, FILTERS)
