@@ -13,7 +13,7 @@ import queue
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -332,12 +332,6 @@ class WorkerPool:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def __call__(self, batch: Batch) -> list[EncodedSample | BadItem]:
         """Encode a batch in a worker process. Raise WorkerDiedError if the process died."""

@@ -186,11 +186,7 @@ class DatasetFeed(Struct, frozen=True):
             return None
 
     def _column(
-        self,
-        plan: FieldPlan,
-        stored: StoredColumn,
-        keys: Sequence[str],
-        positions: I64,
+        self, plan: FieldPlan, stored: StoredColumn, keys: Sequence[str], positions: I64
     ) -> Any:
         """Return a column as it is stored in the target."""
         if plan.copied:

@@ -192,10 +192,7 @@ def plan_values(
 
 
 def plan_fields(
-    source: Spec,
-    codecs: Mapping[str, frozenset[str]],
-    targets: Mapping[str, Field],
-    layout: Layout,
+    source: Spec, codecs: Mapping[str, frozenset[str]], targets: Mapping[str, Field], layout: Layout
 ) -> list[FieldPlan]:
     """Plan the conversion of each field.
 

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.folders import overwrite_folder
+from bushel._dataset.views.mapped import Mapped
 from bushel._index.headers import PartOfRun
 from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
@@ -25,9 +26,8 @@ from bushel._writer.publishing import lock_for_writing
 from bushel._writer.writer import ColumnWriter
 from bushel.containers import container_for, get_writable
 from bushel.errors import UnsupportedError, error_limit
-from bushel.sources.arrays import Arrays
 from bushel.sources.foreign import StoredStream
-from bushel.sources.samples import Samples, Stream
+from bushel.sources.samples import Stream, in_memory
 from bushel.storage import AnyPath, parse_bytes, workplace
 from bushel.storage.lock import Lock
 from bushel.storage.names import remove_tree
@@ -35,15 +35,7 @@ from bushel.storage.names import remove_tree
 from .encoder import Result, WorkerPool
 from .feeds import Batch
 from .finish import OnPart
-from .part import (
-    ErrorLimit,
-    Items,
-    Ledger,
-    OrderRange,
-    StreamItems,
-    Work,
-    write_part,
-)
+from .part import ErrorLimit, Items, Ledger, OrderRange, StreamItems, Work, write_part
 from .prepare import prepare_source
 from .prepared import PackOptions, Prepared, describe_skipped
 from .run_folder import RunFolder, Totals
@@ -75,7 +67,7 @@ def pack_whole(
         staging = overwrite_folder(target)
     log = ErrorLog(error_log_path(target), staging=staging)
     single = bool(suffix) and target.name.endswith(suffix)
-    record = RunRecord(record_path(target, single=single), plan, log)
+    record = RunRecord(record_path(target, single=single), plan, log, items.digest)
     ledger = Ledger(target, mode, _limit(prepared, options), log, record)
     expected = None if mode == "append" else total
     writing = replace(prepared.writing, expected=expected, total=total)
@@ -123,19 +115,25 @@ def _everything(prepared: Prepared) -> tuple[Items, dict[str, object]]:
     """Return all items, and the arguments that decide which sample is written where, for `RunRecord`."""
     source, order = prepared.source, prepared.order
     if isinstance(source, Stream):
-        items = StreamItems(iter(source), again=isinstance(source, StoredStream))
-        return items, {"stream": True}
+        stream = StreamItems(iter(source), again=isinstance(source, StoredStream))
+        return stream, {"compared": "all values"}
     plan: dict[str, object] = {
         "samples": order.samples,
         "shuffle": f"{order.version} with seed {order.seed}",
-        "range": [0, order.samples],
     }
     if isinstance(order, Sequential):
         plan["shuffle"] = None
-    # a program may mend what it has in memory, and go on
-    if not isinstance(source, Samples | Arrays) and hasattr(source, "fingerprint"):
+    items = OrderRange(order, 0, order.samples)
+    if hasattr(source, "fingerprint"):
         plan["source"] = prepared.identity
-    return OrderRange(order, 0, order.samples), plan
+    # a program may mend samples that are not written yet, and go on; and the fingerprint of a
+    # mapped dataset does not say which function it is mapped by
+    if isinstance(source, Mapped) or "source" not in plan:
+        plan["compared"] = "all values"
+        if not in_memory(source):  # see `digest_of_items`
+            plan["compared"] = "samples 0, 1, 2, 4, 8 and so on"
+        items = replace(items, source=source)
+    return items, plan
 
 
 def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
@@ -175,7 +173,7 @@ def _limit(prepared: Prepared, options: PackOptions) -> ErrorLimit:
 def _encoding(prepared: Prepared, processes: int) -> Iterator[Encode]:
     """Yield a function that encodes a batch: in this process, or in worker processes."""
     if processes and not prepared.in_memory:
-        with WorkerPool(prepared.encoder, processes) as pool:
+        with closing(WorkerPool(prepared.encoder, processes)) as pool:
             yield pool
     elif prepared.by_columns:
         yield prepared.encoder.columns
@@ -195,12 +193,7 @@ class PackJob(Struct, frozen=True):
     encode: Encode | None = None
 
     def write(
-        self,
-        number: int,
-        lock: Lock,
-        limit: ErrorLimit,
-        log: ErrorList,
-        progress: OnPart | None,
+        self, number: int, lock: Lock, limit: ErrorLimit, log: ErrorList, progress: OnPart | None
     ) -> Totals:
         """Pack a part, in the place of an earlier one. The bytes depend on the number.
 

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, batches_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.shuffle import Order
 from bushel._writer.keys import RepeatedKeyError
 from bushel._writer.options import Mode
 from bushel._writer.writer import ColumnWriter
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
+from bushel.sources.samples import digest_of_value
 from bushel.storage import AnyPath
 
-from .encoder import (
-    BadItem,
-    EncodedColumns,
-    EncodedSample,
-    Result,
-    encoded_bytes,
-)
+from .encoder import BadItem, EncodedColumns, EncodedSample, Result, encoded_bytes
 from .feeds import Batch
-from .prepared import BatchLimits, Prepared
+from .prepared import BatchLimits, Prepared, digest_of_items
 from .run_folder import Totals
 from .side_files import ErrorList, ErrorLog, RunRecord, error_text
 
@@ -43,6 +39,13 @@ class OrderRange(Struct, frozen=True):
     order: Order
     first: int
     last: int
+    source: Any = None  # if its items are compared
+
+    def digest(self, first: int, last: int, before: int) -> int:
+        """Return a digest of items: see `DigestOfItems`. Of items that are computed, it is of few."""
+        if self.source is None:
+            return 0
+        return digest_of_items(self.source, self.order, first, last, before)
 
     def __len__(self) -> int:
         return self.last - self.first
@@ -52,12 +55,32 @@ class OrderRange(Struct, frozen=True):
         return self.order.take(0, np.arange(self.first + first, self.first + last))
 
 
-class StreamItems(Struct, frozen=True):
-    """The samples of a stream."""
+class StreamItems:
+    """The samples of a stream, with the digests of those that are not published yet.
 
-    samples: Iterator[Any]
-    # whether another process can read the same samples again, so that a run can be resumed
-    again: bool = False
+    Args:
+        samples: The samples.
+        again: Whether another process can read the same samples again, so that a run can be
+            resumed.
+    """
+
+    def __init__(self, samples: Iterator[Any], *, again: bool) -> None:
+        self.again, self._samples = again, samples
+        self._digests: deque[int] = deque()
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the samples that have not been taken yet."""
+        for sample in self._samples:
+            self._digests.append(digest_of_value(sample))
+            yield sample
+
+    def digest(self, first: int, last: int, before: int) -> int:
+        """Return a digest of items: see `DigestOfItems`. Those that have not been taken yet are."""
+        for _ in range(first, last):
+            if not self._digests and next(iter(self), None) is None:
+                return -1  # the stream is shorter
+            before = digest_of_value(self._digests.popleft(), before)
+        return before
 
 
 Items: TypeAlias = OrderRange | StreamItems
@@ -374,7 +397,7 @@ class _BatchSize:
 
 def _batches(items: Items, start: int, sizes: _BatchSize, prepared: Prepared) -> Iterator[Batch]:
     if isinstance(items, StreamItems):
-        numbered = itertools.islice(enumerate(items.samples), start, None)
+        numbered = enumerate(items, start)  # those before were taken to be compared
         while batch := list(itertools.islice(numbered, sizes.items)):
             yield batch
         return
@@ -382,8 +405,8 @@ def _batches(items: Items, start: int, sizes: _BatchSize, prepared: Prepared) ->
         positions = items.take(first, min(first + _POSITIONS_AT_ONCE, len(items)))
         lengths = prepared.lengths(positions)
         if lengths is not None:
-            for rows in batch_ranges(lengths, prepared.batches.bytes):
-                yield positions[rows.start : rows.stop]
+            for rows in batch_slices(lengths, prepared.batches.bytes):
+                yield positions[rows]
             continue
         while len(positions):
             count = sizes.items
@@ -391,16 +414,9 @@ def _batches(items: Items, start: int, sizes: _BatchSize, prepared: Prepared) ->
             positions = positions[count:]
 
 
-def batch_ranges(lengths: I64, size: int) -> Iterator[range]:
-    """Yield the batches of consecutive samples: up to `size` bytes or 1024 samples each, and at least one sample.
+def batch_slices(lengths: I64, size: int) -> Iterator[slice]:
+    """Yield the rows of batches of consecutive samples: less than `size` bytes after the first one, and at most 1024.
 
     `lengths` is int64[n], bytes of each sample.
     """
-    ends = np.cumsum(lengths)
-    start = 0
-    while start < len(lengths):
-        before = int(ends[start - 1]) if start else 0
-        stop = int(np.searchsorted(ends, before + size, side="right"))
-        stop = min(max(stop, start + 1), start + _MAX_LISTED_ITEMS)
-        yield range(start, stop)
-        start = stop
+    return batches_of(np.maximum(lengths, size // _MAX_LISTED_ITEMS), size)

@@ -5,7 +5,7 @@ That is its order, its fields, the encoder of its samples, and how they are writ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -15,22 +15,21 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import check_labels
 from bushel._index.column_names import names_of
 from bushel._runtime.arrays import I64, check_count
+from bushel._runtime.order import Sequential
 from bushel._runtime.shuffle import Order, Shuffle
 from bushel._runtime.threads import cpu_count
 from bushel._writer.options import WriterOptions
 from bushel.codecs import holds_image
 from bushel.engines import connect
 from bushel.errors import SpecError
-from bushel.kernels import crc32
 from bushel.sources.base import Source
 from bushel.sources.foreign import StoredStream
-from bushel.sources.samples import Stream
+from bushel.sources.samples import Stream, digest_of, digest_of_value, in_memory
 from bushel.spec import Field, Spec, format_spec
 
 from .encoder import Encoder
 from .feeds import Feed
 from .field_plan import FieldPlan, Rewriting
-from .run_plan import describe
 
 if TYPE_CHECKING:
     from bushel.transforms.by_field import Transforms
@@ -161,7 +160,8 @@ _DATASET = BatchLimits(16 << 20)
 _REMOTE = BatchLimits(8 << 20)  # many objects are requested at once
 _FILES = BatchLimits(3 << 20, by_number=True)  # in buffers of 4 MiB
 _IN_MEMORY = BatchLimits(8 << 20, items=1 << 16, first=64)
-_ORIGINS = 1000  # items whose origins a fingerprint contains, at most
+_COMPARED_AT_ONCE = 1 << 16
+_STAMPS = 1000  # shards, and files of each, whose times an identity contains, at most
 
 
 class Prepared(Struct, frozen=True):
@@ -220,36 +220,24 @@ class Prepared(Struct, frozen=True):
     def identity(self) -> str:
         """Which data the source holds: two calls, in different processes, pack the same items if it is equal.
 
-        It is the fingerprint of the source and, of a dataset without checksums, the sizes and times
-        of a thousand files of a shard at most. Files of a folder may be mended in between: they
-        enter by their names alone. No item is read.
+        Its own fingerprint enters, or a digest of its items; and the sizes and times of a thousand
+        files of a shard at most, of a dataset without checksums. Files of a folder may be mended in
+        between: they enter by their names alone.
         """
-        if not isinstance(self.source, Dataset):
-            return self._fingerprint
-        files = [
-            (stamp.name, stamp.size, stamp.mtime_ns)
-            for shard in self.source.shards[:_ORIGINS]
-            if not shard.checksums
-            for stamp in shard.stamps[:_ORIGINS]
-        ]
-        return f"{self._fingerprint} {crc32(repr(files).encode()):08x}"
-
-    @property
-    def _fingerprint(self) -> str:
-        """The fingerprint of the source: its own if it has one, else one of its length, spec, labels and origins."""
         source: Any = self.source
+        facts: list[Any] = [dict(source.spec)]
+        if isinstance(source, Dataset):
+            facts += [
+                {stamp.name: (stamp.size, stamp.mtime_ns) for stamp in shard.stamps[:_STAMPS]}
+                for shard in source.shards[:_STAMPS]
+                if not shard.checksums
+            ]
         if hasattr(source, "fingerprint"):
-            return str(source.fingerprint)
-        facts: list[Any] = [self.items, dict(source.spec)]
-        if hasattr(source, "labels"):
-            facts.append({name: list(names) for name, names in source.labels.items()})
-        if hasattr(source, "origin") and self.items:
-            positions = np.unique(np.linspace(0, self.items - 1, _ORIGINS).astype(np.int64))
-            facts.append([source.origin(position) for position in positions.tolist()])
-        import hashlib  # which imports OpenSSL
-
-        text = repr(describe(facts)).encode("utf-8", "surrogateescape")
-        return hashlib.sha256(text).hexdigest()[:32]
+            return f"{source.fingerprint} {digest_of_value(facts):08x}"
+        facts += [dict(getattr(source, "labels", {})), self.encoder.feed.origin(0)]
+        items, before = self.order.samples, digest_of_value(facts)
+        digest = digest_of_items(source, Sequential(items, 0), 0, items, before)
+        return f"{items} {digest:08x}"
 
     def lengths(self, positions: I64) -> I64 | None:
         """Return int64[n], the stored bytes of these items in a dataset; None for other sources."""
@@ -265,6 +253,23 @@ class Prepared(Struct, frozen=True):
         if isinstance(self.source, Dataset):
             keys = self.source.keys
             yield from (keys[position] for position in positions)
+
+
+def digest_of_items(source: Any, order: Order, first: int, last: int, before: int) -> int:
+    """Return a digest of the items of an order from one number up to another, continued from that of those before.
+
+    It is of all items that are in memory. Of items that are computed when they are read, it is of
+    the numbers 0, 1, 2, 4, 8 and so on.
+    """
+    last = min(last, order.samples)
+    powers = [0, *(1 << power for power in range(last.bit_length()))]
+    numbers: Sequence[int] = [number for number in powers if first <= number < last]
+    if in_memory(source):
+        numbers = range(first, last)
+    for start in range(0, len(numbers), _COMPARED_AT_ONCE):
+        some = np.asarray(numbers[start : start + _COMPARED_AT_ONCE], np.int64)
+        before = digest_of(source, order.take(0, some), before)
+    return before
 
 
 def encoder_for(

@@ -171,9 +171,7 @@ class RunFolder(Struct, frozen=True):
         data = read_whole(path)
         if zlib.crc32(data) != plan.listing:
             raise FormatError(
-                "the listing of the source is damaged",
-                path,
-                hint="start the run elsewhere",
+                "the listing of the source is damaged", path, hint="start the run elsewhere"
             )
         return list(filter(None, data.decode("utf-8", "surrogateescape").split("\0")))
 

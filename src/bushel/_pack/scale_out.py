@@ -24,14 +24,7 @@ from bushel.storage import is_object, remove, walk_names
 from bushel.storage.lock import Lock
 from bushel.storage.names import below, remove_tree
 
-from .finish import (
-    PartReport,
-    PartTask,
-    WritePart,
-    check_errors,
-    finish_run,
-    publish_errors,
-)
+from .finish import PartReport, PartTask, WritePart, check_errors, finish_run, publish_errors
 from .part import ErrorLimit
 from .prepared import Part
 from .run_folder import RunFolder, Totals
@@ -48,11 +41,7 @@ class RunTotals(Struct, frozen=True):
 
 
 def join_run(
-    run: RunFolder,
-    plan: RunPlan,
-    mode: Mode,
-    only: Part,
-    listing: Sequence[str] | None = None,
+    run: RunFolder, plan: RunPlan, mode: Mode, only: Part, listing: Sequence[str] | None = None
 ) -> tuple[Lock, RunPlan]:
     """Write the plan of a run, or check that it equals the plan of the existing run.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -15,6 +15,7 @@ from bushel._runtime.public import public
 from bushel.errors import FormatError, StateError, naming
 from bushel.storage import AnyPath, make_workplace, read_whole, remove, sync_folder, write_whole
 from bushel.storage.names import below, remove_empty
+from bushel.storage.publish import existing_above
 from bushel.storage.whole import sync_whole
 
 from .encoder import BadItem
@@ -188,12 +189,17 @@ def _entry(line: bytes) -> dict[str, Any]:
     return {}
 
 
+DigestOfItems: TypeAlias = Callable[[int, int, int], int]
+"""Returns a digest of the items of a run from one number up to another, continued from that of the items before."""
+
+
 class RunEnd(msgspec.Struct, frozen=True):
     """The end of the published shards of a run, or of those with the one that is being published."""
 
     samples: int  # samples in the dataset
     errors: int = 0  # items of this run that could not be packed
     log: int = 0  # bytes of the error log
+    digest: int = 0  # of the items of this run, if the source has no fingerprint of its own
 
 
 class _Noted(msgspec.Struct, frozen=True):
@@ -217,11 +223,14 @@ class RunRecord:
         path: The path of the file.
         plan: The arguments that decide which sample is written where.
         log: The error log of the run.
+        digest_of: A digest of the items that the plan calls `compared`.
     """
 
-    def __init__(self, path: AnyPath, plan: Mapping[str, Any], log: ErrorLog) -> None:
-        self.path, self.log = path, log
-        self._plan, self._known = dict(plan), _Noted(0, [], dict(plan))
+    def __init__(
+        self, path: AnyPath, plan: Mapping[str, Any], log: ErrorLog, digest_of: DigestOfItems
+    ) -> None:
+        self.path, self.log, self._digest_of = path, log, digest_of
+        self._plan, self._known = dict(plan), _Noted(0, [RunEnd(0)], dict(plan))
 
     def begin(self, first: int, end: RunEnd | None = None) -> None:
         """Note that this run begins, or goes on, after `first` samples of other runs."""
@@ -231,24 +240,29 @@ class RunRecord:
 
     def note(self, samples: int, errors: int) -> None:
         """Note the end of a shard that is about to be published."""
-        ends = [*self._known.ends[-1:], RunEnd(samples, errors, self.log.size)]
+        ends = [*self._known.ends[-1:], self._end(samples, errors)]
         self._known = msgspec.structs.replace(self._known, ends=ends)
         self._save()
 
     def finish(self, samples: int, errors: int) -> None:
         """Note that the run has finished, and publish its error log."""
         self.log.finish()
-        ends = [RunEnd(samples, errors, self.log.size)]
+        ends = [self._end(samples, errors)]
         self._known = _Noted(self._known.first, ends, self._plan, self.log.run, finished=True)
         self._save()
+
+    def _end(self, samples: int, errors: int) -> RunEnd:
+        first, before = self._known.first, self._known.ends[-1]
+        items_before = before.samples - first + before.errors
+        digest = self._digest_of(items_before, samples - first + errors, before.digest)
+        return RunEnd(samples, errors, self.log.size, digest)
 
     def remove(self) -> None:
         """Remove the file: nothing was written."""
         remove(self.path)
         if isinstance(self.path, Path):
-            folder = self.path.parent
-            remove_empty(folder)
-            sync_folder(folder if folder.exists() else folder.parent)
+            remove_empty(self.path.parent)
+            sync_folder(existing_above(self.path))
 
     def _save(self) -> None:
         write_whole(self.path, msgspec.json.encode(self._known))
@@ -274,17 +288,20 @@ class RunRecord:
         if end is None:
             return None
         state = "finished" if noted.finished else "interrupted"
-        for name, value in self._plan.items():
-            before = noted.plan.get(name)
-            if before == value or (noted.finished and name not in noted.plan):
+        digest = self._digest_of(0, end.samples - noted.first + end.errors, 0)
+        recorded = {**noted.plan, "digest": end.digest}
+        others = {
+            "source": "another source, or files of the source have changed since",
+            "digest": f"other samples ({self._plan.get('compared')} were compared)",
+        }
+        for name, value in {**self._plan, "digest": digest}.items():
+            before = recorded.get(name)
+            if before == value:
                 continue
             what = f"the {state} run had {name}={before}, but this call has {name}={value}"
             advice = "Resume with the same arguments"
-            if name == "source":
-                what = (
-                    f"the {state} run packed another source, "
-                    "or files of the source have changed since"
-                )
+            if name in others:
+                what = f"the {state} run packed {others[name]}"
                 advice = "Resume with the same source"
                 if noted.finished:
                     advice = "mode='append' adds the samples of this source"

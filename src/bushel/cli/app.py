@@ -71,7 +71,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "completion": (
             "app",
             "Print a script that completes commands and options of `bushel` in a shell.",
-        ),
+        )
     },
     "Commands of the original tools": {
         "im2rec-list": ("pack", "Write lists of images for `bushel pack` and MXNet's im2rec."),

@@ -112,8 +112,7 @@ class ContentOptions(Struct, frozen=True):
         ),
     ] = True
     segments: Annotated[
-        bool,
-        Option("Record the segments of tiled JPEGs, so that crops read only their bytes."),
+        bool, Option("Record the segments of tiled JPEGs, so that crops read only their bytes.")
     ] = False
     frames: Annotated[
         bool,
@@ -122,8 +121,7 @@ class ContentOptions(Struct, frozen=True):
         ),
     ] = False
     seek: Annotated[
-        bool,
-        Option("Record decoder states of plain JPEGs, so that crops decode faster."),
+        bool, Option("Record decoder states of plain JPEGs, so that crops decode faster.")
     ] = False
     columns: Annotated[
         str | None,

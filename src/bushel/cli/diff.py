@@ -25,8 +25,7 @@ def diff(
     right: Annotated[str, Argument("The dataset after; its container may be another.")],
     *,
     values: Annotated[
-        bool,
-        Option("Decode values whose bytes differ or cannot be compared by the indexes."),
+        bool, Option("Decode values whose bytes differ or cannot be compared by the indexes.")
     ] = False,
     all_keys: Annotated[
         bool, Option("List all keys instead of the first five of each kind.", "--all")
@@ -68,10 +67,7 @@ def diff(
     for what, number, keys in rows:
         more = ", …" if number > len(keys) else ""
         print_text(f"{what}: {count(number, 'sample')}: {', '.join(keys)}{more}")
-    for side, fields in (
-        ("left", differences.removed_fields),
-        ("right", differences.added_fields),
-    ):
+    for side, fields in (("left", differences.removed_fields), ("right", differences.added_fields)):
         if fields:
             listed = ", ".join(f"{name} ({kind})" for name, kind in fields.items())
             print_text(f"fields only on the {side}: {listed}")

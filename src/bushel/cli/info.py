@@ -27,8 +27,7 @@ _NOT_FACTS = ("spec", "expansion", "unread", "joins")  # what JSON has elsewhere
 def info(
     path: Path,
     columns_too: Annotated[
-        bool,
-        Option("Show the columns in the index: ranges and frequent values.", "--columns"),
+        bool, Option("Show the columns in the index: ranges and frequent values.", "--columns")
     ] = False,
     *,
     chosen: DatasetOptions,
@@ -161,18 +160,15 @@ class AboutOptions(Struct, frozen=True):
     title: Annotated[str | None, Option("Name of the dataset. [default: its folder's]")] = None
     description: Annotated[str | None, Option("Description in a few sentences.")] = None
     license: Annotated[
-        str | None,
-        Option("Licence: an SPDX identifier, such as cc-by-4.0, or a URL."),
+        str | None, Option("Licence: an SPDX identifier, such as cc-by-4.0, or a URL.")
     ] = None
     url: Annotated[str | None, Option("Its page.")] = None
     creator: Annotated[list[str] | None, Option("Creator of the dataset; may be repeated.")] = None
     license_column: Annotated[
-        str | None,
-        Option("Column with the licence of each sample, such as meta.license."),
+        str | None, Option("Column with the licence of each sample, such as meta.license.")
     ] = None
     source_column: Annotated[
-        str | None,
-        Option("Column with the source of each sample, such as meta.url."),
+        str | None, Option("Column with the source of each sample, such as meta.url.")
     ] = None
 
     def arguments(self) -> dict[str, Any]:

@@ -37,8 +37,7 @@ class ListOptions(Struct, frozen=True):
     ] = None
     columns: Annotated[str | None, Option("Show these columns, such as label,image.width.")] = None
     sort: Annotated[
-        str | None,
-        Option("Sort by this column; -image.width puts the largest values first."),
+        str | None, Option("Sort by this column; -image.width puts the largest values first.")
     ] = None
     as_csv: Annotated[bool, Option("Print CSV: position, key, and the columns.", "--csv")] = False
 
@@ -155,12 +154,10 @@ def cat(
 def get(
     path: OnePath,
     sample: Annotated[
-        str,
-        Argument("Key of the sample, or its position if no sample has that key.", files=False),
+        str, Argument("Key of the sample, or its position if no sample has that key.", files=False)
     ],
     field: Annotated[
-        str | None,
-        Argument("Name of a field; frames[3] is an element of a sequence.", files=False),
+        str | None, Argument("Name of a field; frames[3] is an element of a sequence.", files=False)
     ] = None,
     output: Annotated[str, Option("File to write; - is standard output.", "--output", "-o")] = "-",
     raw: Annotated[bool, Option("Print binary data even on a terminal.")] = False,

@@ -67,8 +67,7 @@ Kind = Annotated[
     ),
 ]
 Target = Annotated[
-    str,
-    Argument("New folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec."),
+    str, Argument("New folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")
 ]
 NewKind = Annotated[
     str | None,
@@ -81,14 +80,12 @@ NewKind = Annotated[
 ]
 Resume = Annotated[bool, Option("Continue an interrupted run with the same options.", "--resume")]
 Parts = Annotated[
-    int | None,
-    Option("Number of parts (TARGET/part-*); each is written exactly once.", min=1),
+    int | None, Option("Number of parts (TARGET/part-*); each is written exactly once.", min=1)
 ]
 Workers = Annotated[int | None, Option("Number of threads.", "--threads", min=1)]
 MaxProblems = Annotated[int, Option("Number of problems to list.", "--max-problems", min=1)]
 IndexPlace = Annotated[
-    str,
-    Option("The folder of the index, if that is not the folder of the data.", "--index"),
+    str, Option("The folder of the index, if that is not the folder of the data.", "--index")
 ]
 Allow = Annotated[
     bool, Option("Allow a PATH 'pipe:COMMAND', which runs the command.", "--allow-commands")
@@ -115,8 +112,7 @@ class ShardRunOptions(Struct, frozen=True):
 
     threads: Workers = None
     engine: Annotated[
-        str | None,
-        Option("Where shards are read: local, ray, dask, an address.", values=engines()),
+        str | None, Option("Where shards are read: local, ray, dask, an address.", values=engines())
     ] = None
 
 
@@ -210,8 +206,7 @@ class SizeOptions(Struct, frozen=True):
 
     shard_samples: Annotated[int | None, Option("Number of samples in a shard.", min=1)] = None
     shard_bytes: Annotated[
-        str | None,
-        Option("Size of a shard, such as 500MB; by default 1GiB in a folder."),
+        str | None, Option("Size of a shard, such as 500MB; by default 1GiB in a folder.")
     ] = None
 
 
@@ -247,8 +242,7 @@ class ModeOptions(Struct, frozen=True):
     append: Annotated[bool, Option("Add samples to the dataset at TARGET.", "--append")] = False
     resume: Resume = False
     overwrite: Annotated[
-        bool,
-        Option("Replace the dataset at TARGET once the new one is complete."),
+        bool, Option("Replace the dataset at TARGET once the new one is complete.")
     ] = False
 
     def mode(self) -> Mode:

@@ -131,9 +131,7 @@ def _show_json(started: float) -> OnProgress:
         from msgspec.structs import asdict
 
         facts = {"seconds": round(seconds, 3), **asdict(now)}
-        click.echo(
-            json.dumps({**facts, "per_second": round(now.done / max(seconds, 1e-9), 1)}), err=True
-        )
+        say(json.dumps({**facts, "per_second": round(now.done / max(seconds, 1e-9), 1)}))
 
     return show
 
@@ -218,10 +216,8 @@ def guarded(command: Callable[..., bool | None]) -> Callable[..., None]:
                 import traceback
 
                 traceback.print_exc()
-            text, is_problem = (
-                _describe(error),
-                isinstance(error, FormatError | CodecError | TooManyErrors),
-            )
+            text = _describe(error)
+            is_problem = isinstance(error, FormatError | CodecError | TooManyErrors)
             exit_code = FOUND if is_problem else WRONG_USE
             if options.get("as_json") and expected and getattr(error, "filename", None) != STDOUT:
                 say_json(type(error).__name__, text, exit_code)
@@ -265,13 +261,10 @@ def exit_code_of(command: Callable[[], None]) -> int:
 
 def _describe(error: Exception) -> str:
     """Return an error as one line, followed by its hint and notes, with options instead of arguments."""
-    hint = error.hint if isinstance(error, FormatError) else None
-    if hint is None:
-        first = _first_line(error)
-    else:
-        first = str(error).removesuffix(f" ({hint})")
-    lines = [first, *([] if hint is None else [hint]), *getattr(error, "__notes__", ())]
-    return with_options("\n".join(lines))
+    lines = [_first_line(error)]
+    if isinstance(error, FormatError) and error.hint is not None:
+        lines = [str(error).removesuffix(f" ({error.hint})"), error.hint]
+    return with_options("\n".join([*lines, *getattr(error, "__notes__", ())]))
 
 
 def with_options(text: str) -> str:

@@ -46,8 +46,7 @@ class WorkOptions(Struct, frozen=True):
 
     modes: ModeOptions
     processes: Annotated[
-        int,
-        Option("Number of worker processes that replace the threads.", min=0),
+        int, Option("Number of worker processes that replace the threads.", min=0)
     ] = 0
 
 
@@ -60,8 +59,7 @@ def pack(
     *,
     reading: SourceOptions,
     spec: Annotated[
-        list[str] | None,
-        Option("FIELD=TYPE: A new type, such as image=jpg; may be repeated."),
+        list[str] | None, Option("FIELD=TYPE: A new type, such as image=jpg; may be repeated.")
     ] = None,
     media: MediaOptions,
     run: RunOptions,
@@ -126,8 +124,7 @@ class ChangeOptions(Struct, frozen=True):
     )
     rename: Annotated[list[str] | None, Option("OLD=NEW: Rename a field; may be repeated.")] = None
     spec: Annotated[
-        list[str] | None,
-        Option("FIELD=TYPE: A new type, such as label=int; may be repeated."),
+        list[str] | None, Option("FIELD=TYPE: A new type, such as label=int; may be repeated.")
     ] = None
     transform: Annotated[
         list[str] | None,
@@ -195,8 +192,7 @@ class DivideOptions(Struct, frozen=True):
     chunks: Annotated[int, Option("Number of chunks to cut the images into.", min=1)] = 1
     train_ratio: Annotated[float, Option("Share for training.", min=0, max=1)] = 1.0
     test_ratio: Annotated[
-        float,
-        Option("Share for testing; the rest is for validation.", min=0, max=1),
+        float, Option("Share for testing; the rest is for validation.", min=0, max=1)
     ] = 0.0
     shuffle: Annotated[
         bool, Option("Shuffle the images or sort them by name.", "--shuffle/--no-shuffle")
@@ -221,8 +217,7 @@ def im2rec_list(
         Option("Descend into subfolders. Each folder in ROOT is a class, numbered as by pack."),
     ] = False,
     exts: Annotated[
-        list[str] | None,
-        Option("Suffix of images; may be repeated. [default: .jpeg .jpg .png]"),
+        list[str] | None, Option("Suffix of images; may be repeated. [default: .jpeg .jpg .png]")
     ] = None,
     *,
     dividing: DivideOptions,

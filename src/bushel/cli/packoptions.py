@@ -53,12 +53,10 @@ class SourceOptions(Struct, frozen=True):
     ] = None
     root: Annotated[str | None, Option("Folder that the paths of a list are relative to.")] = None
     file: Annotated[
-        str | None,
-        Option("Pattern of the file name of each row of a table, such as '{id}.webm'."),
+        str | None, Option("Pattern of the file name of each row of a table, such as '{id}.webm'.")
     ] = None
     columns: Annotated[
-        str | None,
-        Option("Column names of a CSV file without a header, such as id,label."),
+        str | None, Option("Column names of a CSV file without a header, such as id,label.")
     ] = None
     exts: Annotated[list[str] | None, Option("Suffix of the files to pack; may be repeated.")] = (
         None
@@ -85,14 +83,12 @@ class ImageOptions(Struct, frozen=True):
     resize: Annotated[str | None, Option("Pixels of the shorter edge, or WIDTHxHEIGHT.")] = None
     center_crop: Annotated[bool, Option("Crop to the middle square first.")] = False
     quality: Annotated[
-        int | None,
-        Option("JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3]."),
+        int | None, Option("JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3].")
     ] = None
     color: Annotated[int | None, Option("1 RGB, 0 grey, -1 unchanged.")] = None
     encoding: Annotated[str | None, Option(".jpg or .png.")] = None
     inter_method: Annotated[
-        int | None,
-        Option("0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10."),
+        int | None, Option("0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10.")
     ] = None
 
     @property

@@ -18,8 +18,7 @@ RunTarget = Annotated[
 def parts(
     target: RunTarget,
     missing: Annotated[
-        bool,
-        Option("Print only the numbers of missing parts, as sbatch --array takes them."),
+        bool, Option("Print only the numbers of missing parts, as sbatch --array takes them.")
     ] = False,
     as_json: Json = False,
 ) -> None:

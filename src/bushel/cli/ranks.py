@@ -57,8 +57,7 @@ def who(
     *,
     state: Annotated[str, Option("The state of the loader, saved as JSON.")],
     batch_size: Annotated[
-        str | None,
-        Option("Batch size on a rank; with --bucket-by also such as 128:64,512:16."),
+        str | None, Option("Batch size on a rank; with --bucket-by also such as 128:64,512:16.")
     ] = None,
     world_size: Annotated[int, Option("Number of ranks.", min=1)] = 1,
     wanted: StepOptions,

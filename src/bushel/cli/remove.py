@@ -31,12 +31,10 @@ class ChoiceOptions(Struct, frozen=True):
         Option("Remove samples with the keys in a file, one per line; - for standard input."),
     ] = None
     where: Annotated[
-        str | None,
-        Option("Remove samples for which this is true, such as \"label == 'dog'\"."),
+        str | None, Option("Remove samples for which this is true, such as \"label == 'dog'\".")
     ] = None
     position: Annotated[
-        list[int] | None,
-        Option("Remove the sample at this position; may be repeated."),
+        list[int] | None, Option("Remove the sample at this position; may be repeated.")
     ] = None
 
 

@@ -138,12 +138,10 @@ class ResultOptions(Struct, frozen=True):
     """Options for the output."""
 
     save_view: Annotated[
-        str | None,
-        Option("Save the samples that have matches as a view of the first dataset."),
+        str | None, Option("Save the samples that have matches as a view of the first dataset.")
     ] = None
     keys: Annotated[
-        str | None,
-        Option("File to write the keys to, one a line; - for the output."),
+        str | None, Option("File to write the keys to, one a line; - for the output.")
     ] = None
     out: Annotated[str | None, Option("Write the joined samples to this new dataset.")] = None
     container: Annotated[
@@ -184,8 +182,7 @@ def join(
         ),
     ] = "inner",
     rename: Annotated[
-        list[str] | None,
-        Option("Another name for a field of the others, such as cls=kind."),
+        list[str] | None, Option("Another name for a field of the others, such as cls=kind.")
     ] = None,
     result: ResultOptions,
     shown: OutputOptions,

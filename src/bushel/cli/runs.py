@@ -11,14 +11,7 @@ import click
 from msgspec import Struct, structs
 
 from .command import Option
-from .options import (
-    NewKind,
-    OutputOptions,
-    Parts,
-    ShardOptions,
-    Workers,
-    engines,
-)
+from .options import NewKind, OutputOptions, Parts, ShardOptions, Workers, engines
 from .output import count, print_json, print_text, progress_of, say, size
 from .packoptions import allowed_errors
 
@@ -47,7 +40,7 @@ class WriteOptions(ShardOptions, frozen=True):
         str | None,
         Option(
             "Columns to record in the index: label,image.width; auto for "
-            "numbers, short texts and sizes of images, the default; none.",
+            "numbers, short texts and sizes of images, the default; none."
         ),
     ] = None
     shuffle: Annotated[bool, Option("Write in a random order.", "--shuffle/--no-shuffle")] = False
@@ -57,8 +50,7 @@ class WriteOptions(ShardOptions, frozen=True):
     ] = "0"
     keys: Annotated[bool, Option("Keep the keys or leave them out.", "--keys/--no-keys")] = True
     replace_dots: Annotated[
-        str | None,
-        Option("Text that replaces every dot in a key; keys in a tar cannot have dots."),
+        str | None, Option("Text that replaces every dot in a key; keys in a tar cannot have dots.")
     ] = None
     forget_removed: Annotated[
         bool, Option("With --overwrite: drop the list of removed samples.")
@@ -130,8 +122,7 @@ class PartOptions(Struct, frozen=True):
         ),
     ] = None
     sbatch: Annotated[
-        str | None,
-        Option("Options of sbatch, with --engine slurm: '--mem=4G -p cpu'."),
+        str | None, Option("Options of sbatch, with --engine slurm: '--mem=4G -p cpu'.")
     ] = None
 
     def check(self) -> None:
@@ -153,8 +144,7 @@ class PartOptions(Struct, frozen=True):
             check_sbatch()
         if self.engine is not None and self.part is not None:
             raise click.BadParameter(
-                "--part does its work in this process: leave one of them out",
-                param_hint="--engine",
+                "--part does its work in this process: leave one of them out", param_hint="--engine"
             )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -24,11 +24,7 @@ _FORCE = "restore the file, or accept it with `bushel index --force`"
 
 
 def check_crcs(
-    shard: Shard,
-    index: ShardIndex,
-    files: list[File],
-    tick: Callable[[int], None],
-    found: Findings,
+    shard: Shard, index: ShardIndex, files: list[File], tick: Callable[[int], None], found: Findings
 ) -> tuple[int, bool]:
     """Compare every field that has a checksum with it.
 
@@ -64,10 +60,13 @@ def _recompute(
     files: list[File],
     tick: Callable[[int], None],
 ) -> dict[str, FieldExtents]:
-    bare = replace(
-        index, fields={name: replace(column, crc32=None) for name, column in columns.items()}
-    )
-    return dict(with_checksums(bare, files, report=tick).fields)
+    return dict(with_checksums(_unchecked(index, columns), files, report=tick).fields)
+
+
+def _unchecked(index: ShardIndex, columns: Mapping[str, FieldExtents]) -> ShardIndex:
+    """Return a table of some fields without their checksums."""
+    bare = {name: replace(column, crc32=None) for name, column in columns.items()}
+    return replace(index, fields=bare)
 
 
 def _report_values(shard: Shard, compared: Comparison, found: Findings) -> None:
@@ -104,10 +103,7 @@ def check_changed(
     """
     now = built
     if files is None:
-        known = replace(
-            known,
-            fields={name: replace(column, crc32=None) for name, column in known.fields.items()},
-        )
+        known = _unchecked(known, known.fields)
     else:
         try:
             now = with_checksums(built, files, report=tick)

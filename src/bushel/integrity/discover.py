@@ -62,9 +62,7 @@ def discover(
     if index == "auto":
         return places
     shards = indexed_in([place.shard for place in places], index_place(index))
-    return [
-        Place(*pair) for pair in zip((place.container for place in places), shards, strict=True)
-    ]
+    return [Place(place.container, shard) for place, shard in zip(places, shards, strict=True)]
 
 
 def _discover(source: Any, container: str | None, found: Findings) -> list[Place]:

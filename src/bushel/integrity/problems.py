@@ -165,10 +165,12 @@ class VerifyResult:
     def _repr_html_(self) -> str:
         from bushel._pictures.notebook import facts_html
 
-        facts = [("samples", f"{self.samples:,}"), ("shards", f"{self.shards:,}")]
-        facts.append(
-            ("bytes compared with checksums", f"{self.bytes_checked:,} of {self.bytes_total:,}")
-        )
+        compared = f"{self.bytes_checked:,} of {self.bytes_total:,}"
+        facts = [
+            ("samples", f"{self.samples:,}"),
+            ("shards", f"{self.shards:,}"),
+            ("bytes compared with checksums", compared),
+        ]
         rows = [
             (
                 "warning: " * problem.warning + problem.kind,

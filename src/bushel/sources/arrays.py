@@ -8,19 +8,21 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel._runtime.arrays import I64, U8
 from bushel.codecs.columns import InexactError, check_stored, exact_array, is_stored, without_arrow
 from bushel.errors import FormatError, SpecError
+from bushel.kernels import crc32, crc32_rows
 from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, as_path, read_whole
 
 from .base import Sample
-from .samples import fingerprint_of, image_codec
+from .samples import digest_of_value, image_codec
 
 _WIDEST = 64  # bits of the largest whole numbers that arrays hold
 _ZIP = b"PK"
-_FINGERPRINTED = 1000  # samples that a fingerprint contains, at most
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # an odd number, so that the order of columns counts
 
 
 class Arrays:
@@ -95,15 +97,15 @@ class Arrays:
                 sample[name] = value
         return sample
 
-    @property
-    def fingerprint(self) -> str:
-        """A fingerprint of the fields, and of at most a thousand samples, for runs in parts."""
-        rows = np.unique(
-            np.linspace(0, max(len(self) - 1, 0), min(_FINGERPRINTED, len(self))).astype(np.int64)
-        )
-        return fingerprint_of((len(self), self.spec), (self[row] for row in rows.tolist()))
+    def digest(self, positions: I64, before: int) -> int:
+        """Return a digest of samples, continued from the digest of those before them."""
+        columns, keys = self.columns(positions)
+        digests = _digests_of(keys or positions)
+        for column in columns.values():
+            digests = digests * _FACTOR + _digests_of(column)
+        return crc32(digests.view(np.uint8), before)
 
-    has_columns = True
+    in_memory = has_columns = True
     file_field = None
 
     def columns(self, positions: I64) -> tuple[dict[str, Any], list[str] | None]:
@@ -151,6 +153,16 @@ class _Stored:
         if isinstance(rows, slice):
             return self._data, self._offsets[rows.start : rows.stop + 1]
         return [self[row] for row in rows.tolist()]
+
+
+def _digests_of(column: Any) -> npt.NDArray[np.uint64]:
+    """Return uint64[n], a digest of each value of a column."""
+    if isinstance(column, list):
+        return np.array(list(map(digest_of_value, column)), np.uint64)
+    if not isinstance(column, tuple):  # which has stored bytes
+        rows = np.ascontiguousarray(column)
+        column = rows.reshape(-1).view(np.uint8), np.arange(len(rows) + 1) * rows[:1].nbytes
+    return crc32_rows(*column).astype(np.uint64)
 
 
 _Column: TypeAlias = np.ndarray | _Values | _Stored

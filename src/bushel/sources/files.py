@@ -24,6 +24,7 @@ from bushel.storage.names import below, leads_to_folder
 
 from .base import FileSource, Sample, ending_of
 from .media import UNCHANGED, Image, Media, Unchanged, is_unchanged
+from .samples import digest_of_value
 
 T = TypeVar("T")
 _ROOM = 4 << 20  # bytes of a buffer; files of a batch that need more are read into another one
@@ -172,12 +173,8 @@ class _Folder(FileSource):
     @property
     def fingerprint(self) -> str:
         """A digest of the folder, the paths in it, the medium and the classes."""
-        import hashlib  # which imports OpenSSL
-
-        facts = (str(self.root), self._field, self._media, *self.labels.get("label", ()))
-        digest = hashlib.sha256(repr(facts).encode("utf-8", "surrogateescape"))
-        digest.update("\0".join(self._names).encode("utf-8", "surrogateescape"))
-        return digest.hexdigest()[:32]
+        facts = repr((str(self.root), self._field, self._media, self.labels))
+        return f"{digest_of_value([facts, self._names]):08x}"
 
 
 def _taken(values: Sequence[T], positions: Sequence[int]) -> list[T]:

@@ -86,6 +86,7 @@ class _Rows(Sequence[Sample]):
     """Rows of a table as dicts without the values that are missing."""
 
     names: Sequence[str]
+    in_memory = True
 
     def first_values(self) -> Iterator[tuple[str, Any]]:
         """Yield the first value of each column that is not missing."""
@@ -142,8 +143,8 @@ class _ArrowRows(_Rows):
     def __init__(self, table: Any) -> None:
         self.names = list(table.schema.names)
         self._table = table
-        self._is_whole = hasattr(table, "num_rows")
-        self._rows = int(table.num_rows if self._is_whole else table.count_rows())
+        self.in_memory = hasattr(table, "num_rows")
+        self._rows = int(table.num_rows if self.in_memory else table.count_rows())
         self._block: tuple[int, list[dict[str, Any]]] = (0, [])
 
     def __len__(self) -> int:
@@ -160,7 +161,7 @@ class _ArrowRows(_Rows):
         return {name: value for name, value in rows[position - first].items() if value is not None}
 
     def _rows_from(self, first: int) -> Any:
-        if self._is_whole:
+        if self.in_memory:
             return self._table.slice(first, _ROWS_AT_ONCE)
         return self._table.take(list(range(first, min(first + _ROWS_AT_ONCE, self._rows))))
 

@@ -101,11 +101,7 @@ class ListFile(FileSource):
     """
 
     def __init__(
-        self,
-        path: AnyLocation,
-        *,
-        root: AnyLocation | None = None,
-        first_label: bool = False,
+        self, path: AnyLocation, *, root: AnyLocation | None = None, first_label: bool = False
     ) -> None:
         self._path = absolute(as_path(path))
         self._root, self._place = self._path.parent, "the folder of the list"
@@ -116,7 +112,7 @@ class ListFile(FileSource):
         numbered = [
             (number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()
         ]
-        self._lines = [line.removesuffix("\r") for _, line in numbered]
+        self.samples = [line.removesuffix("\r") for _, line in numbered]
         self._numbers = np.array([number for number, _ in numbered], np.int64)
         self._kind = self._label_kind()
         self.spec = {"image": self._image_codec(), "label": self._kind}
@@ -124,11 +120,11 @@ class ListFile(FileSource):
         if self._kind == "int" and (names := self._class_names()):
             self.labels = {"label": names}
         remaining = self._remaining(self._root)
-        self._lines = [self._lines[position] for position in remaining]
+        self.samples = [self.samples[position] for position in remaining]
         self._numbers = self._numbers[remaining]
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self.samples)
 
     def __getitem__(self, position: int) -> Sample:
         line = self._parsed(position)
@@ -153,7 +149,7 @@ class ListFile(FileSource):
 
     def _parsed(self, position: int) -> ListLine:
         try:
-            return parse_line(self._lines[position])
+            return parse_line(self.samples[position])
         except ValueError as error:
             raise FormatError(f"line {self._numbers[position]}: {error}", self._path) from None
 
@@ -165,7 +161,7 @@ class ListFile(FileSource):
 
     def _well_formed(self) -> Iterator[ListLine]:
         """Yield the lines that are not malformed."""
-        for line in self._lines:
+        for line in self.samples:
             with suppress(ValueError):
                 yield parse_line(line)
 
@@ -183,5 +179,5 @@ class ListFile(FileSource):
         return ()
 
     def _image_codec(self) -> str:
-        names = [line.strip() for line in self._lines]
+        names = [line.strip() for line in self.samples]
         return Image().field(names or ["x.jpg"])[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -253,21 +254,19 @@ class Frames:
         step = self.stride / Fraction(self.rate).limit_denominator(1001)
         usual = 1 / Fraction(stream.average_rate or stream.guessed_rate or 25)
         shown, start, yielded, at = None, None, 0, Fraction(0)
-        for frame in frames:
-            if frame.pts is not None:
+        for frame in itertools.chain(frames, [None]):  # after the last one
+            if frame is not None and frame.pts is not None:
                 now = Fraction(frame.pts) * Fraction(frame.time_base)
                 if start is None:
                     start = now
                 at = now - start
             if shown is not None:
-                count = max(_ticks_before(at, step) - yielded, 0)
-                if count:
+                count = _ticks_before(at, step) - yielded
+                if count > 0:
                     yield shown, count
                     yielded += count
             shown = frame
             at += usual  # the time of the next frame if it has none, and the end of this one
-        if shown is not None and (count := _ticks_before(at, step) - yielded) > 0:
-            yield shown, count
 
     def _size(self, width: int, height: int) -> tuple[int, int]:
         if self.short_edge is None:

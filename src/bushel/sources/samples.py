@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from bushel._kinds import WEAK, kind_of
+from bushel._runtime.arrays import I64, as_array
 from bushel.codecs import codec_of_extension
 from bushel.errors import SpecError
 from bushel.kernels import crc32
@@ -48,51 +50,65 @@ class Samples:
     ) -> None:
         if spec is None and not len(samples):
             raise SpecError("fields cannot be inferred without samples: pass spec=")
-        self._samples = samples
+        self.samples = samples
         self.infers_types = spec is None
         self.spec: Mapping[str, str] = infer_spec(samples[0], types) if spec is None else dict(spec)
 
     def __len__(self) -> int:
-        return len(self._samples)
+        return len(self.samples)
 
     def __getitem__(self, position: int) -> Sample:
-        return with_files(self._samples[position])
-
-    @property
-    def fingerprint(self) -> str:
-        """A fingerprint of the fields and the samples, for runs in parts; of other sequences than lists, the length."""
-        samples = self._samples if isinstance(self._samples, list | tuple) else ()
-        return fingerprint_of((len(self._samples), dict(self.spec)), samples)
+        return with_files(self.samples[position])
 
 
-def fingerprint_of(facts: object, samples: Iterable[Sample]) -> str:
-    """Return 32 hex digits that identify some facts and samples in memory.
+def in_memory(source: Any) -> bool:
+    """Return whether reading a sample of a source computes nothing."""
+    rows = getattr(source, "samples", source)
+    return isinstance(rows, list | tuple) or getattr(rows, "in_memory", False)
 
-    Of values other than numbers, texts, bytes and arrays, these are the types.
+
+def digest_of(source: Any, positions: I64, before: int) -> int:
+    """Return a digest of samples at some positions, continued from the digest of those before them.
+
+    A sample that cannot be read counts as its error does, and a path as its text.
     """
-    import hashlib  # which imports OpenSSL
+    if hasattr(source, "digest"):
+        return int(source.digest(positions, before))
+    rows = getattr(source, "samples", source)
+    for position in positions.tolist():
+        try:
+            sample = rows[position]
+        except Exception as error:  # packing meets it, too, and says which sample it was
+            sample = type(error).__name__
+        before = digest_of_value(sample, before)
+    return before
 
-    digest = hashlib.sha256(repr(facts).encode())
-    for sample in samples:
-        values = [(name, _facts_of(value)) for name, value in sample.items()]
-        digest.update(repr(values).encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()[:32]
+
+def digest_of_value(value: Any, before: int = 0) -> int:
+    """Return a digest of a value, such as a sample, continued from another digest."""
+    try:
+        encoded = _ENCODER.encode(value)
+    except (
+        ValueError,
+        OverflowError,
+        TypeError,
+    ):  # half of a surrogate pair, or objects in an array
+        encoded = repr(value).encode("utf-8", "surrogatepass")
+    return crc32(encoded, before)
 
 
 def _facts_of(value: Any) -> Any:
+    """Return what identifies a value that MessagePack does not know; its type if nothing else does."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, bytes | bytearray | memoryview):
-        return crc32(value)
-    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-        return (
-            value.dtype.str,
-            value.shape,
-            crc32(np.ascontiguousarray(value).reshape(-1).view(np.uint8)),
-        )
+    array = as_array(value)
+    if hasattr(array, "__array_interface__"):  # as numbers of NumPy and images of Pillow have it
+        array = np.ascontiguousarray(array)
+        return [array.dtype.str, array.shape, crc32(array.reshape(-1).view(np.uint8))]
     return type(value).__qualname__
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_facts_of, order="deterministic")
 
 
 class Stream:

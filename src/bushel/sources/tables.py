@@ -213,10 +213,10 @@ class Table(FileSource):
         self._root: AnyPath = Path.cwd()
         place = caller_path
         if isinstance(path, Sequence) and not isinstance(path, str):
-            self._table, self._rows, self._root_is = "the table", list(path), "this folder"
+            self._table, self.samples, self._root_is = "the table", list(path), "this folder"
         else:
             named, place = absolute(as_path(path)), listed
-            self._table, self._rows = str(named), read_rows(named, columns)
+            self._table, self.samples = str(named), read_rows(named, columns)
             self._root, self._root_is = named.parent, "the folder of the table"
         if root is not None:
             self._root, self._root_is = absolute(as_path(root)), "as root= says"
@@ -225,22 +225,22 @@ class Table(FileSource):
         self._place = partial(place, self._root)
         self._fields = self._types()
         self.label2idx: Mapping[str, int] = {}
-        files = {self._fill(file, at) for at in range(len(self._rows))}
+        files = {self._fill(file, at) for at in range(len(self.samples))}
         self._media = media_of_names(files) if media is None else media
         self._field, kind = self._media.field(files)
         self.spec = {self._field: kind, **self._fields}
         if self._fields.get(label) == "utf8":
             self.label2idx = extend_labels(
-                (row[label] for row in self._rows if label in row), label2idx
+                (row[label] for row in self.samples if label in row), label2idx
             )
             self.spec["idx"] = "int"
-        self._rows = [self._rows[position] for position in self._remaining(self._root)]
+        self.samples = [self.samples[position] for position in self._remaining(self._root)]
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.samples)
 
     def __getitem__(self, position: int) -> Sample:
-        row, path = self._rows[position], self._path(position)
+        row, path = self.samples[position], self._path(position)
         key = _stem(path, self._root) if self._key is None else self._fill(self._key, position)
         with relative_to(self._root, self._root_is):
             sample = {KEY: key, self._field: self._media.read(self._at(path))}
@@ -265,7 +265,7 @@ class Table(FileSource):
             return self._place(name)
         if (earlier := self._found.get(position)) is not None:
             return earlier
-        escaped = {key: glob.escape(str(value)) for key, value in self._rows[position].items()}
+        escaped = {key: glob.escape(str(value)) for key, value in self.samples[position].items()}
         matching = self._fitting(self._file.format_map(escaped))
         if len(matching) != 1:
             raise FileNotFoundError(
@@ -299,9 +299,9 @@ class Table(FileSource):
 
     def _fill(self, template: str, position: int) -> str:
         try:
-            return template.format_map(self._rows[position])
+            return template.format_map(self.samples[position])
         except KeyError as error:
-            have = ", ".join(map(str, self._rows[position]))
+            have = ", ".join(map(str, self.samples[position]))
             hint = None
             if template == self._file:
                 hint = "file='{COLUMN}' names the column of the files"
@@ -311,10 +311,10 @@ class Table(FileSource):
 
     def _types(self) -> dict[str, str]:
         """Return the types of the columns that are fields."""
-        columns = list(dict.fromkeys(column for row in self._rows for column in row))
+        columns = list(dict.fromkeys(column for row in self.samples for column in row))
         left_out = (self._file, self._key)
         return {
-            column: _type_of([row[column] for row in self._rows if column in row])
+            column: _type_of([row[column] for row in self.samples if column in row])
             for column in columns
             if "{" + column + "}" not in left_out
         }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bushel.engines import Engine, Finished, LostWorkerError, Task
@@ -36,7 +37,7 @@ def check_engine(make: Callable[[], Engine], folder: Path, *, kills: bool = True
         >>> Path("empty").mkdir()
         >>> check_engine(lambda: connect("local"), Path("empty"))
     """
-    with _closing(make()) as engine:
+    with closing(make()) as engine:
         expect(engine.slots >= 2, f"the engine has {engine.slots} slots; these checks need two")
         ends = _run(engine, _Task(folder), range(_TASKS))
         expect_equal(
@@ -46,13 +47,13 @@ def check_engine(make: Callable[[], Engine], folder: Path, *, kills: bool = True
         )
         expect(all(end.error is None for end in ends.values()), "a task without an error has one")
         engine.close()
-        ends = _run(engine, _Cube(), range(3))
+        ends = _run(engine, partial(pow, exp=3), range(3))
         expect_equal(
             {n: end.result for n, end in ends.items()},
             {n: n**3 for n in range(3)},
             "another task's results",
         )
-    with _closing(make()) as engine:
+    with closing(make()) as engine:
         (folder / "refuse-1").touch()
         ends = _run(engine, _Task(folder), range(3))
         expect(
@@ -62,7 +63,7 @@ def check_engine(make: Callable[[], Engine], folder: Path, *, kills: bool = True
         expect_equal(str(ends[1].error), "number 1", "the text of the error")
         expect_equal(ends[2].result, 4, "the result of another task")
     if kills:
-        with _closing(make()) as engine:
+        with closing(make()) as engine:
             (folder / "kill-0").touch()
             ends = _run(engine, _Task(folder), range(3))
             lost = ends[0].error
@@ -77,7 +78,7 @@ def check_engine(make: Callable[[], Engine], folder: Path, *, kills: bool = True
 def _check_hung(make: Callable[[], Engine], folder: Path) -> None:
     """Check that a task that hangs does not stop others, and that the engine can be closed."""
     engine = make()
-    with _closing(engine):
+    with closing(engine):
         (folder / "hang-0").touch()
         task = _Task(folder)
         engine.submit(task, 0)
@@ -114,32 +115,19 @@ class _Task:
         return number * number
 
 
-@dataclass(frozen=True)
-class _Cube:
-    """Returns the cube of the number."""
-
-    def __call__(self, number: int) -> int:
-        return number**3
-
-
 def _run(engine: Engine, task: Task, numbers: range) -> dict[int, Finished]:
     waiting = list(numbers)
     running: set[int] = set()
     ends: dict[int, Finished] = {}
     end = time.monotonic() + _PATIENCE_SECONDS
     while waiting or running:
-        expect(
-            time.monotonic() < end,
-            f"these tasks did not finish: {sorted(running)}",
-        )
+        expect(time.monotonic() < end, f"these tasks did not finish: {sorted(running)}")
         while waiting and len(running) < engine.slots:
             running.add(waiting[0])
             engine.submit(task, waiting.pop(0))
         for finished in engine.wait(0.2):
-            expect(
-                finished.number in running,
-                f"task {finished.number} has finished, but does not run",
-            )
+            what = f"task {finished.number} has finished, but does not run"
+            expect(finished.number in running, what)
             running.discard(finished.number)
             ends[finished.number] = finished
     return ends
@@ -150,11 +138,3 @@ def _until(done: Callable[[], bool], failure: str) -> None:
     while not done():
         expect(time.monotonic() < end, failure)
         time.sleep(0.02)
-
-
-@contextmanager
-def _closing(engine: Engine) -> Iterator[Engine]:
-    try:
-        yield engine
-    finally:
-        engine.close()

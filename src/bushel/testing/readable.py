@@ -156,9 +156,7 @@ def check_tables(readable: Readable) -> None:
         expect_equal([stamp.name for stamp in index.files], list(shard.files), "files of the table")
         for number, stamp in enumerate(index.files):
             expect_equal(
-                stamp.size,
-                shard.path(number).stat().st_size,
-                f"size of {stamp.name} in the table",
+                stamp.size, shard.path(number).stat().st_size, f"size of {stamp.name} in the table"
             )
         again = pickle.loads(pickle.dumps(readable.own.index(shard, ReadOptions())))
         expect_equal(again.samples, index.samples, "number of samples of a second pass")
@@ -183,9 +181,7 @@ def check_values(readable: Readable) -> None:
         for name, value in expected.items():
             expect_equal(sample[name], value, f"field {name!r} of sample {position} in a batch")
             expect_equal(
-                dataset[position, [name]][name],
-                value,
-                f"field {name!r} of sample {position} alone",
+                dataset[position, [name]][name], value, f"field {name!r} of sample {position} alone"
             )
         key = golden.all_keys[position]
         if golden.all_keys.count(key) == 1:

@@ -59,8 +59,7 @@ def check_source(source: Source, *, pickles: bool = True) -> None:
     if (origin := getattr(source, "origin", None)) is not None:
         for position in range(samples):
             expect(
-                isinstance(origin(position), str),
-                f"the origin of sample {position} is not a str",
+                isinstance(origin(position), str), f"the origin of sample {position} is not a str"
             )
 
 
