@@ -378,3 +378,18 @@ def test_a_pack_that_was_killed_between_two_renames_is_resumed(
     assert bushel.pack(photos, tmp_path / "out", container=container, mode="resume", sync=False).samples == 0
     dataset = bushel.open(tmp_path / "out")
     assert (len(dataset), dataset.labels) == (6, {"label": ("cat", "dog")})
+
+
+@pytest.mark.parametrize("number", [-1, 1, 2])
+@pytest.mark.parametrize("by_pack", [False, True])
+def test_numbers_of_classes_without_a_name_are_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, number: int, *, by_pack: bool
+) -> None:
+    labels = {"label": ["cat", "dog"]}
+    if by_pack:
+        bushel.pack([{"label": number}], tmp_path / "out", container="tar", labels=labels)
+    else:
+        with bushel.Writer(tmp_path / "out", {"label": "int"}, container="tar", labels=labels) as writer:
+            writer.append({"label": number})
+    said = "field 'label' has the number 2, but labels= names 2 classes" in caplog.text
+    assert said == (number == 2)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.fuzz.campaign.__main__ import main
 from tests.fuzz.campaign.cases import ARMS, make_case
 from tests.fuzz.campaign.check import WrongError, _compare
 from tests.fuzz.campaign.material import CONTAINERS, make_materials
@@ -96,3 +97,12 @@ def test_wrong_values_are_found_and_failures_are_kept(tmp_path: Path) -> None:
     assert (line["case"], line["file"], line["signature"]) == (5, case.file, "KeyError in x.py:f")
     [kept] = (tmp_path / "damaged").iterdir()
     assert kept.read_bytes() == case.data
+
+
+def test_the_status_of_no_campaign_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["campaign", "--status", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        main()
+    assert f"{tmp_path} has no campaign" in capsys.readouterr().err

@@ -131,7 +131,7 @@ def _everything(prepared: Prepared) -> tuple[Items, dict[str, object]]:
     if isinstance(source, Mapped) or "source" not in plan:
         plan["compared"] = "all values"
         if not in_memory(source):  # see `digest_of_items`
-            plan["compared"] = "samples 0, 1, 2, 4, 8 and so on"
+            plan["compared"] = "samples 0, 1, 2, 4, 8, …"
         items = replace(items, source=source)
     return items, plan
 

@@ -259,7 +259,7 @@ def digest_of_items(source: Any, order: Order, first: int, last: int, before: in
     """Return a digest of the items of an order from one number up to another, continued from that of those before.
 
     It is of all items that are in memory. Of items that are computed when they are read, it is of
-    the numbers 0, 1, 2, 4, 8 and so on.
+    the numbers 0, 1, 2, 4, 8, 16, ….
     """
     last = min(last, order.samples)
     powers = [0, *(1 << power for power in range(last.bit_length()))]

@@ -19,6 +19,7 @@ from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.shard import FileStamp, Shard
 from bushel._index.table import ShardIndex
+from bushel._runtime.messages import log_warning
 from bushel.codecs.extensions import storing_codec
 from bushel.containers.base import Container, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import ColumnLimits, StoredColumn
@@ -329,6 +330,14 @@ class ShardInProgress:
             files = ValueFiles(opener(index, staged_files.__getitem__), values)
             # without PyAV, clips are read whole until `bushel index --frames`
             index = self._contents.add_to(index, files, self._before, all_frames=True)
+            for name, classes in index.labels.items():
+                column = index.columns.get(name)
+                if column is None or column.values is None or not len(column):
+                    continue
+                largest = column.values.max()
+                if largest >= len(classes):
+                    what = "%s: field %r has the number %s, but labels= names %d classes"
+                    log_warning(what, self.shard.root, name, largest, len(classes))
             sidecar = sidecar_name(self.shard)
             digest = save_index(index, self._staging.path_of(sidecar), sync=self._staging.sync)
             index = structs.replace(index, digest=digest)

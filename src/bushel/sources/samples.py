@@ -98,7 +98,7 @@ def digest_of_value(value: Any, before: int = 0) -> int:
 
 
 def _facts_of(value: Any) -> Any:
-    """Return what identifies a value that MessagePack does not know; its type if nothing else does."""
+    """Return facts that identify a value that MessagePack does not know, or its type."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     array = as_array(value)

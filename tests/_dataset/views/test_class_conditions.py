@@ -93,3 +93,8 @@ def test_split_of_views_by_numbers_and_in_order(dataset: bushel.Dataset) -> None
         dataset.split(train=0.5)
     with pytest.raises(ValueError, match="expected shares"):
         dataset.split()
+
+
+def test_a_column_as_an_argument_gets_the_condition_as_text(dataset: bushel.Dataset) -> None:
+    with pytest.raises(TypeError, match=r"""write ds\.where\("label == 3 and name == 'dog'"\)"""):
+        dataset.where(label=3, name="dog")

@@ -44,6 +44,8 @@ def main() -> int:
     options = parser.parse_args()
     out = (options.out or ROOT / "build" / "campaign" / f"{options.suite}{'-sanitized' * options.sanitize}").resolve()
     if options.status:
+        if not (out / "summary.json").exists():
+            parser.error(f"{out} has no campaign: start one without --status, or name its folder with --out")
         print(json.dumps(summary_of(out), indent=1))
         return 0
     if options.case is not None:

@@ -260,7 +260,7 @@ class StoredValues(Samples):
         values: np.ndarray = masked(part_of(self.reader, self.selection.positions, name))
         return values
 
-    def where(self, condition: str) -> Self:
+    def where(self, condition: str = "", **columns: object) -> Self:
         """Return a view of the samples for which a condition on columns is true.
 
         Args:
@@ -270,8 +270,10 @@ class StoredValues(Samples):
                 have their names instead of their numbers: `label in ("cat", "dog")`. Numbers are
                 computed as Python does. Comparisons with missing values, or with the result of a
                 division by zero, are not true.
+            **columns: Arguments of other names, which are refused.
 
         Raises:
+            TypeError: A column is given as an argument.
             ValueError: The condition is malformed, something in it is not allowed, it names a class
                 that does not exist, or it computes a number that is too large.
             KeyError: The column does not exist, as for `column`.
@@ -280,6 +282,9 @@ class StoredValues(Samples):
             >>> len(ds.where("label == 'dog' and image.width >= 48"))
             6
         """
+        if columns:
+            text = " and ".join(f"{name} == {value!r}" for name, value in columns.items())
+            raise TypeError(f"a condition is a text: write ds.where({text!r})")
         return self._view(
             self.selection.absolute(self.positions_where(condition)),
             made=f"where {condition.strip()}",
