@@ -152,8 +152,8 @@ def _typed(source: Any, options: PackOptions) -> Any:
     typed = source.reader.with_shards(
         [with_declared(shard, declared) for shard in source.reader.shards]
     )
-    names = source.selection.fields
-    selection = replace(source.selection, fields={name: typed.fields[name] for name in names})
+    chosen = {name: typed.fields[name] for name in source.selection.fields}
+    selection = replace(source.selection, fields=chosen)
     return type(source)((), reader=typed, selection=selection)
 
 
