@@ -30,9 +30,10 @@ import bushel
 from bushel._dataset.read.key_file import NAME as KEYS
 from bushel._dataset.read.key_file import write_key_file
 from bushel._dataset.read.listed import manifest_entry
+from bushel._index.manifest import save_manifest
 from bushel._index.saving import save_index
 from bushel._index.shard import FOLDER, FileStamp, Keys
-from bushel._index.shard_list import NAME, save_manifest
+from bushel._index.shard_list import NAME
 from bushel._index.sidecar import Manifest
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel.spec import parse_spec

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import bushel
 from bushel.errors import StateError, TooManyErrors
@@ -44,9 +45,8 @@ def lists_in_dicts(factor: int, folder: Path) -> list[dict[str, Any]]:
 
 
 def images(factor: int, folder: Path) -> list[dict[str, Any]]:
-    image = pytest.importorskip("PIL.Image")
     pixels = np.full((8, 8, 3), factor, np.uint8)
-    return [{"image": image.fromarray(pixels)} for _ in range(COUNT)]
+    return [{"image": Image.fromarray(pixels)} for _ in range(COUNT)]
 
 
 def arrays(factor: int, folder: Path) -> Arrays:

@@ -287,7 +287,7 @@ def test_a_shard_is_published_with_the_manifest(
         raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr("bushel._index.shard_list.write_whole", full)
+        patch.setattr("bushel._index.manifest.write_whole", full)
         with pytest.raises(OSError, match="quota"), bushel.Writer(out, mode="append", sync=False) as writer:
             writer.append(make_samples(container, 21)[20])
     assert [plain(sample) for sample in bushel.open(out)] == before
@@ -317,7 +317,7 @@ def test_a_file_is_published_with_the_manifest_of_its_folder(
             writer.append(named("new", 1)[0])
 
     with monkeypatch.context() as patch:
-        patch.setattr("bushel._index.shard_list.write_whole", full)
+        patch.setattr("bushel._index.manifest.write_whole", full)
         with pytest.raises(OSError, match="quota"):
             change()
     assert [plain(sample) for sample in bushel.open(tmp_path)] == before

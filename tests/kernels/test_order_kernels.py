@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bushel import kernels
-from bushel._runtime import permutation
+from bushel._runtime import order
 
 
 @given(size=st.integers(1, 3000), key=st.integers(0, 2**64 - 1), data=st.data())
@@ -104,7 +104,7 @@ def test_sums_refuse_items_beyond_the_table(wrong: int) -> None:
 
 def derive_more(state: int, word: int) -> int:
     """Return the hash of the words of a state and one more."""
-    return permutation.derive(state ^ word)
+    return order.derive(state ^ word)
 
 
 SHARES = st.lists(st.integers(1, 40), min_size=1, max_size=9)
@@ -148,7 +148,7 @@ def test_samples_of_draws_are_permuted_pass_by_pass(
 def test_draws_by_weight_are_found_as_numpy_finds_them(weights: list[float], buckets: int, key: int) -> None:
     sums, positions = np.cumsum([*weights, 1e-3]), np.arange(500)
     guide = kernels.guide_sums(sums, buckets)
-    words = permutation.hash_words(positions, key) >> np.uint64(11)
+    words = order.hash_words(positions, key) >> np.uint64(11)
     numbers = words.astype(np.float64) * 2.0**-53 * sums[-1]
     found = kernels.draw_by_weight(sums, guide, key, positions)
     assert np.array_equal(found, np.searchsorted(sums, numbers, side="right"))

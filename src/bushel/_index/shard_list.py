@@ -1,13 +1,13 @@
-"""Manifests, which may be missing or damaged, and the list of shards: their entries as arrays.
+"""The list of shards: the entries of the manifest as arrays, so that opening does not read every entry.
 
-The list lets a dataset open without reading every entry. It is the safetensors file
-`shards.safetensors` beside the manifest, and may be deleted at any time. docs/index.md specifies
-it. It is used only while the folder and the manifest have the times and sizes that it records.
+It is the safetensors file `shards.safetensors` beside the manifest, and may be deleted at any time.
+docs/index.md specifies it. It is used only while the folder and the manifest have the times and
+sizes that it records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
@@ -17,68 +17,16 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8, joined
-from bushel.errors import FormatError, SpecError
+from bushel.errors import SpecError
 from bushel.kernels import map_array
-from bushel.spec import Spec, parse_spec
-from bushel.storage import AnyPath, create_whole, write_whole
+from bushel.spec import Spec
+from bushel.storage import write_whole
 
 from .class_names import Labels, check_labels
 from .headers import DAMAGES
+from .manifest import spec_from_file
 from .named_arrays import encode, parse, whole_crc32
 from .shard import FileStamp
-from .sidecar import Manifest, readable_manifest, seal, without_code
-
-_INDENTED = 1000  # a manifest of more shards has no white space, which takes half of it
-
-
-def find_manifest(path: AnyPath) -> Manifest | None:
-    """Return the manifest at a path; None if it is missing, unreadable or damaged.
-
-    Raises:
-        OSError: An object store cannot be reached.
-    """
-    try:
-        return readable_manifest(path)
-    except FormatError:
-        return None
-
-
-def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:
-    """Write a manifest atomically. With `sync`, wait until it is on disk."""
-    write_whole(path, _encoded(manifest), sync=sync)
-
-
-def create_manifest(manifest: Manifest, path: AnyPath) -> None:
-    """Write a manifest, unless there is one."""
-    create_whole(path, _encoded(manifest))
-
-
-def _encoded(manifest: Manifest) -> bytes:
-    data = msgspec.json.encode(manifest)
-    if len(manifest.shards) <= _INDENTED:
-        data = msgspec.json.format(data, indent=1)
-    return sealed(data)
-
-
-def sealed(manifest: bytes) -> bytes:
-    """Return the JSON of a manifest with the CRC-32 of all bytes before it as its last member."""
-    body = manifest.rstrip()[:-1].rstrip() + b',\n "crc32": "'
-    return body + seal(body)
-
-
-def spec_from_file(spec: Mapping[str, str]) -> Spec:
-    """Parse a spec from a file.
-
-    Raises:
-        SpecError: It is malformed.
-
-    Examples:
-        >>> from bushel._index.shard_list import spec_from_file
-        >>> spec_from_file({"notes": "pickle[]"})["notes"].type
-        'stored(pickle)[]'
-    """
-    return {name: without_code(field) for name, field in parse_spec(spec).items()}
-
 
 NAME = "shards.safetensors"
 """Name of the file in the folder of the manifest."""

@@ -19,8 +19,8 @@ from msgspec import Struct
 from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.open.folders import place_of, run_folder, shard_of_entry
 from bushel._index.headers import PartOfRun
+from bushel._index.manifest import find_manifest
 from bushel._index.shard import Shard
-from bushel._index.shard_list import find_manifest
 from bushel._index.sidecar import Manifest
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.public import public

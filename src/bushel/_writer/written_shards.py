@@ -14,9 +14,9 @@ from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
 from bushel._index.headers import PartOfRun
+from bushel._index.manifest import find_manifest, save_manifest
 from bushel._index.removal_list import RemovalList
 from bushel._index.shard import FOLDER, Shard, may_lack_samples
-from bushel._index.shard_list import find_manifest, save_manifest
 from bushel._index.sidecar import Manifest
 from bushel.containers.base import Layout
 from bushel.errors import UnsupportedError

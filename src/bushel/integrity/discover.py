@@ -23,9 +23,9 @@ from bushel._dataset.open.folders import is_half_replaced, shard_of_entry
 from bushel._dataset.open.source_paths import expand_paths
 from bushel._dataset.open.splits import files_named
 from bushel._dataset.open.tables import index_place, indexed_in, staged_table
+from bushel._index.manifest import find_manifest
 from bushel._index.matching import with_sound_keys
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.shard_list import find_manifest
 from bushel._index.sidecar import load_index, load_manifest
 from bushel._index.table import ShardIndex
 from bushel._writer.target import unfinished_shards

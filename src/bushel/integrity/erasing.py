@@ -29,10 +29,10 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.remaining import digests_of, removed_in
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.contents import Contents
+from bushel._index.manifest import find_manifest, save_manifest
 from bushel._index.removal_list import EMPTY, stored_sizes
 from bushel._index.saving import save_index
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.shard_list import find_manifest, save_manifest
 from bushel._index.sidecar import Manifest
 from bushel._runtime.arrays import I64, batches_of, offsets_of
 from bushel._runtime.public import command, public

@@ -13,7 +13,7 @@ from tests._dataset.views.models import make_samples, write
 
 import bushel
 from bushel._dataset.open.as_listed import as_written, discover
-from bushel._index.shard_list import save_manifest
+from bushel._index.manifest import save_manifest
 from bushel._index.sidecar import load_manifest
 from bushel.errors import FormatError, IncompleteWarning
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from bushel._index.manifest import find_manifest
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.shard_list import find_manifest
 from bushel._index.sidecar import Manifest, readable_manifest
 from bushel._runtime.messages import few
 from bushel.containers import candidates, container_names, get_container, owners_of

@@ -18,9 +18,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel._index.class_names import labels_of_fields
-from bushel._index.opening import opener
+from bushel._index.manifest import find_manifest, spec_from_file
 from bushel._index.shard import Shard
-from bushel._index.shard_list import find_manifest, spec_from_file
 from bushel._index.sidecar import Manifest, without_code
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.messages import log_info
@@ -142,6 +141,7 @@ def _small_values(
     index: ShardIndex, extents: FieldExtents, shard: Shard | None
 ) -> Iterator[tuple[int, Buffer]]:
     """Yield the rows and the values of a plain field of a few MiB of text in local files; none of another one."""
+    from bushel._index.opening import opener
     from bushel._recognise.types import TEXT_CODECS
 
     is_small = extents.codec in TEXT_CODECS and extents.nbytes <= _LOOKED_AT

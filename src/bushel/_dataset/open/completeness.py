@@ -16,8 +16,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bushel._index.manifest import find_manifest
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.shard_list import find_manifest
 from bushel._index.sidecar import Manifest
 from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import Bools

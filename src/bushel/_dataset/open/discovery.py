@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bushel._index.manifest import find_manifest
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.shard_list import find_manifest
 from bushel._index.sidecar import Manifest
 from bushel.containers import (
     Container,

@@ -21,10 +21,10 @@ from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.column_names import column_of, expanded, names_of
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import FRAMES, ColumnRequest, Contents, has_pyav
+from bushel._index.manifest import find_manifest, spec_from_file
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.shard import Shard
-from bushel._index.shard_list import find_manifest, spec_from_file
 from bushel._index.table import ShardIndex
 from bushel._index.table_cache import keep_table
 from bushel._runtime.messages import log_warning

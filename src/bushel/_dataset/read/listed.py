@@ -21,6 +21,7 @@ from bushel._dataset.open.remote_discovery import ListedFiles
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._index.headers import PartOfRun
 from bushel._index.identity import table_digest
+from bushel._index.manifest import save_manifest
 from bushel._index.shard import FOLDER, Shard
 from bushel._index.shard_list import (
     KEYED,
@@ -30,7 +31,6 @@ from bushel._index.shard_list import (
     ShardList,
     Strings,
     load_shard_list,
-    save_manifest,
     save_shard_list,
 )
 from bushel._index.sidecar import Manifest, ManifestShard

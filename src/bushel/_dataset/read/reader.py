@@ -90,19 +90,15 @@ class Reader(StoredReader):
 
     def narrowed(self, names: Collection[str]) -> Reader:
         """Return the reader with which these fields are read: of sections of remote files, only their bytes are."""
-        if (
-            self._narrowed is None
-            or not names
-            or self.fields.keys() <= set(names)
-            or type(self) is not Reader
-        ):
+        if self._narrowed is None or not names or type(self) is not Reader:
+            return self
+        if self.fields.keys() <= set(names):
             return self
         only_these = frozenset(names)
         if (narrow := self._narrowed.get(only_these)) is None:
             from .shard_fields import narrowed
 
-            shards = [narrowed(shard, only_these) for shard in self.shards]
-            narrow = self.with_shards(shards)
+            narrow = self.with_shards([narrowed(shard, only_these) for shard in self.shards])
             narrow._narrowed, narrow.whole_clips = None, self.whole_clips
             self._narrowed[only_these] = narrow
         return narrow
@@ -407,9 +403,9 @@ class Reader(StoredReader):
         self.warned_of_clips = True
         log_warning(
             "sample %r, field %r (%s): the packets that the index lists do not give the "
-            "frames, so the clip is read whole. It is damaged, or a stream without true "
-            "keyframes, or the index is wrong (`bushel index --frames --force` makes it "
-            "again). More such clips are counted in the loader's stats, but not logged",
+            "frames, so the clip is read whole. It is damaged, or a stream without true keyframes, "
+            "or the index is wrong (`bushel index --frames --force` makes it again). More such "
+            "clips are counted in the loader's stats, but not logged",
             self.key(position),
             name,
             self.location(position, name)[0],
@@ -430,10 +426,8 @@ class Reader(StoredReader):
         """Return the error for stored bytes that do not decode, with the sample and the place that they are of."""
         key, (file, offset) = self.key(position), self.location(position, name)
         place = {"key": key, "field": name, "file": file, "offset": offset, "position": position}
-        return CodecError(
-            f"sample {key!r}, field {name!r} ({file}@{offset}): {error}",
-            **{**error.details, **place},
-        )
+        message = f"sample {key!r}, field {name!r} ({file}@{offset}): {error}"
+        return CodecError(message, **{**error.details, **place})
 
     def count_elements(self, position: int, name: str) -> int:
         """Return the number of elements of a value whose codec can decode them one by one.

@@ -54,10 +54,10 @@ def with_declared(shard: OpenShard, spec: Spec) -> OpenShard:
         SpecError: Values cannot be read as the declared type without a change.
     """
     fields = {field.name: spec[field.name] for field in shard.fields if field.name in spec}
-    asked = replace(shard.asked, spec={**shard.asked.spec, **fields})
+    declared = replace(shard.asked, spec={**shard.asked.spec, **fields})
     if get_container(shard.container).stores_text:
-        return _made_again(shard, asked)
-    return with_caller_fields(shard, asked)
+        return _made_again(shard, declared)
+    return with_caller_fields(shard, declared)
 
 
 def renamed_shard(shard: OpenShard, names: Mapping[str, str]) -> OpenShard:

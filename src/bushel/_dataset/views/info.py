@@ -17,8 +17,8 @@ from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import Listing, OpenShard, any_keyed, kinds
 from bushel._index.columns import drawable, objects_of
 from bushel._index.expansion import COSTLY, expansion_of
+from bushel._index.manifest import find_manifest
 from bushel._index.shard import may_lack_samples
-from bushel._index.shard_list import find_manifest
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.messages import few, size
 from bushel._runtime.public import public
