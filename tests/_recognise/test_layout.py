@@ -90,6 +90,13 @@ LAYOUTS: dict[str, Row] = {
         (),
         ["labels/classes.txt"],
     ),
+    "labels and strays of other suffixes": (
+        ["images/a.jpg", "labels/a.txt", "labels/classes", "labels/x.json"],
+        ["a"],
+        {"image": "jpg", "label": "utf8"},
+        (),
+        ["labels/classes", "labels/x.json"],
+    ),
     "a folder around fields": (
         ["set/images/a.jpg", "set/labels/a.txt", "set/data.yaml", "README.md"],
         ["set/a"],

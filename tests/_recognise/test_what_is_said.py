@@ -77,12 +77,13 @@ def test_zip_files_count_what_is_left_out_as_folders_do(tmp_path: Path, caplog: 
         assert f"left out: 9 files ({kinds})" in caplog.text
 
 
-def test_folders_of_fields_in_archives_are_not_joined_as_is_said(
+def test_folders_of_fields_whose_files_have_other_names_are_not_joined_in_archives_as_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         for number in range(3):
             archive.writestr(f"coco/images/{number}.jpg", stored("0.jpg"))
-            archive.writestr(f"coco/labels/{number}.txt", "0 .5 .5 .1 .1")
+            archive.writestr(f"coco/labels/of_{number}.txt", "0 .5 .5 .1 .1")
     assert len(bushel.open(tmp_path / "x.zip", index="memory")) == 6
-    assert "called as the fields image, label are samples of their own" in caplog.text
+    assert "but only 0 of 3 have the name of an image" in caplog.text
+    assert "each file is a sample" in caplog.text

@@ -406,7 +406,6 @@ def _by_roles(
     """
     at = around.count("/") + bool(splits)  # number of folders above the folders of fields
     files: dict[str, dict[str, int]] = {field: {} for field in roles.values()}
-    extensions: dict[str, set[str]] = {field: set() for field in roles.values()}
     left_out = []
     for number, name in enumerate(names):
         parts = name.split("/", at + 1)
@@ -421,10 +420,10 @@ def _by_roles(
             left_out.append((name, "second of a name"))
         else:
             files[field][stem] = number
-            extensions[field].add(extension)
     keys = sorted(files["image"])
     for folder, field in roles.items():
-        matching = len(files[field].keys() & files["image"].keys())
+        imageless = sorted(files[field].keys() - files["image"].keys())
+        matching = len(files[field]) - len(imageless)
         if MANY * matching < min(len(keys), len(files[field])):
             images = next(folder for folder, field in roles.items() if field == "image")
             raise FormatError(
@@ -434,14 +433,13 @@ def _by_roles(
                 hint=f"open {images}/ alone, give the files the names of "
                 "their images, or name both in a table (docs/references.md)",
             )
-        left_out += [
-            (names[number], f"{_kind_left_out(suffix_of(names[number]))} without an image")
-            for stem, number in files[field].items()
-            if stem not in files["image"]
-        ]
+        for stem in imageless:
+            name = names[files[field].pop(stem)]
+            left_out.append((name, f"{_kind_left_out(suffix_of(name))} without an image"))
     fields = {}
     for field in sorted(files, key=lambda name: (name != "image", name)):
-        kind = media_of(next(iter(extensions[field]), "")) or ""
-        codec = codec_of_files(kind, extensions[field]) or "bytes"
+        extensions = {suffix_of(names[number]) for number in files[field].values()}
+        kind = media_of(next(iter(extensions), "")) or ""
+        codec = codec_of_files(kind, extensions) or "bytes"
         fields[field] = FileField(codec, [files[field].get(key, -1) for key in keys])
     return FolderLayout(keys, fields, left_out=tuple(left_out), splits=splits)

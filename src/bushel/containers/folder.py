@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.columns import numbers
 from bushel._index.opening import FileStamps
 from bushel._index.shard import Keys, Shard
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._recognise.junk import counted, junk_kind
 from bushel._recognise.layout import (
     LABEL,
+    FileField,
     FolderLayout,
     codec_of_files,
     layout_of,
@@ -35,8 +35,8 @@ from bushel._runtime.parallel import map_all
 from bushel._runtime.threads import cpu_count
 from bushel.errors import FormatError
 from bushel.kernels import file_stamps
-from bushel.spec import Field
-from bushel.storage import AnyPath, Blocks, absolute
+from bushel.spec import Field, Spec
+from bushel.storage import AnyPath, absolute
 from bushel.storage.names import leads_to_folder
 
 from .base import Container, ReadOptions
@@ -45,9 +45,9 @@ from .folder_metadata import (
     is_metadata,
     keys_of_rows,
     metadata_rows,
-    numbered_classes,
     tables_above,
     with_columns,
+    with_labels,
 )
 from .kept_folder import FolderNames, blocks_of, keep_folder, names_below, watched
 
@@ -191,26 +191,37 @@ NAME_OF_MEDIA = {"image": "image", "clip": "clip", "audio": "sound"}
 def _table_of(
     layout: FolderLayout, shard: Shard, stamps: FileStamps, options: ReadOptions
 ) -> ShardIndex:
-    """Return the table of a layout: its files are blocks, and the numbers of classes are in the table."""
+    """Return the table of a layout: its files are blocks."""
     blocks = blocks_of(stamps)
-    fields = {
-        name: _extents(
-            _declared(Field(name, stored_files.codec), options),
-            stored_files.files,
-            blocks,
-            len(stamps),
-        )
-        for name, stored_files in layout.fields.items()
-    }
-    keys = Keys.of(layout.keys)
-    table = ShardIndex(len(layout.keys), stamps, fields, CONTAINER.name, keys, blocks=(blocks,))
+    files = FieldExtents(Field("", ""), "", len(stamps), blocks.start[:-1], blocks.length)
+    table = ShardIndex(0, stamps, {}, CONTAINER.name, blocks=(blocks,))
+    return table_of_layout(layout, files, table, options.spec or {}).check(str(shard.root))
+
+
+def table_of_layout(
+    layout: FolderLayout, files: FieldExtents, table: ShardIndex, spec: Spec
+) -> ShardIndex:
+    """Return the table of the samples of a layout. It holds the numbers of classes.
+
+    Args:
+        layout: The layout.
+        files: Where each file is, by its number in the layout.
+        table: The table of the files, without fields.
+        spec: The caller's declarations.
+    """
+    fields = {}
+    for name, stored in layout.fields.items():
+        numbers = np.array(stored.files, np.int64)
+        extents = files.take(numbers)
+        length = np.where(numbers < 0, MISSING, extents.length)
+        field = spec.get(name)
+        if field is None or field.sequence:
+            field = Field(name, stored.codec)
+        fields[name] = replace(extents, field=field, codec=field.codec, length=length)
+    table = replace(table, samples=len(layout.keys), fields=fields, keys=Keys.of(layout.keys))
     if layout.classes:
-        classes = np.array(layout.class_of, np.int64)
-        places, values = numbered_classes(classes, layout.classes)
-        extents = FieldExtents(Field(LABEL, "int"), "int", table.next_file, *places)
-        table = table.with_field(extents, values, numbers("int", classes))
-        table = replace(table, labels={LABEL: layout.classes})
-    return table.check(str(shard.root))
+        return with_labels(table, np.array(layout.class_of, np.int64), layout.classes)
+    return table
 
 
 def _rows_above(shard: Shard, tables: Sequence[str]) -> list[Row]:
@@ -260,13 +271,10 @@ def _with_metadata(
     )
     left_out = junk_of(shard.files) + Counter({"without a row": unnamed})
     report_of(shard.root, {NAME_OF_MEDIA[kind]: len(rows)}, left_out)()
-    blocks = blocks_of(stamps)
     codec = codec_of_files(kind, {suffix_of(row.file) for row in rows}) or "bytes"
-    field = _declared(Field(kind, codec), options)
-    fields = {kind: _extents(field, numbers, blocks, len(stamps))}
-    keys = Keys.of(keys_of_rows([row.file for row in rows], shard.root))
-    table = ShardIndex(len(rows), stamps, fields, CONTAINER.name, keys, blocks=(blocks,))
-    return with_columns(table, rows, place).check(str(shard.root))
+    keys = keys_of_rows([row.file for row in rows], shard.root)
+    layout = FolderLayout(keys, {kind: FileField(codec, numbers)})
+    return with_columns(_table_of(layout, shard, stamps, options), rows, place)
 
 
 def _stamps(shard: Shard) -> FileStamps:
@@ -284,16 +292,3 @@ def _stamps(shard: Shard) -> FileStamps:
         stat = shard.path(number).stat()
         sizes[number], times[number] = int(stat.st_size), int(stat.st_mtime_ns)
     return FileStamps(files, sizes, times)
-
-
-def _declared(field: Field, options: ReadOptions) -> Field:
-    declared = (options.spec or {}).get(field.name)
-    return field if declared is None or declared.sequence else declared
-
-
-def _extents(field: Field, rows: Sequence[int], blocks: Blocks, number: int) -> FieldExtents:
-    files = np.array(rows, np.int64)
-    present = files >= 0
-    offset = np.where(present, blocks.start[np.maximum(files, 0)], 0)
-    length = np.where(present, blocks.length[np.maximum(files, 0)], MISSING)
-    return FieldExtents(field, field.codec, number, offset, length)

@@ -20,11 +20,12 @@ from typing import Any
 import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from bushel._index.columns import Column
+from bushel._index.columns import Column, numbers
 from bushel._index.object_columns import of_objects
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._recognise.layout import unique_keys
+from bushel._recognise.layout import LABEL, unique_keys
 from bushel._recognise.splits import split_in
 from bushel._runtime.arrays import I64, U8, U32, joined
 from bushel._runtime.messages import log_warning
@@ -314,9 +315,22 @@ def is_metadata(name: str) -> bool:
     return name.endswith(METADATA) and name.rpartition("/")[2] in METADATA
 
 
-def numbered_classes(classes: I64, labels: Sequence[str]) -> tuple[tuple[I64, I64], U8]:
-    """Return where the stored number of each sample's class is in the bytes of all numbers, and these bytes."""
+def with_labels(
+    index: ShardIndex, classes: I64, labels: Sequence[str], *, sums: bool = False
+) -> ShardIndex:
+    """Return a table with the numbers of classes in one more field, `label`, which the table holds.
+
+    Args:
+        index: The table.
+        classes: int64[samples], the number of the class of each sample.
+        labels: The names of the classes.
+        sums: Whether the numbers get checksums.
+    """
     encode = get_codec("int").encode
-    stored = [bytes(encode(number)) for number in range(len(labels))]
-    data, ends = joined(stored)
-    return (ends[classes], np.diff(ends)[classes]), data
+    data, ends = joined([bytes(encode(number)) for number in range(len(labels))])
+    offset, length = ends[:-1], np.diff(ends)
+    crc32 = checksums_of(offset, length, data)[classes] if sums else None
+    places = offset[classes], length[classes], crc32
+    extents = FieldExtents(Field(LABEL, "int"), "int", index.next_file, *places)
+    index = index.with_field(extents, data, numbers("int", classes))
+    return replace(index, labels={LABEL: tuple(labels)})

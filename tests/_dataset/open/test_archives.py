@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import pickle
 import tarfile
@@ -157,19 +158,101 @@ def test_labels_are_numbered_with_the_other_splits_as_they_are(archive: Archive,
 
 
 @ARCHIVES
-def test_folders_of_one_split_or_of_fields_are_no_classes(archive: Archive, tmp_path: Path) -> None:
+def test_folders_of_one_split_are_no_classes(archive: Archive, tmp_path: Path) -> None:
     splits = {f"{split}/{number}.jpg": photo(number) for split in ("train", "test") for number in range(3)}
     path = archive(tmp_path / "set", splits)
     bushel.pack(path, tmp_path / "test.tar", split="test")
     packed = bushel.open(tmp_path / "test.tar")
     assert (list(packed.keys), packed.spec) == ([f"test/{number}" for number in range(3)], {"jpg": "jpg"})
-    fields = {f"{field}/{number}.jpg": photo(number) for field in ("images", "masks") for number in range(3)}
-    assert bushel.open(archive(tmp_path / "fields", fields)).spec == {"jpg": "jpg"}
-    yolo = {f"images/{number}.jpg": photo(number) for number in range(3)} | {"a.yaml": b"x", "b.md": b"x"}
-    yolo |= {f"labels/{number}.txt": b"x" for number in range(3)}
-    opened = bushel.open(archive(tmp_path / "yolo", yolo))
-    assert not opened.labels
-    assert opened["labels/0"]["txt"] == "x"
+
+
+JPGS, PNG = [photo(level) for level in range(4)], bytes(get_codec("png").encode(np.full((4, 4), 9, np.uint8)))
+YOLO = {f"images/{number}.jpg": JPGS[number] for number in range(3)}
+YOLO |= {f"labels/{number}.txt": b"%d .5 .5 .1 .1" % number for number in range(3)}
+FIELDS: dict[str, Files] = {
+    "images and labels": YOLO,
+    "in a folder around them": {f"coco.v1/{name}": each for name, each in YOLO.items()},
+    "masks of the same suffix": {f"{name}/{at}.jpg": JPGS[at] for name in ("images", "masks") for at in range(3)},
+    "three fields": {"JPEGImages/a.jpg": JPGS[0], "Annotations/a.xml": b"<a/>", "SegmentationClass/a.png": PNG},
+    "images of two kinds": {"images/a.jpg": JPGS[0], "images/b.png": PNG, "masks/a.png": PNG, "masks/b.png": PNG},
+    "upper case": {"Images/A.JPG": JPGS[0], "Labels/A.TXT": b"x"},
+    "names with dots": {**YOLO, "images/9.v1.jpg": JPGS[3], "labels/9.v1.txt": b"9"},
+    "an image without a label": {**YOLO, "images/9.jpg": JPGS[3]},
+    "labels without an image": {**YOLO, "labels/8.txt": b"8", "labels/classes": b"x", "labels/x.json": b"{}"},
+    "two labels of an image": {**YOLO, "labels/0.json": b"{}"},
+    "files beside the folders": {**YOLO, "data.yaml": b"x", "README.md": b"x"},
+    "junk": {**YOLO, "images/._0.jpg": b"x", "labels/.DS_Store": b"x", ".old/x.jpg": JPGS[3], "images/.h.jpg": JPGS[3]},
+    "in folders of splits": {
+        f"{split}/{name}": each
+        for split in ("train", "val")
+        for name, each in YOLO.items()
+        if split[0] == "t" or "0" in name
+    },
+    "splits in the folders": {
+        name.replace("/", "/val/" if "0" in name else "/train/"): each for name, each in YOLO.items()
+    },
+    "classes in the folders": {name.replace("/", "/cat/"): each for name, each in YOLO.items()},
+    "fields inside of classes": {"cat/images/a.jpg": JPGS[0], "cat/images/b.jpg": JPGS[1], "dog/labels/a.jpg": JPGS[2]},
+    "other folders, too": {**YOLO, "notes/a.jpg": JPGS[3]},
+}
+
+
+@ARCHIVES
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("title", FIELDS)
+def test_folders_of_fields_are_joined(title: str, archive: Archive, compressed: bool, tmp_path: Path) -> None:
+    files, split = FIELDS[title], "all" if "splits" in title else None
+    folder = bushel.open(as_folder(tmp_path / "folder", files), split=split)
+    path = archive(tmp_path / "set", files)
+    if compressed and path.suffix == ".tar":
+        path = compressed_tar(path)
+        bushel.index(path)
+    elif compressed:
+        path = deflated(path, files)
+    for _ in range(2):  # scanned, and by its index
+        opened = bushel.open(path)
+        assert repr(contents(opened)) == repr(contents(folder))
+        assert dict(opened.labels) == dict(folder.labels)
+        if "image" in opened.spec:
+            assert opened.spec == folder.spec
+    again = pickle.loads(pickle.dumps(opened))
+    assert repr(contents(again)) == repr(contents(folder))
+    if split is not None:
+        for name in ("train", "val"):
+            of_folder = bushel.open(tmp_path / "folder", split=name)
+            of_archive = [key.removeprefix(f"{name}/") for key in bushel.open(path, split=name).keys]
+            assert of_archive == [key.removeprefix(f"{name}/") for key in of_folder.keys]
+    indexed = bushel.index(path)
+    assert indexed.fingerprint == bushel.open(path).fingerprint
+    assert bushel.verify(path).ok
+    bushel.convert(path, tmp_path / "out", container="bag" if "dots" in title else "tar")
+    assert repr(contents(bushel.open(tmp_path / "out"))) == repr(contents(folder))
+
+
+def compressed_tar(path: Path) -> Path:
+    path.with_suffix(".tar.gz").write_bytes(gzip.compress(path.read_bytes()))
+    return path.with_suffix(".tar.gz")
+
+
+def deflated(path: Path, files: Files) -> Path:
+    """Write a zip file again: its texts by deflate, its photos as they are."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, each in files.items():
+            archive.writestr(name, each, zipfile.ZIP_STORED if name.endswith("g") else zipfile.ZIP_DEFLATED)
+    return path
+
+
+@ARCHIVES
+def test_folders_of_fields_are_not_joined(archive: Archive, tmp_path: Path) -> None:
+    """Whose files have other names, in one of several archives; or of which the caller declares one."""
+    (tmp_path / "in").mkdir()
+    archive(tmp_path / "in/a", YOLO)
+    archive(tmp_path / "in/b", {"images/8.jpg": JPGS[3], "labels/8.txt": b"8"})
+    assert list(bushel.open(tmp_path / "in").keys) == ["0", "1", "2", "8"]
+    archive(tmp_path / "in/b", {"images/8.jpg": JPGS[3], "labels/of_8.txt": b"8"})
+    assert set(bushel.open(tmp_path / "in").spec) == {"jpg", "txt"}
+    declared = bushel.open(archive(tmp_path / "set", YOLO), spec={"txt": "bytes"})
+    assert (len(declared), bytes(declared["labels/0"]["txt"])) == (6, YOLO["labels/0.txt"])
 
 
 @ARCHIVES

@@ -17,34 +17,33 @@ from msgspec.structs import replace
 
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.columns import numbers
 from bushel._index.shard import Keys
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._recognise.junk import LeftOut
+from bushel._index.table import MISSING, ShardIndex
+from bushel._recognise.junk import without_junk
 from bushel._recognise.layout import (
     LABEL,
     OUTSIDE,
+    FolderLayout,
     has_media,
     labelled_media,
+    layout_of,
     media_of_members,
 )
 from bushel._recognise.splits import class_folders, folders_of_splits, role_of, split_in
 from bushel._runtime.arrays import I64, U32, offsets_of, ranges
 from bushel._runtime.messages import log_warning
 from bushel.containers.base import ReadOptions
-from bushel.containers.folder import NAME_OF_MEDIA, report_of
+from bushel.containers.folder import NAME_OF_MEDIA, layout_report, report_of, table_of_layout
 from bushel.containers.folder_metadata import (
     METADATA,
-    checksums_of,
     is_metadata,
     keys_of_rows,
     metadata_rows,
-    numbered_classes,
     with_columns,
+    with_labels,
 )
 from bushel.errors import FormatError
 from bushel.kernels import number_texts
-from bushel.spec import Field
 
 from .discovery import find
 from .splits import splits_of
@@ -64,15 +63,21 @@ def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenS
         FormatError: Metadata are malformed, or name a file that does not exist.
     """
     indexes = [shard.index for shard in shards]
-    if not all(_is_plain(index) for index in indexes):
+    has_photos = any(has_media(frozenset(index.fields)) for index in indexes)
+    if not has_photos or not all(map(_is_plain, indexes)):
         return shards
     tables_of = [_tables_in(index) for index in indexes]
     if any(tables_of):
         pairs = zip(shards, tables_of, strict=True)
         return [_with_metadata(shard, tables) for shard, tables in pairs]
-    labels = None
-    if not _has_fields(shards[0], indexes):
-        labels = _labels_of(shards, indexes, declared)
+    try:
+        joined = [] if declared else _joined(shards)
+    except FormatError as error:
+        log_warning("%s; each file is a sample", error)
+        return shards
+    if joined:
+        return joined
+    labels = _labels_of(shards, indexes, declared)
     if labels is None:
         return shards
     samples = sum(map(len, labels.rows))
@@ -82,34 +87,53 @@ def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenS
     counts = {"class": len(labels.classes), NAME_OF_MEDIA.get(kind, kind): samples - outside}
     others = {OUTSIDE: outside, "of another kind": others_left_out}
     report_of(shards[0].shard.path(0), counts, +Counter(others))()
-    (offset, length), data = numbered_classes(np.arange(len(labels.classes)), labels.classes)
-    sums = checksums_of(offset, length, data)
     labelled = []
     for shard, rows, numbers_of_rows in zip(shards, labels.rows, labels.numbers, strict=True):
         inside = numbers_of_rows >= 0  # samples outside of classes are left out
-        label = numbers_of_rows[inside]
         index = _taken(shard.index, rows[inside], labels.media)
-        places = offset[label], length[label], sums[label]
-        extents = FieldExtents(Field(LABEL, "int"), "int", index.next_file, *places)
-        index = index.with_field(extents, data, numbers("int", label))
-        labelled.append(_changed(shard, replace(index, labels={LABEL: tuple(labels.classes)})))
+        index = with_labels(index, numbers_of_rows[inside], labels.classes, sums=True)
+        labelled.append(_changed(shard, index))
     return labelled
 
 
-def _has_fields(first: OpenShard, indexes: Sequence[ShardIndex]) -> bool:
-    """Return whether there are folders of fields, as `images/` and `labels/` of YOLO. Log that they are not joined."""
-    folders = [_folders_in(index, np.arange(index.samples)).names for index in indexes]
-    names = "".join(chain.from_iterable(folders)).split("/")
-    fields = set(map(role_of, names)) - {""}
-    has_fields = "image" in fields and len(fields) > 1
-    if has_fields:
-        log_warning(
-            "%s: files in folders that are called as the fields %s are samples of their own: "
-            "extract the archive and open its folder to join those that have the same names",
-            first.shard.path(0),
-            ", ".join(sorted(fields)),
-        )
-    return has_fields
+def _joined(shards: Sequence[OpenShard]) -> list[OpenShard]:
+    """Return shards whose samples have files of several folders, as `images/` and `labels/` of YOLO.
+
+    Returns:
+        An empty list if any archive has other folders.
+
+    Raises:
+        FormatError: Folders are named like fields, and their files have other names.
+    """
+    joined = []
+    for shard in shards:
+        index, place = shard.index, shard.shard.path(0)
+        folders = "".join(_folders_in(index, np.arange(index.samples)).names).split("/")
+        if {"", "image"}.issuperset(map(role_of, folders)):
+            return []
+        row_of = {
+            name: field_number * index.samples + row
+            for field_number, field in enumerate(index.fields)
+            for name, row in _files_of(index, field)
+        }
+        names, junk = without_junk(sorted(row_of))
+        layout = layout_of(names, place=str(place))
+        if "image" not in layout.fields or len(layout.fields) == 1:
+            return []
+        layout_report(place, layout, layout.fields, junk)()
+        joined.append(_changed(shard, _table_of(index, layout, [row_of[name] for name in names])))
+    return joined
+
+
+def _table_of(index: ShardIndex, layout: FolderLayout, rows: Sequence[int]) -> ShardIndex:
+    """Return the table of a layout, whose files have some rows of all fields, one after another."""
+    extents = list(index.fields.values())
+    columns = [(field.offset, field.length, field.checksums) for field in extents]
+    offset, length, sums = map(np.concatenate, zip(*columns, strict=True))
+    crc32 = sums if index.has_all_checksums else None
+    files = replace(extents[0], offset=offset, length=length, crc32=crc32)
+    table = ShardIndex(0, index.files, {}, index.container, blocks=index.blocks)
+    return table_of_layout(layout, files.take(np.array(rows)), table, {})
 
 
 class _Labels(NamedTuple):
@@ -164,8 +188,6 @@ def _is_plain(index: ShardIndex) -> bool:
 def _media_of(indexes: Sequence[ShardIndex]) -> set[str]:
     """Return the fields of media files that folders of classes may label; empty if samples have several files."""
     counts = Counter[str]()
-    if not any(has_media(frozenset(index.fields)) for index in indexes):
-        return set()
     for index in indexes:
         for name, extents in index.fields.items():
             counts[name] += int(np.count_nonzero(extents.length != MISSING))
@@ -207,13 +229,12 @@ def _classes_of(folders: Sequence[_Folders]) -> dict[str, str]:
     for folder in folders:
         numbers_of_samples = np.bincount(folder.numbers, minlength=len(folder.names)).tolist()
         counts.update(dict(zip(folder.names, numbers_of_samples, strict=True)))
-    hidden = [name for name in counts if not LeftOut().is_data(f"{name}file")]
-    for name in hidden:
-        del counts[name]
-    samples = [f"{name}." for name in counts]  # one of each folder
+    sample_of = {f"{name}.": name for name in counts}  # one of each folder
+    samples, _ = without_junk(list(sample_of))
+    names = [sample_of[sample] for sample in samples]
     inside = bool(folders_of_splits(samples))
-    classes = class_folders(samples, list(counts.values()), inside=inside)
-    return dict.fromkeys(hidden, "") | dict(zip(counts, classes, strict=True))
+    classes = class_folders(samples, [counts[name] for name in names], inside=inside)
+    return dict.fromkeys(counts, "") | dict(zip(names, classes, strict=True))
 
 
 def _archives_beside(shard: OpenShard) -> list[ShardIndex]:

@@ -329,16 +329,6 @@ def _filter_of(part: Entries, file: File) -> U8:
     return kind
 
 
-def _steps(members: int, order: I64 | None) -> Iterator[tuple[slice, I64]]:
-    """Yield the members that are processed together, each with the numbers of their entries."""
-    for first in range(0, members, STEP):
-        part = slice(first, min(first + STEP, members))
-        yield (
-            part,
-            np.arange(part.start, part.stop) if order is None else order[part],
-        )
-
-
 def _grouped(
     file: File, entries: Mapping[str, np.ndarray], order: I64 | None, groups: MemberGroups
 ) -> dict[str, np.ndarray]:
@@ -349,21 +339,23 @@ def _grouped(
     rows, text, count = GrowingArrays(), 0, len(entries["header"])
     moved = () if order is None else ("header", "stored", "size", "crc32", "filter")
     rows.append("key_offsets", np.zeros(1, np.int64))
-    for part, numbers in _steps(count, order):
-        rows.share = rows.share or part.stop / count
+    for first in range(0, count, STEP):
+        stop = min(first + STEP, count)
+        numbers = np.arange(first, stop) if order is None else order[first:stop]
+        rows.share = rows.share or stop / count
         pieces = {name: entries[name][numbers] for name in moved}
-        pieces["data"] = _data(file, entries, numbers if moved else part)
+        pieces["data"] = _data(file, entries, numbers)
         pieces["sample"], pieces["extension"] = groups.group(numbers)
         keys, ends = groups.take_keys()
         pieces |= {"keys": keys, "key_offsets": ends + text}
         text += len(keys)
         for name, piece in pieces.items():
             rows.append(name, piece)
-        rows.share = part.stop / count
+        rows.share = stop / count
     return _finished(rows, _OF_GROUPS | {name: _OF_ENTRIES[name] for name in moved})
 
 
-def _data(file: File, entries: Mapping[str, np.ndarray], numbers: I64 | slice) -> I64:
+def _data(file: File, entries: Mapping[str, np.ndarray], numbers: I64) -> I64:
     """Return where the data of some entries are.
 
     Raises:
@@ -374,11 +366,7 @@ def _data(file: File, entries: Mapping[str, np.ndarray], numbers: I64 | slice) -
     outside = (data < 0) | (stored > file.size) | (data > file.size - stored)
     if outside.any():
         row = int(outside.argmax())
-        if isinstance(numbers, slice):
-            number = row + numbers.start
-        else:
-            number = int(numbers[row])
-        name = name_in(entries["names"], entries["name_offsets"], number)
+        name = name_in(entries["names"], entries["name_offsets"], int(numbers[row]))
         raise FormatError(
             f"member {name!r} of {stored[row]} bytes is not where the directory says",
             file.path,
