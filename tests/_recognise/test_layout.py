@@ -90,6 +90,13 @@ LAYOUTS: dict[str, Row] = {
         (),
         ["labels/classes.txt"],
     ),
+    "annotations of several kinds": (
+        ["images/a.jpg", "images/b.jpg", "annotation/a.xml", "annotation/b.png"],
+        ["a", "b"],
+        {"image": "jpg", "annotation": "bytes"},
+        (),
+        [],
+    ),
     "labels and strays of other suffixes": (
         ["images/a.jpg", "labels/a.txt", "labels/classes", "labels/x.json"],
         ["a"],

@@ -439,7 +439,7 @@ def _by_roles(
     fields = {}
     for field in sorted(files, key=lambda name: (name != "image", name)):
         extensions = {suffix_of(names[number]) for number in files[field].values()}
-        kind = media_of(next(iter(extensions), "")) or ""
-        codec = codec_of_files(kind, extensions) or "bytes"
+        kind, *other_kinds = {media_of(extension) for extension in extensions} or {None}
+        codec = codec_of_files("" if other_kinds else str(kind), extensions) or "bytes"
         fields[field] = FileField(codec, [files[field].get(key, -1) for key in keys])
     return FolderLayout(keys, fields, left_out=tuple(left_out), splits=splits)
