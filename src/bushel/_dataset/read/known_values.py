@@ -15,6 +15,7 @@ import numpy as np
 from bushel._index.columns import Column, Kind
 from bushel._index.elements import Elements, Group
 from bushel._index.table import MISSING, ShardIndex
+from bushel._runtime.arrays import Array, Bools
 from bushel.codecs import is_registered
 from bushel.spec import KEY
 
@@ -27,7 +28,6 @@ _KINDS: Mapping[str, tuple[Kind, ...]] = {
     "bool": ("bool",),
     "utf8": ("text",),
 }
-_ABSENT = object()  # takes the place of the value of a sample that lacks the field
 
 
 def exact_kind(index: ShardIndex, name: str) -> Kind | None:
@@ -53,19 +53,22 @@ def known_values(
     """Return the values of fields with exact columns in all shards that have the field.
 
     Returns:
-        By field the value of each sample, without fields that have a value which must be read.
+        By field the value of each sample, None where it lacks the field; without fields that have
+        a value which must be read.
     """
     values_of_fields: dict[str, list[Any]] = {}
     for name in names:
-        values: list[Any] = [_ABSENT] * samples
-        if all([_fill(values, group, name) for group in groups if name in group.index.fields]):
-            values_of_fields[name] = values
+        values, missing = np.empty(samples, object), np.ones(samples, np.bool_)
+        having = [group for group in groups if name in group.index.fields]
+        if all(_fill(values, missing, group, name) for group in having):
+            values[missing] = None
+            values_of_fields[name] = values.tolist()
     return values_of_fields
 
 
 def complete(values: Sequence[Any]) -> bool:
     """Return whether all samples have a value, of values that `known_values` found."""
-    return not any(value is _ABSENT for value in values)
+    return None not in values
 
 
 class KnownFields:
@@ -73,7 +76,7 @@ class KnownFields:
 
     def __init__(self, shards: Sequence[OpenShard], checks: Callable[[OpenShard], bool]) -> None:
         self._shards, self._checks = shards, checks
-        self._exact: dict[tuple[int, str], bool] = {}
+        self._kinds: dict[tuple[int, str], Kind | None] = {}
 
     def sample(
         self,
@@ -94,7 +97,7 @@ class KnownFields:
         """
         values: dict[str, Any] = {}
         for name, elements in wanted.items():
-            if elements is not None or not self._has(number, index, name):
+            if elements is not None or self.kind(number, index, name) is None:
                 return None
             if (value := _known_value(index.columns[name], row)) is None:
                 return None
@@ -114,14 +117,16 @@ class KnownFields:
     def _all_have(self, groups: Sequence[Group], name: str) -> bool:
         """Return whether all shards of a batch with a field also have its values; False if no shard has the field."""
         having = [group for group in groups if name in group.index.fields]
-        return bool(having) and all(self._has(group.number, group.index, name) for group in having)
+        return bool(having) and all(self.kind(group.number, group.index, name) for group in having)
 
-    def _has(self, number: int, index: ShardIndex, name: str) -> bool:
-        if (exact := self._exact.get((number, name))) is None:
-            exact = self._exact[number, name] = exact_kind(
-                index, name
-            ) is not None and not self._checks(self._shards[number])
-        return exact
+    def kind(self, number: int, index: ShardIndex, name: str) -> Kind | None:
+        """Return the kind of a field's column in a shard that gives what reading gives; None if it must be read."""
+        place = number, name
+        if place not in self._kinds:
+            exact = exact_kind(index, name)
+            checked = exact is not None and self._checks(self._shards[number])
+            self._kinds[place] = None if checked else exact
+        return self._kinds[place]
 
 
 def _known_value(values: Column, row: int) -> Any:
@@ -136,30 +141,43 @@ def _known_value(values: Column, row: int) -> Any:
         return None
 
 
-def _fill(out: list[Any], group: Group, name: str) -> bool:
-    column, values = group.index.fields[name], group.index.columns[name]
+def copy_values(column: Column, group: Group, out: Array, missing: Bools) -> None:
+    """Copy the values that a column has of samples to their places in a batch.
+
+    Args:
+        column: A column of the group's shard.
+        group: The samples.
+        out: [n], contiguous, for the values of the batch: objects, or numbers of the column's type.
+        missing: bool[n], for whether the column lacks a value; `out` holds anything there.
+
+    Raises:
+        ValueError: The index is damaged.
+    """
+    places: Any = slice(None) if group.places is None else group.places
+    values = column.values
+    if values is None:
+        out[places] = column.few_texts(group.rows)
+    elif isinstance(values, np.ndarray) or group.places is not None or out.dtype.hasobject:
+        out[places] = values[group.rows]
+    else:
+        values.write(group.rows, out)  # lines compute their numbers
+    if column.missing is None:
+        missing[places] = False
+    else:
+        missing[places] = column.missing.view(np.uint8)[group.rows]
+
+
+def _fill(out: Array, missing: Bools, group: Group, name: str) -> bool:
+    """Copy the values of one shard. Return whether no sample has a value that must be read."""
+    column = group.index.columns[name]
     try:
-        values_there: list[Any] = (
-            values.few_texts(group.rows)
-            if values.values is None
-            else values.values[group.rows].tolist()
-        )
+        copy_values(column, group, out, missing)
     except ValueError:  # a damaged index: reading goes by other arrays
         return False
-    if (
-        values.missing is not None
-        and (missing := values.missing.view(np.uint8)[group.rows] != 0).any()
-    ):
-        if (column.length[group.rows[missing]] != MISSING).any():
-            return False
-        for place in np.flatnonzero(missing).tolist():
-            values_there[place] = _ABSENT
-    if group.places is None:
-        out[:] = values_there
-    else:
-        for place, value in zip(group.places.tolist(), values_there, strict=True):
-            out[place] = value
-    return True
+    if column.missing is None:
+        return True
+    rows = group.rows[missing[group.in_batch]]
+    return bool((group.index.fields[name].length[rows] == MISSING).all())
 
 
 def merged(
@@ -180,7 +198,7 @@ def merged(
             if (values := known.get(name)) is None:
                 if name in sample:
                     whole[name] = sample[name]
-            elif (value := values[place]) is not _ABSENT:
+            elif (value := values[place]) is not None:
                 whole[name] = value
         full.append(whole)
     return full

@@ -152,7 +152,7 @@ class Reader(StoredReader):
         shard.check_readable(row, position)
         index = shard.index
         if index.columns and wanted.keys() <= index.columns.keys():
-            from_index = self._known.sample(number, index, row, position, wanted)
+            from_index = self.known.sample(number, index, row, position, wanted)
             if from_index is not None:
                 return from_index
         if not isinstance(shard.shard.root, Path):
@@ -276,11 +276,12 @@ class Reader(StoredReader):
         looked_at = groups[:1] if self.counted is self.shards else groups
         listed = any(name in group.index.columns for group in looked_at for name in wanted)
         if listed:
-            return self._known.unknown(groups, wanted)
+            return self.known.unknown(groups, wanted)
         return wanted
 
     @cached_property
-    def _known(self) -> KnownFields:
+    def known(self) -> KnownFields:
+        """The fields that need not be read."""
         from .known_values import KnownFields
 
         return KnownFields(self.shards, self.checks)

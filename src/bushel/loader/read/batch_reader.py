@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.read.columns import looked_at
-from bushel._dataset.read.known_values import exact_kind
+from bushel._dataset.read.known_values import copy_values
 from bushel._dataset.read.selection import Given, Mask, Sample, Selection
 from bushel._dataset.read.shards import kinds, union_of_fields
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.columns import Column
+from bushel._index.columns import NUMBERS, Kind
 from bushel._index.elements import Elements, Group
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, Array
@@ -161,7 +161,6 @@ class NumberReader:
         self._lock = threading.Lock()
         self._name = fields[0].name  # all fields have the same samples
         self._shards: dict[int, tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None] = {}
-        self._exact: dict[tuple[str, int], Column | None] = {}
         rows = self._rows(np.arange(min(len(dataset), _EXAMPLES)))
         groups = self._reader.all.groups(rows[rows >= 0][:1])
         first = groups[0].number if groups else 0
@@ -197,23 +196,17 @@ class NumberReader:
         block = np.searchsorted(blocks.start, extents.offset[:_EXAMPLES], "right") - 1
         return not blocks.is_stored(np.clip(block, 0, len(blocks) - 1)).any()
 
-    def _column(self, name: str, number: int) -> Column | None:
-        """Return the column of a shard with the numbers of a field; None if it lacks some, or they are verified."""
-        key = name, number
-        if key not in self._exact:
-            index = self._reader.shards[number].index
-            is_exact = exact_kind(index, name) in ("int", "float")
-            usable = is_exact and not self._reader.checks(self._reader.shards[number])
-            self._exact[key] = index.columns[name] if usable else None
-        return self._exact[key]
-
     def _learn_column(self, field: NumberField, first: int) -> bool:
         """Learn the type of a field whose numbers the index has. Return whether it has them.
 
         They have one type in all shards; of very many, the first and the last are checked.
         """
-        column = None if field.axes is not None else self._column(field.name, first)
-        if column is None or column.values is None or not field.learn_number(column.values.dtype):
+
+        def kind_in(number: int) -> Kind | None:
+            return self._reader.known.kind(number, self._reader.shards[number].index, field.name)
+
+        kind = kind_in(first)
+        if kind not in ("int", "float") or not field.learn_number(np.dtype(NUMBERS[kind])):
             return False
         having, before = list[range](), 0
         for shards in self._reader.divisions:
@@ -224,10 +217,7 @@ class NumberReader:
                 having.append(numbers)
             before += len(shards)
         # of several datasets in a row, each has columns of its own
-        return len(having) == 1 and all(
-            other is not None and other.values is not None and other.values.dtype == field.dtype
-            for other in (self._column(field.name, number) for number in having[0])
-        )
+        return len(having) == 1 and all(kind_in(number) == kind for number in having[0])
 
     def gather(self, samples: I64, arrays: Mapping[str, Sequence[Array]]) -> dict[str, I64 | None]:
         """Gather the values of samples, of fields that are not ragged.
@@ -240,53 +230,27 @@ class NumberReader:
             For each field, the places in `samples` whose values could not be gathered, and whose
             rows are undefined; None if all could be gathered.
         """
-        positions = self._rows(samples)
         wrong_places: dict[str, I64 | None] = {}
         if from_index := [name for name in arrays if name in self._in_index]:
-            present = np.flatnonzero(positions >= 0)
-            groups = self._reader.all.groups(positions[present])
+            groups = self._reader.groups(self._selection.absolute(samples), from_index)
             for name in from_index:
-                wrong_places[name] = self._take(name, groups, present, arrays[name], len(samples))
+                wrong_places[name] = self._take(name, groups, arrays[name], len(samples))
         if len(from_index) < len(arrays):
             names = [field.name for field in self._in_files]
             from_files = [arrays.get(name) for name in names]
-            wrong_places |= zip(names, self._gather_files(positions, from_files), strict=True)
+            wrong = self._gather_files(self._rows(samples), from_files)
+            wrong_places |= zip(names, wrong, strict=True)
         return wrong_places
 
     def _take(
-        self,
-        name: str,
-        groups: Sequence[Group],
-        present: I64,
-        arrays: Sequence[Array],
-        samples: int,
+        self, name: str, groups: Sequence[Group], arrays: Sequence[Array], samples: int
     ) -> I64 | None:
-        """Copy a column of the index. Return the places that lack a value there, or None.
-
-        Args:
-            name: The column.
-            groups: The samples that have the field, by shard.
-            present: Their places.
-            arrays: Where the values go.
-            samples: Number of samples.
-        """
+        """Copy a column of the index. Return the places of samples that lack a value there, or None."""
         out = arrays[0] if len(arrays) == 1 else np.empty(samples, arrays[0].dtype)
-        wrong = np.ones(samples, np.bool_)
+        wrong, kind_in = np.ones(samples, np.bool_), self._reader.known.kind
         for group in groups:
-            column = self._column(name, group.number)
-            if column is None or column.values is None or column.values.dtype != out.dtype:
-                continue
-            places: Any = slice(None) if group.places is None else group.places
-            if len(present) < samples:
-                places = present[places]
-            if isinstance(column.values, np.ndarray) or not isinstance(places, slice):
-                out[places] = column.values[group.rows]
-            else:
-                column.values.write(group.rows, out)  # lines compute their numbers
-            if column.missing is None:
-                wrong[places] = False
-            else:
-                wrong[places] = column.missing.view(np.uint8)[group.rows]
+            if NUMBERS.get(kind_in(group.number, group.index, name) or "") is out.dtype.type:
+                copy_values(group.index.columns[name], group, out, wrong)
         if len(arrays) > 1:
             ends = np.cumsum([len(part) for part in arrays[:-1]])
             for part, values in zip(arrays, np.split(out, ends), strict=True):
