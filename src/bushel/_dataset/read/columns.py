@@ -14,7 +14,7 @@ import numpy as np
 from bushel._index.column_names import ColumnOf, column_of, possible_columns
 from bushel._index.columns import Part, Piece, join_pieces
 from bushel._index.elements import Group, sequence_bounds
-from bushel._index.table import MISSING, FieldExtents
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.public import command, did_you_mean
 from bushel.codecs import get_codec, holds_clip, holds_elements
@@ -69,7 +69,7 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
         if column.starts is not None:
             counts_there = _of_sequence(column, group)
         else:
-            counts_there = _of_values(column, group)
+            counts_there = _of_values(column, group.index, group.rows)
         if (counts_there == _UNKNOWN).any():
             if holds_clip(column.codec):
                 options = ["--frames"]
@@ -91,28 +91,28 @@ def _of_sequence(column: FieldExtents, group: Group) -> I64:
     return np.where(column.absent[group.rows], -1, last - first)
 
 
-def _of_values(column: FieldExtents, group: Group) -> I64:
+def _of_values(column: FieldExtents, index: ShardIndex, rows: I64) -> I64:
     """Return the number of elements of values: frames of clips, rows of arrays, values in columns for others."""
-    sizes = column.length[group.rows]
+    sizes = column.length[rows]
     if column.frames is None:
-        counts = counts_by_sizes(column.codec, sizes)
+        counts = _counts_by_sizes(column.codec, sizes)
     else:
-        counts = column.frames.counts(group.rows)
+        counts = column.frames.counts(rows)
     counts[(counts < 0) & (sizes != MISSING)] = _UNKNOWN
     counts[sizes == MISSING] = -1
     unknown = counts == _UNKNOWN
     part = "frames" if holds_clip(column.codec) else "length"
     values = None
     if unknown.any():
-        values = group.index.columns.get(f"{column.field.name}.{part}")
+        values = index.columns.get(f"{column.field.name}.{part}")
     if values is not None and values.kind == "int":
-        piece = values.piece(group.rows)
+        piece = values.piece(rows)
         has_count = unknown if piece.missing is None else unknown & ~piece.missing
         counts[has_count] = piece.values[has_count]
     return counts
 
 
-def counts_by_sizes(codec: str, sizes: I64) -> I64:
+def _counts_by_sizes(codec: str, sizes: I64) -> I64:
     """Return the number of rows of arrays, if it follows from type and size; -1 for others."""
     converted = _FLAT.fullmatch(codec)
     ranged = get_codec(converted[1] if converted else codec).ranged
@@ -296,10 +296,9 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
                     text_piece.missing,
                 )
         if wanted.reading == "array" and wanted.part == "length" and column.starts is None:
-            sizes = np.asarray(column.length[rows])
-            counts = counts_by_sizes(column.codec, sizes)
-            if (counts[sizes != MISSING] >= 0).all():
-                return Piece(np.maximum(counts, 0), sizes == MISSING)
+            counts = _of_values(column, index, np.arange(column.rows)[rows])
+            if (counts != _UNKNOWN).all():
+                return Piece(np.maximum(counts, 0), counts < 0)
     except ValueError as error:
         raise FormatError(
             f"column {wanted.name!r}: {error}", shard.shard.sidecar, hint=_HINT

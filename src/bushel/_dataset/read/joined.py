@@ -73,10 +73,7 @@ class JoinedReader(Reader):
 
     def rows_of(self, name: str, positions: I64) -> I64:
         """Return the places of the values of a field among the samples of all shards; -1 for none."""
-        in_first = any(field.name == name for shard in self.counted[:1] for field in shard.fields)
-        in_first = in_first or any(
-            field.name == name for shard in self.counted[1:] for field in shard.fields
-        )
+        in_first = any(field.name == name for shard in self.counted for field in shard.fields)
         rows = positions if in_first else np.full(len(positions), -1, np.int64)
         for side in self.sides:
             if name in side.names:

@@ -13,7 +13,7 @@ from bushel._runtime.arrays import I32, I64, NO_TENSORS, Array, as_array, offset
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
-from .collate import Batch, FieldCollate, Padded, Sample, common_type, is_masked
+from .collate import Batch, FieldCollate, Padded, Sample, collate_values, common_type, is_masked
 
 WHOLE = 1 << 62
 """The number of tokens of a piece that goes to the end of its document."""
@@ -283,10 +283,7 @@ def _field(
     values: list[Any] = [document.get(name) for document in documents]
     first = f"of the batch that starts at sample {documents[0].get(KEY)!r}"
     if callable(rule) and not isinstance(rule, Padded):
-        try:
-            return rule(values)
-        except ValueError as error:
-            raise SpecError(f"cannot collate field {name!r} {first}: {error}") from error
+        return collate_values(name, values, rule, lambda: documents[0].get(KEY))
     joined = name == shape.field or (
         name != KEY and rule != "list" and _moves_along(values, documents, shape.field)
     )
