@@ -33,6 +33,22 @@ def test_csv_with_a_line_of_names(tmp_path: Path) -> None:
     }
 
 
+def test_rows_for_one_file_and_files_of_one_name_have_keys_of_their_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    image_folder(tmp_path, 2)
+    (tmp_path / "class0/0000.png").write_bytes(jpeg(0))
+    path = tmp_path / "set.csv"
+    rows = ["class0/0000.jpg,1", "class1/0001.jpg,2", "class1/0001.jpg,3", "class0/0000.png,4"]
+    path.write_text("\n".join(["path,n", *rows]))
+    bushel.pack(path, tmp_path / "out.bag", container="bag")
+    assert "files with several rows: 1" in caplog.text
+    packed = bushel.open(tmp_path / "out.bag")
+    keys = ["class0/0000.jpg", "class1/0001#0", "class1/0001#1", "class0/0000.png"]
+    assert [(sample["__key__"], sample["n"]) for sample in packed] == [(key, at) for at, key in enumerate(keys, 1)]
+    assert [Table(path, key="{n}")[at]["__key__"] for at in range(4)] == ["1", "2", "3", "4"]
+
+
 def test_csv_without_names_and_with_semicolons(tmp_path: Path) -> None:
     for number in (5, 6):
         (tmp_path / f"{number}.jpg").write_bytes(jpeg(number))

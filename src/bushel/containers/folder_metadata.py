@@ -285,17 +285,13 @@ def keys_of_rows(files: Sequence[str], root: object) -> list[str]:
     """Return the keys of rows: the names of their files without suffix, numbered where a file has several rows."""
     counts = Counter(files)
     names = list(counts)
-    key_of = dict(
-        zip(
-            names, unique_keys([os.path.splitext(name)[0] for name in names], names)[0], strict=True
-        )
-    )
+    stems = [os.path.splitext(name)[0] for name in names]
+    key_of = dict(zip(names, unique_keys(stems, names)[0], strict=True))
     if len(names) == len(files):
         return [key_of[name] for name in files]
     repeated = sum(count > 1 for count in counts.values())
-    log_warning(
-        "%s: %d files have several rows: the keys of these samples end in #0, #1, …", root, repeated
-    )
+    message = "%s: files with several rows: %d; the keys of these samples end in #0, #1, …"
+    log_warning(message, root, repeated)
     numbers, keys = Counter[str](), list[str]()
     for name in files:
         keys.append(key_of[name] if counts[name] == 1 else f"{key_of[name]}#{numbers[name]}")

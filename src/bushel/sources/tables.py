@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from bushel._index.class_names import in_order
+from bushel.containers.folder_metadata import keys_of_rows
 from bushel.errors import FormatError
 from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, absolute, as_path, is_local, read_whole
@@ -172,7 +173,8 @@ class Table(FileSource):
             program are used as they are.
         file: Pattern of the file name of each row, with columns in braces: `{path}`, `{id}.jpg`. A
             `*` in it stands for any text; exactly one file must match.
-        key: Pattern of the key of each row; by default the file's name without the suffix.
+        key: Pattern of the key of each row; by default the file's name without the suffix, or with
+            it, where others have the same; numbered where a file has several rows.
         label: The column of labels.
         columns: Names of the columns of a CSV file without a header line.
         label2idx: Labels with given numbers.
@@ -225,7 +227,8 @@ class Table(FileSource):
         self._place = partial(place, self._root)
         self._fields = self._types()
         self.label2idx: Mapping[str, int] = {}
-        files = {self._fill(file, at) for at in range(len(self.samples))}
+        names = [self._fill(file, at) for at in range(len(self.samples))]
+        files = set(names)
         self._media = media_of_names(files) if media is None else media
         self._field, kind = self._media.field(files)
         self.spec = {self._field: kind, **self._fields}
@@ -234,14 +237,25 @@ class Table(FileSource):
                 (row[label] for row in self.samples if label in row), label2idx
             )
             self.spec["idx"] = "int"
-        self.samples = [self.samples[position] for position in self._remaining(self._root)]
+        tails = [""] * len(names)
+        if key is None:  # what makes keys unique: `#1` of a second row of a file, or a suffix
+            keys = keys_of_rows(names, self._table)
+            tails = [
+                key[len(os.path.splitext(name)[0]) :] for key, name in zip(keys, names, strict=True)
+            ]
+        remaining = self._remaining(self._root)
+        self.samples = [self.samples[position] for position in remaining]
+        self._tails = [tails[position] for position in remaining]
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def __getitem__(self, position: int) -> Sample:
         row, path = self.samples[position], self._path(position)
-        key = _stem(path, self._root) if self._key is None else self._fill(self._key, position)
+        if self._key is None:
+            key = _stem(path, self._root) + self._tails[position]
+        else:
+            key = self._fill(self._key, position)
         with relative_to(self._root, self._root_is):
             sample = {KEY: key, self._field: self._media.read(self._at(path))}
         for column, kind in self._fields.items():
