@@ -40,6 +40,17 @@ def test_parts_of_a_run_that_goes_on(tmp_path: Path) -> None:
     assert bushel.verify(out).verdict == "ok"
 
 
+def test_a_class_folder_says_which_list_it_does_not_see(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    photos = image_folder(tmp_path / "photos", 9)
+    gone = bushel.open(photos).keys[0]
+    bushel.remove(photos, keys=[gone], reason="opt-out")
+    bushel.open(photos)
+    assert "lists as removed" not in caplog.text
+    folder = photos / gone.split("/")[0]
+    bushel.open(folder)
+    assert f"removed.safetensors lists as removed are not left out of {folder}: open {photos} instead" in caplog.text
+
+
 def test_granular(tmp_path: Path) -> None:
     from bushel.compat import granular
 

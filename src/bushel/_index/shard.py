@@ -160,6 +160,20 @@ def may_lack_samples(shards: Sequence[Shard]) -> bool:
     return False
 
 
+def warn_of_lists_above(shard: Shard) -> None:
+    """Warn of lists in the two folders above a local shard: they are about samples with other keys and fields."""
+    if not isinstance(shard.root, Path):
+        return
+    lists = [str(path) for path in shard.removal_lists]
+    for folder in shard.root.absolute().parents[:2]:
+        above = f"{folder}/{FOLDER}/{REMOVED}"
+        if above not in lists and exists(above):
+            from bushel._runtime.messages import log_warning
+
+            message = "samples that %s lists as removed are not left out of %s: open %s instead"
+            log_warning(message, above, shard.root, folder)
+
+
 @public("bushel.containers")
 class FileStamp(Struct, frozen=True):
     """The facts that a table records of a file. If size or stamp differ later, the table is not used to read.

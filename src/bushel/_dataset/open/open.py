@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.shard import may_lack_samples
+from bushel._index.shard import may_lack_samples, warn_of_lists_above
 from bushel._runtime.public import check_flags, check_names, public
 from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, with_episodes
@@ -244,6 +244,8 @@ def _opened(
 
         found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
     lacks_some, lists = may_lack_samples(found.shards), None
+    for shard in found.shards[:1]:
+        warn_of_lists_above(shard)
     if found.listed is not None:
         # lists of removed samples are requested of a store while the tables are loaded
         from bushel._dataset.read.listed import RequestedLists
