@@ -367,7 +367,7 @@ def test_integrations() -> None:
     *shown, last = blocks(page, "python")
     assert "ray" in last  # tests/integrations/test_ray_data.py
     names: dict[str, Any] = {}
-    assert sum(run(page, block, names) for block in shown) == 10
+    assert sum(run(page, block, names) for block in shown) == 11
 
 
 def test_view(tmp_path: Path) -> None:
