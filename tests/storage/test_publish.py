@@ -100,6 +100,26 @@ def test_staged_files_get_their_names(tmp_path: Path) -> None:
     assert not (tmp_path / ".bushel").exists()
 
 
+def test_a_power_cut_keeps_no_data_without_their_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill between two syncs left a shard whose table was lost: it was read without its types."""
+    names = [".bushel/a.table", "a.rec", ".bushel/manifest"]
+    staging = tmp_path / ".bushel/staging/x"
+    (staging / ".bushel").mkdir(parents=True)
+    for name in names:
+        (staging / name).write_text("new")
+    synced: list[tuple[str, list[str]]] = []
+
+    def sync(folder: Path) -> None:
+        there = [name for name in names if (tmp_path / name).exists()]
+        synced.append((folder.relative_to(tmp_path).as_posix(), there))
+
+    monkeypatch.setattr(publish, "sync_folder", sync)
+    Publication(tmp_path, staging).commit(names)
+    after_the_list = [(folder, there) for folder, there in synced if there]
+    assert after_the_list[:2] == [(".bushel", names[:2]), (".", names[:2])]
+    assert (".bushel", names) in after_the_list
+
+
 def test_what_was_not_committed_is_removed(tmp_path: Path) -> None:
     publication = staged(tmp_path)
     undone: list[int] = []

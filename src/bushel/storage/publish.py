@@ -230,8 +230,13 @@ def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
     in_steps = sync and bool(content.clear)
     if in_steps:
         sync_folder(root)
+    folders = dict.fromkeys(target.parent for target in targets.values())
     for name, path in to_make.items():
         make_folder(targets[name].parent, sync=sync)
+        # the last file lists the others, and data are not read without their table
+        if sync and len(folders) > 1 and name == content.moves[-1].name:
+            for changed in folders:
+                sync_folder(changed)
         _swap(path, targets[name], folder / "old")
         if in_steps:
             sync_folder(targets[name].parent)
@@ -241,7 +246,7 @@ def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
             _remove(path, own=name.startswith(_SIDECARS))
             _remove_empty(path.parent, root)
     if sync:
-        for changed in {root, *(target.parent for target in targets.values())}:
+        for changed in {root: None} | folders:
             sync_folder(changed)
 
 
