@@ -32,7 +32,7 @@ _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written 
 _HUGE_PAGE = 1 << 21
 _HEADROOM = 8  # memory for stored bytes is larger than asked for by an eighth, for the next batch
 _SPARE, _SMALL_SPARE = 4, 16  # free buffers that are kept: large ones, and ones of a huge page
-_POOLED = 1 << 18  # smaller arrays of numbers come from the C library, whose memory is in use
+POOLED = 1 << 18  # smaller arrays of numbers come from the C library, whose memory is in use
 _TRIES = 4  # batches in which a field may fail to be gathered before it is given up
 
 
@@ -243,7 +243,7 @@ class ArrayFactory:
     def _number_array(self, rows: int, field: NumberField) -> Array:
         """Return an array for values of a field of numbers, with arbitrary contents."""
         shape = (rows, *(field.shape[1:] if field.ragged else field.shape))
-        if math.prod(shape) * field.dtype.itemsize >= _POOLED:
+        if math.prod(shape) * field.dtype.itemsize >= POOLED:
             array = self.pool.array(shape, field.dtype)
             if array is not None:
                 return array
