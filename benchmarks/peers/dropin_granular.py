@@ -3,7 +3,7 @@
 PACKAGE is `granular` or `bushel.compat.granular`. The dataset is written to FOLDER if it does not exist. Prints a JSON
 line for each epoch that it measures: `{"case", "items", "seconds", "cpu_seconds"}`. Random reads are of single
 datapoints, all keys, decoded and as stored bytes; the loader makes shuffled batches with one function per
-datapoint.
+datapoint. Sharded datasets are opened again and again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 ITEMS, SMALL, EPOCHS, BATCH, WORKERS = 4000, 1000, 3, 32, 2
+SHARDS, OPENINGS = 100, 10
 SPEC = {"image": "jpg", "label": "int", "caption": "utf8", "action": "array", "words": "utf8[]"}
 
 
@@ -89,6 +90,22 @@ def measure_loader(granular: Any, folder: Path) -> None:
         loader.close()
 
 
+def measure_opening(granular: Any, folder: Path) -> None:
+    """Open and close a dataset of many shards."""
+    if not folder.exists():
+        with granular.ShardedDatasetWriter(folder, SPEC, granular.encoders, shardlen=2) as writer:
+            for datapoint in datapoints(2 * SHARDS):
+                writer.append(datapoint, flush=False)
+    for epoch in range(EPOCHS + 1):
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(OPENINGS):
+            with granular.ShardedDatasetReader(folder, granular.decoders) as reader:
+                if len(reader) != 2 * SHARDS:
+                    raise RuntimeError(f"{len(reader)} datapoints")
+        if epoch:
+            report(f"opening {SHARDS} shards", OPENINGS, time.perf_counter() - wall, time.process_time() - cpu)
+
+
 def decode_text(stored: bytes) -> str:
     """Decode text."""
     return stored.decode("utf-8")
@@ -106,6 +123,7 @@ def main() -> None:
     measure_reads(granular, folder, "random reads", granular.decoders)
     measure_reads(granular, folder, "random reads, stored bytes", None)
     measure_loader(granular, folder)
+    measure_opening(granular, folder.with_name(f"{folder.name}-sharded"))
 
 
 if __name__ == "__main__":

@@ -31,11 +31,13 @@ import time
 from bushel.cli import main
 from bushel._writer.dataset_writer import DatasetWriter
 
-append = DatasetWriter.append
-def slow(*arguments, **options):
-    time.sleep(0.02)
-    return append(*arguments, **options)
-DatasetWriter.append = slow
+def slowly(method, seconds):
+    def slow(*arguments, **options):
+        time.sleep(seconds)
+        return method(*arguments, **options)
+    return slow
+DatasetWriter.append = slowly(DatasetWriter.append, 0.02)
+DatasetWriter._finish_shard = slowly(DatasetWriter._finish_shard, 0.5)
 main()
 """
 """The command, with a writer that takes its time."""

@@ -49,6 +49,11 @@ def offsets_of(lengths: Iterable[int] | npt.NDArray[np.generic]) -> I64:
     return offsets
 
 
+def total_of(lengths: I64) -> int:
+    """Return the sum of lengths; -1, the length of a missing value, counts as 0."""
+    return int(np.maximum(lengths, 0).sum())
+
+
 def truths_of(bits: bytes | memoryview, count: int) -> Bools:
     """Return bool[count], the first of some bits, each byte from its lowest on. Raise ValueError if there are fewer."""
     if len(bits) * 8 < count:

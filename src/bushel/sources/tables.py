@@ -228,9 +228,8 @@ class Table(FileSource):
         self._fields = self._types()
         self.label2idx: Mapping[str, int] = {}
         names = [self._fill(file, at) for at in range(len(self.samples))]
-        files = set(names)
-        self._media = media_of_names(files) if media is None else media
-        self._field, kind = self._media.field(files)
+        self._media = media_of_names(names) if media is None else media
+        self._field, kind = self._media.field(names)
         self.spec = {self._field: kind, **self._fields}
         if self._fields.get(label) == "utf8":
             self.label2idx = extend_labels(

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel import kernels
-from bushel._runtime.arrays import I32, I64, U8, Bools
+from bushel._runtime.arrays import I32, I64, U8, Bools, total_of
 from bushel._runtime.parallel import map_all
 from bushel._runtime.system import keep_freed_memory, room_for
 from bushel._runtime.threads import cpu_count
@@ -228,7 +228,7 @@ class _Reading(Struct, frozen=True):
         """Read stored bytes of blocks, which are not needed after the expansion: into memory that is used again."""
         maps, numbers = cast("list[MappedFile]", self.files), self._numbers(rows)
         offset, length = self.extents.offset[rows], self.extents.length[rows]
-        size = int(np.maximum(length, 0).sum())
+        size = total_of(length)
         with _numbered(rows):
             if size < _WORTH_THREADS:
                 values: Sequence[Buffer | None] = kernels.read_many(maps, numbers, offset, length)

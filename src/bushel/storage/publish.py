@@ -230,13 +230,14 @@ def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
     in_steps = sync and bool(content.clear)
     if in_steps:
         sync_folder(root)
-    folders = dict.fromkeys(target.parent for target in targets.values())
+    unsynced = dict.fromkeys([*(target.parent for target in targets.values()), root])
     for name, path in to_make.items():
         make_folder(targets[name].parent, sync=sync)
         # the last file lists the others, and data are not read without their table
-        if sync and len(folders) > 1 and name == content.moves[-1].name:
-            for changed in folders:
+        if sync and len(content.moves) > 1 and name == content.moves[-1].name:
+            for changed in unsynced:
                 sync_folder(changed)
+            unsynced = {targets[name].parent: None}
         _swap(path, targets[name], folder / "old")
         if in_steps:
             sync_folder(targets[name].parent)
@@ -245,8 +246,9 @@ def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
             path = inside(root, name, any_text=True)
             _remove(path, own=name.startswith(_SIDECARS))
             _remove_empty(path.parent, root)
+            unsynced[existing_above(path.parent)] = None
     if sync:
-        for changed in {root: None} | folders:
+        for changed in unsynced:
             sync_folder(changed)
 
 

@@ -28,7 +28,7 @@ def frozen_transform(plain: type[T]) -> type[T]:
             value = python_numbers(getattr(self, option.name))
             if "bool" not in str(option.type):
                 refuse_bools(**{option.name: value})
-            if option.name == "p" and not (isinstance(value, int | float) and 0 <= value <= 1):
+            if option.name == "p" and not (hasattr(value, "__float__") and 0 <= value <= 1):
                 raise ValueError(f"invalid probability {value}: expected 0 to 1")
             if option.type == "Fill":
                 _check_fill(value)

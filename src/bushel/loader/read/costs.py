@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
+from bushel._runtime.arrays import total_of
 from bushel._runtime.order import Blocks, Sequential
 from bushel._runtime.shuffle import Order
 from bushel._runtime.system import memory_limit
@@ -210,7 +211,7 @@ def _can_read_more(dataset: Dataset, enough: int, fields: Any, *, decode: bool) 
     places = np.linspace(0, samples, min(samples, _LOOKED_AT), endpoint=False).astype(np.int64)
     with suppress(*DAMAGE):  # found when a batch is read
         planned = BatchReader.of(dataset).extents(places, fields, decode=decode)
-        nbytes = sum(int(np.maximum(extents.length, 0).sum()) for _, extents in planned)
+        nbytes = sum(total_of(extents.length) for _, extents in planned)
         if nbytes * samples // len(places) > enough:
             first = planned[0][0][0]
             return isinstance(first, MappedFile) and first.direct() is not None

@@ -10,7 +10,7 @@ import numpy as np
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.read_plan import ReadPlan
-from bushel._runtime.arrays import I64, Array
+from bushel._runtime.arrays import I64, Array, total_of
 from bushel.codecs import get_codec, is_light
 from bushel.kernels import cold_reads
 from bushel.loader.values.collate import FieldCollate, collate_values
@@ -124,7 +124,7 @@ class ListFields:
         positions, requested = self._selection.absolute(samples), dict.fromkeys(names)
         groups = self._reader.groups(positions, names)
         plan = self._reader.plan(groups, len(positions), requested, parts=False)
-        return sum(int(np.maximum(batch.extents.length, 0).sum()) for batch in plan.batches)
+        return sum(total_of(batch.extents.length) for batch in plan.batches)
 
     def prefetch(self, samples: I64, names: Sequence[str]) -> None:
         """Ask the system to load what a later `read` needs."""

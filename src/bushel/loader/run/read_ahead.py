@@ -18,9 +18,7 @@ from functools import partial
 from itertools import chain, count
 from operator import attrgetter
 
-import numpy as np
-
-from bushel._runtime.arrays import Bools
+from bushel._runtime.arrays import Bools, total_of
 from bushel._runtime.threads import Threads
 from bushel.kernels import RangeValues
 from bushel.loader.plan.plan import BatchPlan
@@ -319,7 +317,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             ]
             needed = [needed_ranges for needed_ranges in ranges if needed_ranges is not None]
             lengths = [extents.length[rows] for _, extents, rows in needed]
-            size = sum(int(np.maximum(length, 0).sum()) for length in lengths)
+            size = sum(map(total_of, lengths))
             yield PlannedBatch(plan, needed, size)
 
 
