@@ -19,11 +19,11 @@ for (const button of document.querySelectorAll(".hexer")) {
   let start = 0;
   button.addEventListener("click", async () => {
     box.hidden = false;
-    box.classList.add("loaded");
     const answer = await fetch(button.dataset.url, { headers: { range: `bytes=${start}-${start + PART - 1}` } });
     if (!answer.ok) { button.hidden = true; if (answer.status !== 416) box.textContent = (await answer.json()).error; return; }
     const bytes = new Uint8Array(await answer.arrayBuffer());
     box.append(hexLines(bytes, start));
+    box.classList.add("loaded");
     start += bytes.length;
     button.hidden = start >= Number(answer.headers.get("content-range")?.split("/")[1] ?? 0);
     button.textContent = "Show more";
