@@ -1,4 +1,4 @@
-"""True and False are no numbers, in any public option; numbers of NumPy are."""
+"""Public options refuse True and False as numbers, and take numbers of NumPy."""
 
 from __future__ import annotations
 

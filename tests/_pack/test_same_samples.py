@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import bushel
+from bushel._pack.part import StreamItems
 from bushel.errors import StateError, TooManyErrors
 from bushel.sources import Arrays
 
@@ -167,3 +168,11 @@ def test_parts_of_other_samples_are_refused(tmp_path: Path) -> None:
     bushel.pack(arrays(2, tmp_path), tmp_path / "out", container="tar", parts=2)
     with pytest.raises(StateError):
         bushel.pack(arrays(3, tmp_path), tmp_path / "out", container="tar", parts=2, mode="resume")
+
+
+def test_a_stream_that_is_read_once_keeps_no_digests() -> None:
+    once = StreamItems(iter([{"x": 1}, {"x": 2}]), again=False)
+    twice = StreamItems(iter([{"x": 1}, {"x": 2}]), again=True)
+    assert list(once) == list(twice) == [{"x": 1}, {"x": 2}]
+    assert once.digest(0, 2, 0) == 0 != twice.digest(0, 2, 0)
+    assert not once._digests

@@ -164,10 +164,9 @@ def warn_of_lists_above(shard: Shard) -> None:
     """Warn of lists in the two folders above a local shard: they are about samples with other keys and fields."""
     if not isinstance(shard.root, Path):
         return
-    lists = [str(path) for path in shard.removal_lists]
-    for folder in shard.root.absolute().parents[:2]:
+    for folder in shard.root.parents[:2]:
         above = f"{folder}/{FOLDER}/{REMOVED}"
-        if above not in lists and exists(above):
+        if exists(above) and above not in map(str, shard.removal_lists):
             from bushel._runtime.messages import log_warning
 
             message = "samples that %s lists as removed are not left out of %s: open %s instead"

@@ -56,7 +56,7 @@ class OrderRange(Struct, frozen=True):
 
 
 class StreamItems:
-    """The samples of a stream, with the digests of those that are not published yet.
+    """The samples of a stream and, if it can be read again, the digests of those that are not published yet.
 
     Args:
         samples: The samples.
@@ -71,11 +71,14 @@ class StreamItems:
     def __iter__(self) -> Iterator[Any]:
         """Yield the samples that have not been taken yet."""
         for sample in self._samples:
-            self._digests.append(digest_of_value(sample))
+            if self.again:
+                self._digests.append(digest_of_value(sample))
             yield sample
 
     def digest(self, first: int, last: int, before: int) -> int:
         """Return a digest of items: see `DigestOfItems`. Those that have not been taken yet are."""
+        if not self.again:  # no later run has these samples
+            return 0
         for _ in range(first, last):
             if not self._digests and next(iter(self), None) is None:
                 return -1  # the stream is shorter

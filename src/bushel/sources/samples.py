@@ -88,11 +88,8 @@ def digest_of_value(value: Any, before: int = 0) -> int:
     """Return a digest of a value, such as a sample, continued from another digest."""
     try:
         encoded = _ENCODER.encode(value)
-    except (
-        ValueError,
-        OverflowError,
-        TypeError,
-    ):  # half of a surrogate pair, or objects in an array
+    # half of a surrogate pair, or objects in an array
+    except (ValueError, OverflowError, TypeError):
         encoded = repr(value).encode("utf-8", "surrogatepass")
     return crc32(encoded, before)
 

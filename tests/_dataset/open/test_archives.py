@@ -244,7 +244,7 @@ def deflated(path: Path, files: Files) -> Path:
 
 @ARCHIVES
 def test_folders_of_fields_are_not_joined(archive: Archive, tmp_path: Path) -> None:
-    """Whose files have other names, in one of several archives; or of which the caller declares one."""
+    """Files of other names in one of several archives, and a field that the caller declares."""
     (tmp_path / "in").mkdir()
     archive(tmp_path / "in/a", YOLO)
     archive(tmp_path / "in/b", {"images/8.jpg": JPGS[3], "labels/8.txt": b"8"})
