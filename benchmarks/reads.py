@@ -3,6 +3,7 @@
     python benchmarks/reads.py --out reads.json            warm, 1,000,000 × 200 B and 100,000 × 8 KB
     python benchmarks/reads.py --cold --out cold.json      8 KB, nothing in memory
     python benchmarks/reads.py --small                     a tenth of the records, fewer rounds
+    python benchmarks/reads.py --only "bushel read tar" "bushel keyed tar" bagz       these readers
 
 Each reader runs in its own process and reads 256 records per call in one thread, in turns. Datasets are written once,
 into `.bench/`.
@@ -10,7 +11,7 @@ into `.bench/`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,8 +24,9 @@ COLD_BATCHES = 16
 AGAINST = ("bagz", "granular", "mxnet", "memmap gather", "advised pread")
 
 
-def usable(readers: list[Reader], skipped: dict[str, str]) -> list[Reader]:
-    """Return the readers that can be measured here; add the others to `skipped`."""
+def usable(readers: list[Reader], skipped: dict[str, str], only: Collection[str] = ()) -> list[Reader]:
+    """Return the readers that can be measured here, of those named if any are; add the others to `skipped`."""
+    readers = [reader for reader in readers if not only or reader.name in only]
     skipped.update({reader.name: reader.missing for reader in readers if reader.missing})
     return [reader for reader in readers if not reader.missing]
 
@@ -75,19 +77,20 @@ def main() -> None:
     parser = options_parser("Random batched reads.", "a tenth of the records, fewer rounds")
     parser.add_argument("--cold", action="store_true", help="drop the page cache before each round")
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="readers, as the tables call them")
     options = parser.parse_args()
     rounds = options.rounds or (3 if options.small else 7)
     part = 10 if options.small else 1
     skipped: dict[str, str] = {}
     results: dict[str, dict[str, Rate]] = {}
     if options.cold:
-        readers = usable([*bushel_readers("bushel", "read"), *OTHERS, *COLD_LIMITS], skipped)
+        readers = usable([*bushel_readers("bushel", "read"), *OTHERS, *COLD_LIMITS], skipped, options.only)
         results["cold 8 KB"] = cold(readers, 100_000 // part, 8192, rounds)
     else:
         forms = {"bushel": "read", "bushel_verify": "read+CRC", "bushel_gather": "gather"}
         own = [reader for peer, label in forms.items() for reader in bushel_readers(peer, label)]
         own += bushel_readers("bushel", "keyed", keyed=True)
-        readers = usable([*own, *OTHERS, *WARM_LIMITS], skipped)
+        readers = usable([*own, *OTHERS, *WARM_LIMITS], skipped, options.only)
         results["warm 200 B"] = warm(readers, 1_000_000 // part, 200, rounds)
         results["warm 8 KB"] = warm(readers, 100_000 // part, 8192, rounds)
     for title, rates in results.items():

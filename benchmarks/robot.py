@@ -1,12 +1,14 @@
-"""Benchmark of windows of robots' episodes: the same batches from LeRobotDataset and from Bushel, local and from S3.
+"""Benchmark of windows of robots' episodes: the same batches from LeRobot and from Bushel, local and from S3.
 
     python benchmarks/robot.py --out robot.json        40 episodes of 100 frames, with a camera of 320 × 240 pixels
-    python benchmarks/robot.py --cameras 3 --batch 64
+    python benchmarks/robot.py --cameras 3 --batch 64 --environment lerobot-lance
     python benchmarks/robot.py --small --latency       10 episodes of 60 frames, fewer windows, and no S3 server
 
-A window is 16 actions, a state and two pictures of each camera. LeRobot has a process of its own, from `.interop`; both
-decode with FFmpeg. Batches of windows in random order, the same ones for all; CPU time is that of all threads. LeRobot
-does not read from S3, so it has rows of a local dataset only. Files are written once, into `.bench/`.
+A window is 16 actions, a state and two pictures of each camera. LeRobot has a process of its own, from `.interop`, and
+both decode with FFmpeg. Batches of windows in random order, the same ones for all; CPU time is that of all threads and
+worker processes. LeRobotDataset does not read from S3, so it has rows of a local dataset only. The same dataset as
+tables of Lance (`storage_format: lance`), with the reader of lerobot-lancedb, has both. It decodes with TorchCodec,
+which needs FFmpeg's libraries where the linker finds them. Files are written once, into `.bench/`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from object_server import BUCKET, delayed, running_server, upload
 from served import PEERS
 
 FPS = 10
-BACKENDS = ("pyav", "torchcodec")
+BACKENDS = {"pyav": "LeRobotDataset, PyAV", "torchcodec": "LeRobotDataset, TorchCodec", "lance": "LeRobot over Lance"}
 
 
 def deltas(cameras: int) -> dict[str, list[float]]:
@@ -50,6 +52,7 @@ class Work:
         count: Windows of a round.
         rounds: Number of measurements of each.
         environment: The folder of `.interop` that has LeRobot.
+        workers: LeRobot's worker processes.
     """
 
     root: Path
@@ -58,6 +61,7 @@ class Work:
     count: int
     rounds: int
     environment: str
+    workers: int
 
     def chosen(self, samples: int, seed: int) -> list[int]:
         """Return some windows in random order."""
@@ -86,10 +90,11 @@ class Peer:
 
 
 @contextmanager
-def lerobot(work: Work, backend: str) -> Iterator[Peer]:
+def lerobot(work: Work, root: str, backend: str) -> Iterator[Peer]:
     """Provide LeRobot's reader of a dataset."""
     python = str(interpreter(work.environment))
-    command = [python, str(PEERS / "peer_robot.py"), "read", str(work.root), str(work.cameras), backend]
+    numbers = str(work.cameras), backend, str(work.workers)
+    command = [python, str(PEERS / "peer_robot.py"), "read", root, *numbers]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -119,16 +124,28 @@ def local(work: Work) -> tuple[dict[str, Rate], dict[str, str]]:
     contestants: dict[str, Callable[[int], Timing]] = {"bushel": partial(own_windows, work, ds)}
     skipped: dict[str, str] = {}
     with ExitStack() as stack:
-        for backend in BACKENDS:
-            peer = stack.enter_context(lerobot(work, backend))
-            try:
-                peer([[0]])  # imports, and initialises lazily made objects
-            except RuntimeError as error:
-                skipped[f"LeRobotDataset, {backend}"] = str(error)
-                continue
-            contestants[f"LeRobotDataset, {backend}"] = partial(_same_windows, work, peer, len(ds))
+        for backend, name in BACKENDS.items():
+            root = f"{work.root}-lance" if backend == "lance" else str(work.root)
+            _add_peer(work, stack.enter_context(lerobot(work, root, backend)), name, contestants, skipped, len(ds))
         own_windows(work, ds, 99)
         return in_turns(contestants, work.rounds), skipped
+
+
+def _add_peer(
+    work: Work,
+    peer: Peer,
+    name: str,
+    contestants: dict[str, Callable[[int], Timing]],
+    skipped: dict[str, str],
+    count: int,
+) -> None:
+    """Add a peer to the contestants; or to the skipped ones, with the reason."""
+    try:
+        peer([[0]] * max(1, work.workers))  # imports, and initialises lazily made objects, in each worker
+    except RuntimeError as error:
+        skipped[name] = str(error)
+    else:
+        contestants[name] = partial(_same_windows, work, peer, count)
 
 
 def _same_windows(work: Work, peer: Peer, samples: int, number: int) -> Timing:
@@ -136,16 +153,23 @@ def _same_windows(work: Work, peer: Peer, samples: int, number: int) -> Timing:
     return peer([places[first : first + work.batch] for first in range(0, work.count, work.batch)])
 
 
-def remote(work: Work, latencies: Mapping[str, float]) -> dict[str, Rate]:
-    """Measure Bushel on the same dataset on S3, with the latencies."""
+def remote(work: Work, latencies: Mapping[str, float]) -> tuple[dict[str, Rate], dict[str, str]]:
+    """Measure Bushel and Lance on the same dataset on S3, with the latencies; and say why Lance is skipped."""
     results: dict[str, Rate] = {}
+    skipped: dict[str, str] = {}
+    tables = work.root.with_name(f"{work.root.name}-lance")
     with running_server():
         upload(work.root, "robot")
+        if tables.exists():
+            upload(tables, "robot-lance")
         for title, milliseconds in latencies.items():
-            with delayed(milliseconds):
+            with delayed(milliseconds), lerobot(work, f"s3://{BUCKET}/robot-lance", "lance") as peer:
                 ds = work.opened(f"s3://{BUCKET}/robot")
-                results |= in_turns({f"bushel, S3, {title}": partial(own_windows, work, ds)}, work.rounds)
-    return results
+                contestants: dict[str, Callable[[int], Timing]] = {}
+                contestants[f"bushel, S3, {title}"] = partial(own_windows, work, ds)
+                _add_peer(work, peer, f"{BACKENDS['lance']}, S3, {title}", contestants, skipped, len(ds))
+                results |= in_turns(contestants, work.rounds)
+    return results, skipped
 
 
 def main() -> None:
@@ -156,6 +180,7 @@ def main() -> None:
     parser.add_argument("--cameras", type=int, default=1)
     parser.add_argument("--batch", type=int, default=8, help="windows of a batch")
     parser.add_argument("--environment", default="lerobot-0.6", help="the environment that has LeRobot")
+    parser.add_argument("--workers", type=int, default=0, help="worker processes of LeRobot's DataLoader")
     options = parser.parse_args()
     python = interpreter(options.environment)
     if not python.exists():
@@ -165,12 +190,15 @@ def main() -> None:
     if not (root / "meta" / "info.json").exists():
         write = [str(python), str(PEERS / "peer_robot.py"), "write", str(root), str(options.cameras)]
         subprocess.run([*write, str(episodes), str(frames)], check=True, stdout=subprocess.DEVNULL)
+    if not root.with_name(f"{root.name}-lance").exists():
+        subprocess.run([str(python), str(PEERS / "peer_robot.py"), "tables", str(root)], check=True)
     bushel.index(root, checksums=False).close()
     count = 128 if options.small else 768
-    work = Work(root, options.cameras, options.batch, count, options.rounds, options.environment)
+    work = Work(root, options.cameras, options.batch, count, options.rounds, options.environment, options.workers)
     results, skipped = local(work)
     if options.latency:
-        results |= remote(work, {f"{number:g} ms": number for number in options.latency})
+        of_s3, skipped_of_s3 = remote(work, {f"{number:g} ms": number for number in options.latency})
+        results, skipped = results | of_s3, skipped | skipped_of_s3
     show(f"windows of 16 actions and {2 * options.cameras} pictures", "windows", results, ("bushel",))
     save(options.out, {"windows": results}, skipped)
 

@@ -37,6 +37,7 @@ ON_REQUEST = frozenset(
         "foreign",
         "lerobot",
         "lerobot-0.6",
+        "lerobot-lance",
         "loading",
         "mds",
         "megatron",

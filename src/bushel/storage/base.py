@@ -13,6 +13,7 @@ from typing import (
     runtime_checkable,
 )
 
+import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import I32, I64, U32
@@ -149,11 +150,15 @@ class Extents(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.offset)
 
+    def numbers(self) -> I32:
+        """Return the number of the file of each extent, int32[n]."""
+        if isinstance(self.file, int):
+            return np.full(len(self), self.file, np.int32)
+        return self.file
+
     def file_of(self, row: int) -> int:
         """Return the number of the file of one extent."""
-        if isinstance(self.file, int):
-            return self.file
-        return int(self.file[row])
+        return int(self.numbers()[row])
 
 
 def check_extent(file: File, offset: int, length: int) -> None:

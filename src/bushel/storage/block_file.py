@@ -239,10 +239,7 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
         ExtentError: An extent is not in its file.
         OSError: A file of a block file cannot be opened.
     """
-    if isinstance(extents.file, int):
-        numbers = np.full(len(extents), extents.file, np.int32)
-    else:
-        numbers = extents.file
+    numbers = extents.numbers()
     real: list[File] = []
     place_of: dict[int, int] = {}
     tables: list[U8] = []

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel import kernels
-from bushel._runtime.arrays import I32, I64, U8, Bools, total_of
+from bushel._runtime.arrays import I32, I64, U8, Bools, offsets_of, total_of
 from bushel._runtime.parallel import map_all
 from bushel._runtime.system import keep_freed_memory, room_for
 from bushel._runtime.threads import cpu_count
@@ -88,9 +88,9 @@ def mapped_extents(files: Sequence[File], extents: Extents) -> tuple[list[File],
     pieces_of_files = np.flatnonzero(pieces.source < len(pieces.files))
     pieces_of_files = pieces_of_files[near[pieces.source[pieces_of_files]]]
     stored = len(ranges.pieces) + np.flatnonzero([not cached[number] for number in ranges.blocks])
-    stored = stored[near[cast("I32", ranges.extents.file)[stored]]]
+    stored = stored[near[ranges.extents.numbers()[stored]]]
     return pieces.files, Extents(
-        np.concatenate([pieces.source[pieces_of_files], cast("I32", ranges.extents.file)[stored]]),
+        np.concatenate([pieces.source[pieces_of_files], ranges.extents.numbers()[stored]]),
         np.concatenate([pieces.offset[pieces_of_files], ranges.extents.offset[stored]]),
         np.concatenate([pieces.size[pieces_of_files], ranges.extents.length[stored]]),
     )
@@ -158,6 +158,16 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
     return dict(zip(ranges.pieces.tolist(), cast("list[bytes]", stored), strict=False)), expanded
 
 
+def gather_objects(files: Sequence[File], extents: Extents) -> tuple[U8, I64]:
+    """Read extents of objects into one buffer, each as its request ends. Result and errors: see `reading.gather`."""
+    from bushel.storage.objects.ranges import RangeFile, read_into
+
+    pieces, offsets = pieces_of(files, extents), offsets_of(np.maximum(extents.length, 0))
+    buffer, objects = room_for(int(offsets[-1])), cast("list[RangeFile]", pieces.files)
+    read_into(buffer, offsets[pieces.row], objects, pieces.source, pieces.offset, pieces.size)
+    return buffer, offsets
+
+
 def _read(
     files: Sequence[File], ranges: NeededRanges, needed: Bools, held: Held | None
 ) -> list[Buffer | None]:
@@ -207,7 +217,7 @@ class _Reading(Struct, frozen=True):
             getattr(self, reader)(rows[readers == reader])
 
     def _numbers(self, rows: I64) -> I32:
-        return cast("I32", self.extents.file)[rows]
+        return self.extents.numbers()[rows]
 
     def _small(self, rows: I64) -> None:
         """Read files that are opened for each read."""
@@ -242,27 +252,22 @@ class _Reading(Struct, frozen=True):
     def _objects(self, rows: I64) -> None:
         from bushel.storage.objects.ranges import RangeFile, read_rows
 
-        numbers, length = self._numbers(rows), self.extents.length[rows]
-        present = sorted(set(numbers.tolist()))
-        place = np.zeros(len(self.files), np.int32)
-        place[present] = np.arange(len(present))
+        objects, length = cast("Sequence[RangeFile]", self.files), self.extents.length[rows]
         row_of, length_of = rows.tolist(), length.tolist()
         long: dict[int, bytearray] = {}
 
         def put(number: int, at: int, data: memoryview) -> None:
             row, size = row_of[number], length_of[number]
             if len(data) < size:
-                whole = long.get(row)
-                if whole is None:  # several threads may come here
-                    whole = long.setdefault(row, bytearray(size))
+                # several threads may come here
+                whole = long.get(row) or long.setdefault(row, bytearray(size))
                 whole[at : at + len(data)] = data
             elif type(data.obj) is bytes and len(data.obj) == size:
                 self.out[row] = data.obj
             else:
                 self.out[row] = bytes(data)
 
-        objects = [cast("RangeFile", self.files[number]) for number in present]
-        read_rows(objects, place[numbers], self.extents.offset[rows], length, put)
+        read_rows(objects, self._numbers(rows), self.extents.offset[rows], length, put)
         for row, data in long.items():
             self.out[row] = bytes(data)
         self._put_empty(rows)

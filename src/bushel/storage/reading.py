@@ -9,9 +9,9 @@ import numpy as np
 from msgspec import Struct
 
 from bushel import kernels
-from bushel._runtime.arrays import I32, I64, U8, U32
+from bushel._runtime.arrays import I64, U8, U32
 
-from .base import ExtentError, Extents, File, extent_error
+from .base import ExtentError, Extents, File, StoredObject, extent_error
 
 if TYPE_CHECKING:
     from .block_file import Pieces
@@ -39,7 +39,7 @@ def read_many(
     """
     if _are_mapped(files):
         return kernels.read_many(
-            list(files), _numbers(extents), extents.offset, extents.length, extents.crc32
+            list(files), extents.numbers(), extents.offset, extents.length, extents.crc32
         )
     if len(files) == 1 and extents.crc32 is None:
         closed = _read_closed(files[0], extents)
@@ -67,7 +67,7 @@ def _read_closed(file: File, extents: Extents) -> list[bytes | None] | None:
     """Read extents of very many files that are not kept open; None if they are not of that kind, or not all there."""
     from .block_file import BlockFile
 
-    if not isinstance(file, BlockFile) or _numbers(extents).any():
+    if not isinstance(file, BlockFile) or extents.numbers().any():
         return None
     return cast("list[bytes | None] | None", file.read_closed(extents.offset, extents.length))
 
@@ -87,10 +87,15 @@ def gather(files: Sequence[File], extents: Extents, held: Held | None = None) ->
         return kernels.gather(
             list(files), extents.file, extents.offset, extents.length, extents.crc32
         )
-    return _gathered(files, extents, _Batch.of(files, extents, held))
+    if (
+        held is None
+        and extents.crc32 is None
+        and all(isinstance(file, StoredObject) for file in files)
+    ):
+        from .fetch import gather_objects
 
-
-def _gathered(files: Sequence[File], extents: Extents, batch: _Batch) -> tuple[U8, I64]:
+        return gather_objects(files, extents)
+    batch = _Batch.of(files, extents, held)
     return _named(
         files,
         extents,
@@ -109,8 +114,9 @@ def checksums_of(files: Sequence[File], extents: Extents) -> U32:
     """
     if _are_mapped(files):
         return kernels.crc32_many(list(files), extents.file, extents.offset, extents.length)
-    batch = _Batch.of(files, extents, None)
-    pieces = batch.pieces
+    from .block_file import pieces_of
+
+    pieces = pieces_of(files, extents)
     if not (pieces.tables or pieces.packed) and _are_mapped(pieces.files):
         try:
             sums = kernels.crc32_many(pieces.files, pieces.source, pieces.offset, pieces.size)
@@ -119,7 +125,7 @@ def checksums_of(files: Sequence[File], extents: Extents) -> U32:
             path = files[extents.file_of(row)].path
             raise extent_error(row, error.reason, error.expected, error.found, path) from error
         return _joined(pieces, sums, len(extents))
-    data, offsets = _gathered(files, extents, batch)
+    data, offsets = gather(files, extents)
     return kernels.crc32_rows(data, offsets)
 
 
@@ -196,12 +202,6 @@ def _named(files: Sequence[File], extents: Extents, read: Callable[[], T]) -> T:
             path = files[extents.file_of(error.row)].path
             raise extent_error(error.row, "checksum", error.expected, error.found, path) from None
         raise
-
-
-def _numbers(extents: Extents) -> I32:
-    if isinstance(extents.file, int):
-        return np.full(len(extents.offset), extents.file, np.int32)
-    return extents.file
 
 
 def _are_mapped(files: Sequence[File]) -> TypeGuard[list[kernels.MappedFile]]:

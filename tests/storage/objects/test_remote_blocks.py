@@ -1,4 +1,4 @@
-"""Block files behind an HTTP server, through the loader, which reads their blocks ahead."""
+"""Block files behind an HTTP server, through the loader, which reads their blocks ahead; gathering from objects."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import gzip
 import io
 import shutil
 import tarfile
+import threading
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,8 @@ import pytest
 from tests.storage.objects.range_server import Server
 
 import bushel
+from bushel import storage
+from bushel.storage.base import StoredObject
 
 COUNT = 600
 FOREIGN = Path("tests/golden/foreign")
@@ -92,3 +96,41 @@ def test_the_loader_reads_what_it_reads_from_a_local_file(
     ranges = [ranged for name in ("x.tar.zst", "x.tar.gz", "x.zip") for ranged in server.gets(name)]
     steps = -(-COUNT // 16)
     assert 0 < len(ranges) < steps, "batches that are read ahead together share requests"
+
+
+class Stored(StoredObject):
+    """An object whose ranges are views of bytes in memory."""
+
+    path, mtime_ns = "s3://bucket/object", 0  # without a stamp
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.size = data, len(data)
+
+    def read(self, offset: int, length: int, /) -> bytes:
+        """Return the bytes of one extent."""
+        return self.data[offset : offset + length]
+
+    def fetch(self, start: int, stop: int, give_up: threading.Event | None = None) -> memoryview:
+        """Return the bytes of a range."""
+        return memoryview(self.data)[start:stop]
+
+
+def test_gathered_values_are_in_memory_once() -> None:
+    first, second = Stored(bytes(range(256)) * 80_000), Stored(b"0123456789" * 100)
+    file = np.array([0, 1, 0, 1, 0, 0], np.int32)
+    offset = np.array([0, 10, 17, 5, 3_000_000, 17])
+    length = np.array([20_000_000, 7, 1_000_000, -1, 0, 1_000_000])
+    storage.gather([first, second], storage.Extents(file, offset, length))  # imports
+    tracemalloc.start()
+    try:
+        buffer, offsets = storage.gather([first, second], storage.Extents(file, offset, length))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1.5 * buffer.nbytes
+    values = [
+        (first, second)[number].data[start : start + max(size, 0)]
+        for number, start, size in zip(file, offset, length, strict=True)
+    ]
+    assert buffer.tobytes() == b"".join(values)
+    assert np.diff(offsets).tolist() == [len(value) for value in values]

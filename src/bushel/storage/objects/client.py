@@ -13,7 +13,6 @@ installed.
 
 from __future__ import annotations
 
-import importlib.machinery
 import importlib.util
 import os
 import re
@@ -25,6 +24,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from functools import lru_cache
+from importlib.machinery import ExtensionFileLoader, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,21 +89,15 @@ os.register_at_fork(after_in_child=_after_fork)
 def _load_copy() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "obstore"]:
         del sys.modules[name]
-    package = importlib.machinery.PathFinder.find_spec("obstore")
-    if package is None or not package.submodule_search_locations:
-        raise ImportError(
-            "obstore cannot be found after fork(); start worker processes with 'spawn'"
-        )
-    compiled = importlib.machinery.PathFinder.find_spec(
-        _COMPILED, list(package.submodule_search_locations)
-    )
+    package = PathFinder.find_spec("obstore")
+    compiled = package and PathFinder.find_spec(_COMPILED, package.submodule_search_locations)
     if compiled is None or compiled.origin is None:
         raise ImportError(
             f"{_COMPILED} cannot be found after fork(); start worker processes with 'spawn'"
         )
     with tempfile.TemporaryDirectory(prefix="bushel-") as folder:
         copy = shutil.copy(compiled.origin, folder)
-        loader = importlib.machinery.ExtensionFileLoader(_COMPILED, copy)
+        loader = ExtensionFileLoader(_COMPILED, copy)
         spec = importlib.util.spec_from_file_location(_COMPILED, copy, loader=loader)
         if spec is None:
             raise ImportError(f"{copy} cannot be loaded")
@@ -152,12 +146,11 @@ def _make(
     if scheme == "s3":
         config: dict[str, Any] = s3_settings(environment)
         provider = config.pop("credential_provider", None)
-        if _is_plain(
+        options["allow_http"] = _is_plain(
             config.get(
                 "endpoint", environment.get("AWS_ENDPOINT_URL", environment.get("AWS_ENDPOINT", ""))
             )
-        ):
-            options["allow_http"] = True
+        )
         return store.S3Store(
             place,
             config=config,  # type: ignore[arg-type] # of the keys that S3Config has
@@ -169,27 +162,22 @@ def _make(
         return store.GCSStore(place, client_options=options, retry_config=retry)
     if scheme == "az":
         azure = environment.get("AZURE_STORAGE_ENDPOINT", environment.get("AZURE_ENDPOINT", ""))
-        if _is_plain(azure) or environment.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in (
-            "1",
-            "true",
-        ):
-            options["allow_http"] = True
+        emulator = environment.get("AZURE_STORAGE_USE_EMULATOR", "").lower()
+        options["allow_http"] = _is_plain(azure) or emulator in ("1", "true")
         return store.AzureStore(place, client_options=options, retry_config=retry)
+    if scheme not in SCHEMES:
+        expected = f"expected a URL that starts with one of {', '.join(SCHEMES)}"
+        raise UnsupportedError(f"{root}: {expected}")
     if scheme == "hf":
         repo, commit = parts_of(root)
-        url = f"{endpoint()}/datasets/{repo}/resolve/{commit}"
-        options["allow_http"] = _is_plain(url)
+        root = f"{endpoint()}/datasets/{repo}/resolve/{commit}"
         options["default_headers"] = authorization()
-        return store.HTTPStore(url, client_options=options, retry_config=retry)
-    if scheme in ("http", "https"):
-        if scheme == "http":
-            options["allow_http"] = True
-        return store.HTTPStore(root, client_options=options, retry_config=retry)
-    raise UnsupportedError(f"{root}: expected a URL that starts with one of {', '.join(SCHEMES)}")
+    options["allow_http"] = _is_plain(root)
+    return store.HTTPStore(root, client_options=options, retry_config=retry)
 
 
-def _is_plain(endpoint: object) -> bool:
-    return isinstance(endpoint, str) and endpoint.startswith("http://")
+def _is_plain(endpoint: str) -> bool:
+    return endpoint.startswith("http://")
 
 
 def _client_options() -> ClientConfig:

@@ -14,10 +14,11 @@ import numpy as np
 from msgspec import Struct
 from typing_extensions import Buffer
 
-from bushel._runtime.arrays import I32, I64
+from bushel._runtime.arrays import I32, I64, U8
 from bushel._runtime.parallel import for_each
 from bushel._runtime.threads import SpareThreads
 from bushel.kernels import RangeValues
+from bushel.storage.base import File
 
 from .blockcache import BLOCK, BlockCache, cache_of_environment
 
@@ -90,16 +91,8 @@ _MOST_BLOCKS = 8
 """Blocks of one request."""
 
 
-class RangeFile(Protocol):
+class RangeFile(File, Protocol):
     """An object that ranges are fetched from; `RemoteFile` is one."""
-
-    size: int
-    mtime_ns: int
-
-    @property
-    def path(self) -> str:
-        """The URL."""
-        ...
 
     def fetch(self, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
         """Return the bytes from `start` to `stop`."""
@@ -205,6 +198,20 @@ def read_rows(files: Sequence[RangeFile], file: I32, offset: I64, length: I64, p
     _fetch(files, plan_requests(file, offset, length), share)
 
 
+def read_into(
+    out: U8, starts: I32 | I64, files: Sequence[RangeFile], file: I32, offset: I64, length: I64
+) -> None:
+    """Read extents into an array. `starts` says where in it each begins; for the rest see `read_rows`."""
+    first_of = starts.tolist()
+
+    def put(row: int, at: int, data: memoryview) -> None:
+        # NumPy copies without the interpreter lock
+        first = first_of[row] + at
+        out[first : first + len(data)] = np.frombuffer(data, np.uint8)
+
+    read_rows(files, file, offset, length, put)
+
+
 def read_span(
     file: RangeFile, start: int, stop: int, give_up: threading.Event | None = None
 ) -> Buffer:
@@ -222,13 +229,9 @@ def read_span(
     """
     if stop - start <= _LONGEST and cache_of_environment() is None:
         return file.fetch(start, stop, give_up)
-    whole = bytearray(stop - start)
-
-    def put(row: int, at: int, data: memoryview) -> None:
-        whole[at : at + len(data)] = data
-
-    read_rows([file], np.zeros(1, np.int32), np.array([start]), np.array([stop - start]), put)
-    return whole
+    zero, whole = np.zeros(1, np.int32), np.empty(stop - start, np.uint8)
+    read_into(whole, zero, [file], zero, np.array([start]), np.array([len(whole)]))
+    return whole.data
 
 
 def receive_span(
@@ -288,16 +291,11 @@ def _fetch(
 
     After an error or Ctrl-C, running requests are waited for, but not retried.
     """
-    if not requests:
-        return
     give_up = threading.Event()
 
     def fetch(request: Request) -> None:
         put(request, files[request.file].fetch(request.start, request.stop, give_up))
 
-    if len(requests) == 1:
-        fetch(requests[0])
-        return
     for_each(
         fetch,
         requests,
