@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from bushel import kernels
 from bushel._runtime.arrays import I64, U8, refuse_bools
-from bushel.codecs.base import Buffer, codec_error, describe, found_bytes
+from bushel.codecs.base import Buffer, bad_jpeg, codec_error, found_bytes
 
 __all__ = [
     "Box",
@@ -25,6 +26,15 @@ __all__ = [
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom, in pixels; right and bottom are exclusive."""
+
+
+@contextmanager
+def _expecting(expected: str, value: object) -> Iterator[None]:
+    """Turn an error of the kernels into the error that they expected something else than a value."""
+    try:
+        yield
+    except kernels.JpegError as error:
+        raise bad_jpeg(value, error, expected) from error
 
 
 def decode(
@@ -55,12 +65,10 @@ def decode(
         >>> bushel.jpeg.decode(Path("photo.jpg").read_bytes()).shape
         (400, 500, 3)
     """
-    try:
+    with _expecting("a complete JPEG", data):
         return kernels.decode_jpeg(
             data, orient=exif_rotate, tolerant=allow_truncated, fast=fast, grey=grey
         )
-    except kernels.JpegError as error:
-        raise codec_error("jpg", "a complete JPEG", f"{found_bytes(data)}: {error}") from error
 
 
 def encode(
@@ -90,12 +98,8 @@ def encode(
         (8, 16)
     """
     refuse_bools(quality=quality)
-    try:
+    with _expecting("an image of 1 to 65,500 pixels a side", image):
         return kernels.encode_jpeg(np.ascontiguousarray(image), quality, sampling, fast=fast)
-    except kernels.JpegError as error:
-        raise codec_error(
-            "jpg", "an image of 1 to 65,500 pixels a side", f"{describe(image)}: {error}"
-        ) from error
 
 
 def read_header(data: Buffer) -> kernels.JpegHeader:
@@ -111,10 +115,8 @@ def read_header(data: Buffer) -> kernels.JpegHeader:
         >>> header.width, header.height, header.components, header.orientation
         (500, 400, 3, 1)
     """
-    try:
+    with _expecting("a JPEG", data):
         return kernels.jpeg_header(data)
-    except kernels.JpegError as error:
-        raise codec_error("jpg", "a JPEG", f"{found_bytes(data)}: {error}") from error
 
 
 def tile(data: Buffer, *, metadata: bool = False) -> bytes:
@@ -141,14 +143,10 @@ def tile(data: Buffer, *, metadata: bool = False) -> bytes:
         >>> np.array_equal(decode(bushel.jpeg.tile(photo)), decode(photo))
         True
     """
-    try:
+    with _expecting("a complete JPEG to tile", data):
         if kernels.is_tiled_jpeg(data):
             return bytes(data)
         return kernels.tile_jpeg(data, metadata=metadata)
-    except kernels.JpegError as error:
-        raise codec_error(
-            "jpg", "a complete JPEG to tile", f"{found_bytes(data)}: {error}"
-        ) from error
 
 
 def baseline(data: Buffer) -> bytes:
@@ -172,11 +170,9 @@ def baseline(data: Buffer) -> bytes:
         >>> bushel.jpeg.baseline(photo) == photo  # it is a baseline JPEG
         True
     """
-    try:
+    with _expecting("a complete JPEG", data):
         written = kernels.baseline_jpeg(data)
-    except kernels.JpegError as error:
-        raise codec_error("jpg", "a complete JPEG", f"{found_bytes(data)}: {error}") from error
-    return bytes(data) if written is None else written
+        return bytes(data) if written is None else written
 
 
 def is_tiled(data: Buffer) -> bool:
@@ -190,10 +186,8 @@ def is_tiled(data: Buffer) -> bool:
         >>> bushel.jpeg.is_tiled(photo), bushel.jpeg.is_tiled(bushel.jpeg.tile(photo))
         (False, True)
     """
-    try:
+    with _expecting("a JPEG", data):
         return kernels.is_tiled_jpeg(data)
-    except kernels.JpegError as error:
-        raise codec_error("jpg", "a JPEG", f"{found_bytes(data)}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,10 +217,8 @@ class Tiles:
         Raises:
             CodecError: The data are not a JPEG, or the JPEG is not tiled.
         """
-        try:
+        with _expecting("a tiled JPEG", data):
             segments = kernels.jpeg_segment_offsets(data)
-        except kernels.JpegError as error:
-            raise codec_error("jpg", "a tiled JPEG", f"{found_bytes(data)}: {error}") from error
         if len(segments) == 0:
             raise codec_error("jpg", "a tiled JPEG (bushel.jpeg.tile makes one)", found_bytes(data))
         return cls(bytes(data[: int(segments[0])]), segments)
@@ -309,10 +301,6 @@ def read_crop(
         (32, 64, 3)
     """
     data, left, top = tiles.splice(box, fetch(tiles.ranges(box)))
-    try:
+    with _expecting("a whole crop of a tiled JPEG", data):
         image = kernels.decode_jpeg(data)
-    except kernels.JpegError as error:
-        raise codec_error(
-            "jpg", "a whole crop of a tiled JPEG", f"{found_bytes(data)}: {error}"
-        ) from error
     return np.ascontiguousarray(image[box[1] - top : box[3] - top, box[0] - left : box[2] - left])

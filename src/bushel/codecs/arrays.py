@@ -51,19 +51,15 @@ def as_array(codec: str, value: Any) -> Array:
         CodecError: The value is not an array, or an array of objects or records; or its values
             would change, as whole numbers beside floats may.
     """
-    try:
-        array = value if type(value) is np.ndarray else _array_of(value)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise refused(codec, "an array", value, error) from error
+    array = value
+    if type(value) is not np.ndarray:
+        from .columns import exact_array  # which reading does not need
+
+        with refusing(codec, "an array", value, TypeError, ValueError, RuntimeError):
+            array = np.asarray(exact_array(value))
     if array.dtype.kind not in _KINDS or array.dtype.itemsize == 0:
         raise refused(codec, "an array of numbers, text or times", value)
     return array
-
-
-def _array_of(value: Any) -> np.ndarray:
-    from .columns import exact_array  # which reading does not need
-
-    return np.asarray(exact_array(value))
 
 
 def exact_cast(codec: str, array: Array, dtype: np.dtype[Any]) -> Array:
@@ -119,8 +115,8 @@ def array_from(
             f"the bytes of a {dtype} array of shape {reprlib.repr(tuple(shape))}",
             f"{len(data)} bytes",
         )
+    order: Literal["C", "F"] = "F" if fortran else "C"
     try:
-        order: Literal["C", "F"] = "F" if fortran else "C"
         if not len(data):
             return np.empty(shape, dtype, order)
         return np.array(np.frombuffer(data, dtype).reshape(shape, order=order), order="K")

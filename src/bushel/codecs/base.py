@@ -232,6 +232,13 @@ def refused(codec: str, expected: str, value: object, problem: object = None) ->
     return codec_error(codec, expected, found if problem is None else f"{found} ({problem})")
 
 
+def bad_jpeg(
+    value: object, problem: object, expected: str = "a complete image (JPEG)", codec: str = "jpg"
+) -> CodecError:
+    """Return the error of the kernels about a JPEG, or an image that does not become one."""
+    return codec_error(codec, expected, f"{describe(value)}: {problem}")
+
+
 @contextmanager
 def refusing(codec: str, expected: str, value: object, *errors: type[Exception]) -> Iterator[None]:
     """Turn errors of a library, by default all, into the error of a codec that does not take a value or stored bytes.

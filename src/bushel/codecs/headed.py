@@ -15,9 +15,9 @@ for all elements.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -72,20 +72,13 @@ _BITS = "1"  # the mode of Pillow with eight pixels in a byte
 _MOST_AXES = 32
 
 
-class _Parsed(NamedTuple):
-    """The parts of a stored array."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    payload: memoryview
-
-
+_Parsed = tuple[np.dtype[Any], tuple[int, ...], memoryview]
+"""The dtype and the shape of a stored array, and the bytes of its elements."""
 _Parse = Callable[[Buffer], _Parsed]
 
 
 def _decode(codec: str, parse: _Parse, data: Buffer) -> Array:
-    parsed = parse(data)
-    return array_from(codec, parsed.dtype, parsed.shape, parsed.payload)
+    return array_from(codec, *parse(data))
 
 
 def _layout(parse: _Parse, data: Buffer, size: int | None = None) -> ArrayLayout | None:
@@ -115,7 +108,7 @@ def _parse_mds(codec: str, dtype: str | None, data: Buffer) -> _Parsed:
     if len(view) < start:
         raise refused(codec, f"the sizes of {axes} axes", data)
     sizes = np.frombuffer(view[at + 1 : start], f"<u{width}").tolist()
-    return _Parsed(_little(dtype), tuple(sizes), view[start:])
+    return _little(dtype), tuple(sizes), view[start:]
 
 
 def _encode_mds(codec: str, dtype: str | None, value: Any) -> bytes:
@@ -160,7 +153,7 @@ def _parse_litdata(codec: str, order: str, dtypes: Mapping[int, str], data: Buff
             codec, "a known dtype (NumPy has no bfloat16) and the sizes of the axes", description
         )
     shape = struct.unpack(f"{order}{axes}I", view[8 : 8 + 4 * axes])
-    return _Parsed(_little(dtype), shape, view[8 + 4 * axes :])
+    return _little(dtype), shape, view[8 + 4 * axes :]
 
 
 def _encode_litdata(codec: str, order: str, dtypes: Mapping[int, str], value: Any) -> bytes:
@@ -172,14 +165,18 @@ def _encode_litdata(codec: str, order: str, dtypes: Mapping[int, str], value: An
     return head + array.astype(_little(array.dtype.name)).tobytes()
 
 
-def _litdata(order: str, dtypes: Mapping[int, str], name: str, arguments: str) -> Codec:
-    if arguments:
-        raise SpecError(f"codec {name!r} takes no parameters")
+def _litdata(order: str, dtypes: Mapping[int, str], name: str) -> Codec:
     return _codec(
         name,
         partial(_encode_litdata, name, order, dtypes),
         partial(_parse_litdata, name, order, dtypes),
     )
+
+
+def _without_parameters(make: Callable[[str], Codec], name: str, arguments: str) -> Codec:
+    if arguments:
+        raise SpecError(f"codec {name!r} takes no parameters")
+    return make(name)
 
 
 # Images
@@ -197,12 +194,12 @@ def _parse_pil(data: Buffer) -> _Parsed:
     if mode == _BITS and len(view) == 12 + size + height * -(-width // 8):
         bits = np.frombuffer(view[12 + size :], np.uint8).reshape(height, -(-width // 8))
         pixels = np.unpackbits(bits, axis=1, count=width)
-        return _Parsed(np.dtype(np.bool_), (height, width), memoryview(pixels.tobytes()))
+        return np.dtype(np.bool_), (height, width), memoryview(pixels.tobytes())
     if mode not in _MODES:
         raise refused("pil", f"a raw image of a mode among {_BITS}, {', '.join(_MODES)}", data)
     dtype, channels = _MODES[mode]
-    shape: Sequence[int] = (height, width, channels) if channels else (height, width)
-    return _Parsed(_little(dtype), tuple(shape), view[12 + size :])
+    axes = (channels,) if channels else ()
+    return _little(dtype), (height, width, *axes), view[12 + size :]
 
 
 def _encode_pil(value: Any) -> bytes:
@@ -222,12 +219,6 @@ def _encode_pil(value: Any) -> bytes:
         )
     head = struct.pack("<III", array.shape[1], array.shape[0], len(mode)) + mode.encode()
     return head + array.astype(_little(array.dtype.name)).tobytes()
-
-
-def _pil(name: str, arguments: str) -> Codec:
-    if arguments:
-        raise SpecError(f"codec {name!r} takes no parameters")
-    return _codec(name, _encode_pil, _parse_pil)
 
 
 # Nested values of LitData
@@ -342,8 +333,8 @@ def _decode_nested(data: Buffer) -> Any:
 
 FACTORIES: Mapping[str, Factory] = {
     "mds-array": _mds,
-    "litdata-array": partial(_litdata, "<", LITDATA_DTYPES),
-    "litdata-tensor": partial(_litdata, ">", TORCH_DTYPES),
-    "pil": _pil,
+    "litdata-array": partial(_without_parameters, partial(_litdata, "<", LITDATA_DTYPES)),
+    "litdata-tensor": partial(_without_parameters, partial(_litdata, ">", TORCH_DTYPES)),
+    "pil": partial(_without_parameters, partial(_codec, encode=_encode_pil, parse=_parse_pil)),
     _NESTED_NAME: plain(_PLAIN.encode, _decode_nested),
 }

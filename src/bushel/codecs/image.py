@@ -27,6 +27,7 @@ from .base import (
     Buffer,
     Codec,
     Factory,
+    bad_jpeg,
     codec_error,
     describe,
     found_bytes,
@@ -124,14 +125,14 @@ def _check_pixels(codec: str, pixels: int) -> None:
 def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
     limit = _limit()
     try:
-        most = _JPEG_PIXELS if limit is None else limit
         return decode_jpeg(
-            data, orient=reading.exif_rotate, tolerant=reading.allow_truncated, max_pixels=most
+            data,
+            orient=reading.exif_rotate,
+            tolerant=reading.allow_truncated,
+            max_pixels=_JPEG_PIXELS if limit is None else limit,
         )
     except JpegError as error:
-        raise codec_error(
-            codec, "a complete image (JPEG)", f"{found_bytes(data)}: {error}"
-        ) from error
+        raise bad_jpeg(data, error, codec=codec) from error
 
 
 def _header_and_decoder(data: Buffer) -> tuple[Any, Any]:
@@ -246,9 +247,7 @@ def _check(codec: str, target: _Format, value: Any) -> Array:
     array = np.asarray(as_pixels(value))
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
-    channels = 1 if array.ndim == 2 else 0
-    if array.ndim == 3:
-        channels = array.shape[2]
+    channels = {2: 1, 3: array.shape[-1]}.get(array.ndim, 0)
     deep = target.deep and channels == 1 and array.dtype == np.uint16
     if channels not in target.channels or not (array.dtype == np.uint8 or deep) or 0 in array.shape:
         shapes = " or ".join("HxW" if count == 1 else f"HxWx{count}" for count in target.channels)

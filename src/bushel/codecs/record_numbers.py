@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, Array
+from bushel._runtime.arrays import I64
 from bushel.kernels import decode_varints
 
 from .arrays import as_array, exact_cast
@@ -30,20 +30,14 @@ _HEADER = 24
 _EXACT = 1 << 24  # float32 represents every integer up to here
 
 
-def _encode_label(value: Any) -> bytes:
+def _encode_label(value: Any, codec: str = "recordio-label") -> bytes:
     if type(value) is int and -_EXACT <= value <= _EXACT:
         return _SCALAR.pack(0, value)
-    array = as_array("recordio-label", value)
+    array = as_array(codec, value)
     if array.dtype.kind not in "biuf":
-        raise refused("recordio-label", "a number or an array of numbers", value)
+        raise refused(codec, "a number or an array of numbers", value)
     if array.size == 0:
-        raise refused(
-            "recordio-label", "at least one number: MXNet reads an empty label as 0.0", value
-        )
-    return _pack("recordio-label", array, value)
-
-
-def _pack(codec: str, array: Array, value: Any) -> bytes:
+        raise refused(codec, "at least one number: MXNet reads an empty label as 0.0", value)
     flat = array.reshape(-1)
     if array.dtype.kind == "f":
         with np.errstate(over="ignore"):
@@ -70,12 +64,12 @@ def _decode_label(data: Buffer) -> Any:
 
 
 def _encode_integer(value: Any) -> bytes:
-    if type(value) is int and -_EXACT <= value <= _EXACT:
-        return _SCALAR.pack(0, value)
-    array = as_array("recordio-label-int", value)
-    if array.ndim or array.dtype.kind not in "biu":
-        raise refused("recordio-label-int", "an integer that a 32-bit float can represent", value)
-    return _pack("recordio-label-int", array, value)
+    codec = "recordio-label-int"
+    if type(value) is not int:
+        array = as_array(codec, value)
+        if array.ndim or array.dtype.kind not in "biu":
+            raise refused(codec, "an integer that a 32-bit float can represent", value)
+    return _encode_label(value, codec)
 
 
 def _decode_integer(data: Buffer) -> int:

@@ -99,7 +99,6 @@ else:  # the default of a type is for type checkers only
 class LoaderBase(BatchOptions, ABC, Generic[Item]):
     """Base class of `Loader` and `StreamLoader`: their options, and the progress of training."""
 
-    _is_single = False  # whether the trainer gets single samples instead of batches
     _resuming: ClassVar[Mapping[str, bool]] = {}
     """The options of `load_state_dict` for a copy of the loader."""
 
@@ -115,7 +114,6 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         }
         self._set(**self._given)
         check_shared(self)
-        self._processes = self.processes
         if self.threads is None:
             self._threads = max(1, cpu_count() // max(1, self.processes))
         else:
@@ -306,14 +304,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
 
         A sample that was skipped, and a batch of such samples, is None.
         """
-        if self._is_single:
-            yield from self._single(progress, step)
-        else:
-            yield step.consumed, step.batch, step.samples
-
-    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
-        """Yield the samples of a read one by one."""
-        raise NotImplementedError
+        yield step.consumed, step.batch, step.samples
 
     def _iteration(
         self, pipeline: Pipeline, report: ErrorReport, clock: Clock, *, ahead: bool
@@ -355,7 +346,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             >>> loader.stats().samples
             12
         """
-        threads = self._threads * max(1, self._processes)
+        threads = self._threads * max(1, self.processes)
         return LoaderStats.of(
             self._clock.read(), errors=len(self.errors), threads=threads, cpus=cpu_count()
         )

@@ -242,8 +242,8 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
         plan, units = self._plan, self._plan.at(self.epoch).units
         batches = "single samples" if self._is_single else plan.sizes
         processes = ""
-        if self._processes:
-            processes = f" in each of {self._processes} processes"
+        if self.processes:
+            processes = f" in each of {self.processes} processes"
         return (
             f"<bushel.Loader: {batches} from {self.dataset!r}, order "
             f"{plan.order.version}, seed {self.seed}, rank {self.rank} of "
@@ -279,7 +279,10 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
             return without_batches(self)
         return None
 
-    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+    def _parts(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+        if not self._is_single:
+            yield from super()._parts(progress, step)
+            return
         plan, before = self._of(progress.epoch)._plan, progress.samples
         for number, sample in enumerate(step.batch, 1):
             consumed = min(plan.order.samples, before + number * plan.stride)
@@ -291,8 +294,8 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
         loader, consumed = self._of(progress.epoch), progress.samples
         steps = loader._plan.at(progress.epoch)
         iteration = self._iteration(loader._pipeline, report, clock, ahead=ahead)
-        if self._processes and ahead:
-            return run_processes(iteration, steps, consumed, self._processes)
+        if self.processes and ahead:
+            return run_processes(iteration, steps, consumed, self.processes)
         return run_batches(iteration, steps.batches(consumed))
 
     def write_errors(self, path: str | os.PathLike[str]) -> None:

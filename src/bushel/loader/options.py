@@ -118,30 +118,20 @@ class OrderOptions:
     decode: bool | Literal["device"] = True
     keys: bool = True
     exclude: str | os.PathLike[str] | Iterable[str | int | BadSample] = ()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class RowOptions:
-    """The options by which documents share the rows of the batches of a `Loader`."""
-
+    # how documents share the rows of batches
     pack_by: str | Mapping[str, float] | None = None
     pack_tokens: int | None = None
     pack_longer: Longer = "error"
     chunk_by: str | None = None
     chunk_tokens: int | None = None
     overlap: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class DeviceOptions:
-    """The options of a `Loader` with `decode="device"`."""
-
+    # with `decode="device"`
     decoder: DeviceDecoder | None = None
     share: float | Literal["tuned"] = 1.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LoaderOptions(BatchOptions, ReadOptions, DeviceOptions, RowOptions, OrderOptions):
+class LoaderOptions(BatchOptions, ReadOptions, OrderOptions):
     """The options of `Loader`, which documents them."""
 
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from bushel import kernels
 from bushel._kinds import JPEG_START, PNG
 from bushel._runtime.arrays import I32, Array
-from bushel.codecs.base import Buffer, codec_error, found_bytes
+from bushel.codecs.base import Buffer, bad_jpeg, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, Seekable, decode_image, header_size, open_image
 from bushel.errors import CodecError, MissingPackageError
 
@@ -297,7 +297,7 @@ def _header(data: Buffer) -> tuple[int, int, int]:
         try:
             header = kernels.jpeg_header(data)
         except kernels.JpegError as error:
-            raise _bad_jpeg(data, str(error)) from error
+            raise bad_jpeg(data, error) from error
         return header.width, header.height, header.orientation
     from bushel.codecs.png import may_be_turned
 
@@ -316,10 +316,6 @@ def _header(data: Buffer) -> tuple[int, int, int]:
         raise
     except Exception as error:  # Pillow does not document its errors for damaged files
         raise codec_error("image", "an image", f"{found_bytes(data)} ({error})") from error
-
-
-def _bad_jpeg(data: Buffer, problem: str) -> CodecError:
-    return codec_error("jpg", "a complete image (JPEG)", f"{found_bytes(data)}: {problem}")
 
 
 def _with_channels(image: Array, channels: int) -> Image:
@@ -371,10 +367,7 @@ def decode_into(
     """
     table = plan.normalise.table if plan.normalise else None
     channels = out.shape[1 if plan.layout == "CHW" else 3]
-    if isinstance(geometries, np.ndarray):
-        rows = geometries
-    else:
-        rows = geometry_rows(geometries)
+    rows = geometries if isinstance(geometries, np.ndarray) else geometry_rows(geometries)
     decode_jpegs = partial(
         kernels.decode_jpegs,
         layout=plan.layout,
@@ -386,7 +379,7 @@ def decode_into(
     )
     if channels in (1, 3) and all(map(_is_jpeg, datas)):
         problems = decode_jpegs(datas, rows, out, seek_tables=seek_tables)
-        return {number: _bad_jpeg(datas[number], problem) for number, problem in problems}
+        return {number: bad_jpeg(datas[number], problem) for number, problem in problems}
     errors: dict[int, CodecError] = {}
     for number, data in enumerate(datas):
         row = slice(number, number + 1)
@@ -397,7 +390,7 @@ def decode_into(
             elif _is_jpeg(data):
                 tables = None if seek_tables is None else seek_tables[row]
                 for _, problem in decode_jpegs([data], rows[row], out[row], seek_tables=tables):
-                    errors[number] = _bad_jpeg(data, problem)
+                    errors[number] = bad_jpeg(data, problem)
             else:
                 way = ImageReading(reading.exif_rotate)
                 top = decode_image(data, way, rows=int(rows[number, 3]))

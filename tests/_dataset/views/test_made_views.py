@@ -160,32 +160,22 @@ def test_a_function_of_stored_bytes(path: Path) -> None:
 
 
 @pytest.mark.parametrize("processes", [0, 1])
-def test_mixtures_of_views_through_functions(processes: int, path: Path) -> None:
+def test_a_function_of_each_dataset_of_a_mixture(processes: int, path: Path) -> None:
     dataset = bushel.open(path)
     sets: dict[str, Any] = {"plain": dataset[:8], "through": dataset[8:].select_fields(["label"])}
     weights = {"plain": 0.25, "through": 0.75}
-    mapped = {**sets, "through": sets["through"].map(lambda sample: {"label": sample["label"] + 100})}
-    inner = bushel.mix({"one": mapped["through"], "two": dataset[2:4]}, weights={"one": 1, "two": 1}, seed=1)
-    plain = bushel.mix({"one": sets["through"], "two": dataset[2:4]}, weights={"one": 1, "two": 1}, seed=1)
-    for one, other in (
-        (bushel.mix(sets, weights=weights), bushel.mix(mapped, weights=weights)),
-        (
-            bushel.mix({**sets, "in": plain}, weights={**weights, "in": 1}),
-            bushel.mix({**mapped, "in": inner}, weights={**weights, "in": 1}),
-        ),
-    ):
-        options: dict[str, Any] = {"fields": ["label"], "processes": processes}
-        loaders = bushel.Loader(one, 4, **options), bushel.Loader(other, 4, **options)
-        for expected, found in zip(*loaders, strict=True):
-            assert (found["__key__"], found["__source__"]) == (expected["__key__"], expected["__source__"])
-            add = [100 * name.endswith(("through", "one")) for name in found["__source__"]]
-            assert found["label"].tolist() == (expected["label"] + add).tolist()
-        assert loaders[0].state_dict() == loaders[1].state_dict()
-        assert loaders[1].who(1) == loaders[0].who(1)
-    unnamed = bushel.mix({sets["plain"]: 0.5, mapped["through"]: 0.5})
-    assert {
-        label // 100 for batch in bushel.Loader(unnamed, 4, fields=["label"]) for label in batch["label"].tolist()
-    } == {0, 1}
+    mapped: dict[str, Any] = {**sets, "through": sets["through"].map(dict)}
+    with pytest.raises(TypeError, match="'through' is a Mapped.*sample_transform="):
+        bushel.mix(mapped, weights=weights)
+    functions = {"plain": dict, "through": lambda sample: {**sample, "label": sample["label"] + 100}}
+    options: dict[str, Any] = {"fields": ["label"], "processes": processes}
+    mixture = bushel.mix(sets, weights=weights)
+    through = bushel.Loader(
+        mixture, 4, sample_transform=lambda sample: functions[sample["__source__"]](sample), **options
+    )
+    for expected, found in zip(bushel.Loader(mixture, 4, **options), through, strict=True):
+        add = [100 * (name == "through") for name in expected["__source__"]]
+        assert found["label"].tolist() == (expected["label"] + add).tolist()
 
 
 @pytest.mark.parametrize("wrong", [None, 3, []])

@@ -48,12 +48,11 @@ def test_a_mapped_view_has_the_order_of_its_dataset(dataset: bushel.Dataset, opt
         assert all(np.array_equal(own, 2 * its) for own, its in zip(one["tokens"], other["tokens"], strict=True))
 
 
-def test_a_mixture_of_mapped_views_is_packed(dataset: bushel.Dataset) -> None:
-    parts, shares = {"one": dataset[:15], "two": dataset[15:]}, {"one": 1, "two": 2}
-    plain = bushel.Loader(bushel.mix(parts, weights=shares), 3, pack_by="tokens.length", pack_tokens=16)
-    mapped = bushel.mix({name: part.map(doubled) for name, part in parts.items()}, weights=shares)
-    batches = list(bushel.Loader(mapped, 3, pack_by="tokens.length", pack_tokens=16))
-    for one, other in zip(batches, list(plain), strict=True):
+def test_a_mixture_with_a_function_for_each_dataset_is_packed(dataset: bushel.Dataset) -> None:
+    mixture = bushel.mix({"one": dataset[:15], "two": dataset[15:]}, weights={"one": 1, "two": 2})
+    options: dict[str, Any] = {"pack_by": "tokens.length", "pack_tokens": 16}
+    mapped = bushel.Loader(mixture, 3, sample_transform=doubled, **options)
+    for one, other in zip(mapped, bushel.Loader(mixture, 3, **options), strict=True):
         assert np.array_equal(one["tokens"], 2 * other["tokens"])
 
 

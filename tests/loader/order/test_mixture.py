@@ -126,7 +126,7 @@ def test_the_fingerprint_is_that_of_the_datasets_and_of_states(tmp_path: Path) -
     assert mixture.fingerprint == mix({first: 3, second: 1}).fingerprint
     others = [mix({second: 2, first: 1}), mix({first: 1, second[:3]: 2}), mix({first: 1})]
     assert mixture.fingerprint not in [other.fingerprint for other in others]
-    parts: dict[str, Any] = {"a": first.map(dict), "b": mix({"c": second}, {"c": 1})}
+    parts: dict[str, Any] = {"a": first, "b": mix({"c": second}, {"c": 1})}
     assert mix(parts, {"a": 1, "b": 1}).fingerprint == mixture.fingerprint
 
 

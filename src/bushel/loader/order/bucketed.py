@@ -7,11 +7,11 @@ differently in every epoch. `docs/order.md` specifies the order. Nothing here do
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, lru_cache
 
 import numpy as np
-from msgspec import Struct, field
-from msgspec.structs import force_setattr
+from msgspec import Struct
 
 from bushel import kernels
 from bushel._runtime.arrays import F64, I64, Array, Bools, check_count
@@ -49,7 +49,7 @@ class EpochOfBatches(Struct, frozen=True):
     ends: I64
 
 
-class Bucketed(Struct, frozen=True, eq=False):
+class Bucketed(Struct, frozen=True, eq=False, dict=True):
     """Batches of samples of similar length, in random order.
 
     It keeps 4 bytes for each sample (8 beyond 2**32 samples), and 32 bytes for each batch.
@@ -70,12 +70,6 @@ class Bucketed(Struct, frozen=True, eq=False):
     stops: I64
     checksum: int
     seed: int = 0
-    _last: list[tuple[int, EpochOfBatches]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.seed < 1 << 64:
-            raise ValueError(f"invalid seed {self.seed}: expected 0 to 2**64 - 1")
-        force_setattr(self, "_last", [])  # a copy with another seed has others
 
     @property
     def samples(self) -> int:
@@ -87,22 +81,19 @@ class Bucketed(Struct, frozen=True, eq=False):
         """Kind, CRC-32 of the batches, and version. A loader refuses a saved state of another version."""
         return f"bucketed({self.checksum:08x})/{ORDER_VERSION}"
 
-    def epoch(self, epoch: int) -> EpochOfBatches:
-        """Return the order of the batches in an epoch. The last one that was asked for is kept."""
-        if not 0 <= epoch < 1 << 64:
-            raise ValueError(f"invalid epoch {epoch}: expected 0 to 2**64 - 1")
-        for number, batches_of_epoch in self._last:
-            if number == epoch:
-                return batches_of_epoch
+    @cached_property
+    def epoch(self) -> Callable[[int], EpochOfBatches]:
+        """Returns the order of the batches in an epoch. The last one that was asked for is kept."""
+        return lru_cache(maxsize=1)(self._epoch)
+
+    def _epoch(self, epoch: int) -> EpochOfBatches:
         count = len(self.starts)
         key = derive(ORDER_VERSION, BUCKETS, count, self.seed, epoch)
         if count:
             batches = Permutation(count, key).take(np.arange(count))
         else:
             batches = np.zeros(0, np.int64)
-        epoch_of_batches = EpochOfBatches(batches, np.cumsum((self.stops - self.starts)[batches]))
-        self._last[:] = [(epoch, epoch_of_batches)]
-        return epoch_of_batches
+        return EpochOfBatches(batches, np.cumsum((self.stops - self.starts)[batches]))
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""

@@ -7,12 +7,12 @@ Nothing here does I/O.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U32, check_count, offsets_of, ranges
@@ -278,10 +278,6 @@ class MegatronChunks(Struct, frozen=True, eq=False, dict=True):
     checksum: int
     seed: int = 0
     is_even: bool = True
-    _made: list[tuple[int, _Indices]] = []
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "_made", [])  # a copy with another seed has others
 
     @property
     def base(self) -> Exact:
@@ -326,14 +322,10 @@ class MegatronChunks(Struct, frozen=True, eq=False, dict=True):
             return max(1, -(-needed // tokens_of_a_pass))
         return 1
 
-    def _indices(self, epoch: int) -> _Indices:
-        """Return the order of an epoch. The last one that was asked for is remembered."""
-        for of_epoch, indices in self._made:
-            if of_epoch == epoch:
-                return indices
-        shuffled = self._shuffled(epoch)
-        self._made[:] = [(epoch, shuffled)]
-        return shuffled
+    @cached_property
+    def _indices(self) -> Callable[[int], _Indices]:
+        """Returns the order of an epoch. The last one that was asked for is remembered."""
+        return lru_cache(maxsize=1)(self._shuffled)
 
     def _shuffled(self, epoch: int) -> _Indices:
         """Make the order of an epoch."""

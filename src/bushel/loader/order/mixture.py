@@ -2,165 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.views.concat import one_after_another
+from bushel._dataset.views.concat import concat
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
-from bushel._runtime.arrays import I64, check_count, offsets_of, python_numbers, refuse_bools
+from bushel._runtime.arrays import check_count, python_numbers, refuse_bools
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
 from bushel._runtime.shuffle import Mixed, draws_until, share_block
-from bushel.errors import FormatError
-from bushel.spec import KEY
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.selection import Sample
-    from bushel._index.key_lookup import KeyView
     from bushel.transforms.by_field import Transforms
 
 Until = Literal["first", "all"] | int
 Schedule: TypeAlias = "Sequence[tuple[int, Mapping[str, float]]]"
 
 
-class MappedParts(Struct, frozen=True, eq=False):
-    """Datasets one after another. Each sample passes through the function of its own.
-
-    Attributes:
-        whole: The datasets without their functions, as one: keys, order and fingerprint are its
-            own.
-        parts: The datasets.
-    """
-
-    whole: Dataset
-    parts: tuple[Part, ...]
-
-    def __len__(self) -> int:
-        return len(self.whole)
-
-    @property
-    def spec(self) -> dict[str, str]:
-        """The fields of all datasets, each with the type that the first dataset gives it."""
-        spec: dict[str, str] = {}
-        for part in self.parts:
-            for name, kind in part.spec.items():
-                if spec.setdefault(name, kind).endswith("[]") != kind.endswith("[]"):
-                    raise FormatError(
-                        f"field {name!r} is a sequence in one dataset and plain in another"
-                    )
-        return spec
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the datasets without their functions."""
-        return self.whole.fingerprint
-
-    @property
-    def keys(self) -> KeyView:
-        """The keys by position."""
-        return self.whole.keys
-
-    def position(self, key: str) -> int:
-        """Return the position of a key."""
-        return self.whole.position(key)
-
-    def location(self, position: int, field: str) -> tuple[str | None, int | None]:
-        """Return file and offset of a field; None for one that a function adds."""
-        [(part, positions_in_part, _)] = self._divided([position])
-        if field in part.spec:
-            return part.location(int(positions_in_part[0]), field)
-        return None, None
-
-    def select_fields(self, names: Iterable[str]) -> MappedParts:
-        """Return the datasets with these fields only. A dataset without a function may lack some of them."""
-        requested = list(names)
-        chosen = (
-            part.select_fields(
-                [name for name in requested if not isinstance(part, Dataset) or name in part.spec]
-            )
-            for part in self.parts
-        )
-        return replace(self, parts=tuple(chosen))
-
-    def read(self, positions: Any, fields: Any = None, *, decode: bool = True) -> list[Sample]:
-        """Read samples, as their datasets do."""
-        samples: list[Sample] = [{}] * len(positions)
-        for part, positions_in_part, places in self._divided(positions):
-            read = part.read(positions_in_part, _names_in(part, fields), decode=decode)
-            for place, sample in zip(places.tolist(), read, strict=True):
-                samples[place] = {**sample, KEY: self.keys[int(positions[place])]}
-        return samples
-
-    def decode_samples(
-        self,
-        stored: Sequence[Sample],
-        positions: Any,
-        encoded: Collection[str] = (),
-        fields: Any = None,
-    ) -> list[Sample]:
-        """Decode samples that `read(decode=False)` returned. Images of datasets without functions may stay stored."""
-        samples = list(stored)
-        for part, positions_in_part, places in self._divided(positions):
-            stored_of_part = [stored[place] for place in places.tolist()]
-            for place, sample in zip(
-                places.tolist(),
-                part.decode_samples(stored_of_part, positions_in_part, encoded),
-                strict=True,
-            ):
-                samples[place] = sample
-        return samples
-
-    def prefetch(self, positions: Any, fields: Any = None) -> None:
-        """Announce samples that will be read soon to the storage."""
-        for part, positions_in_part, _ in self._divided(positions):
-            part.prefetch(positions_in_part, _names_in(part, fields))
-
-    def _divided(self, positions: Any) -> Iterator[tuple[Part, I64, I64]]:
-        """Yield the datasets of some positions, the positions in them, and their places in the argument."""
-        numbers_of_samples = np.asarray(positions, np.int64)
-        starts = offsets_of(map(len, self.parts))
-        numbers = np.searchsorted(starts, numbers_of_samples, side="right") - 1
-        for number in np.unique(numbers).tolist():
-            places = np.flatnonzero(numbers == number)
-            yield self.parts[number], numbers_of_samples[places] - starts[number], places
-
-
-Part = Dataset | Mapped | MappedParts
-
-
-def _names_in(part: Part, fields: Iterable[str] | None) -> list[str] | None:
-    """Return the fields that a dataset has; None for all."""
-    return None if fields is None else [name for name in fields if name in part.spec]
-
-
-def parts_of(parts: Sequence[Part]) -> Dataset | MappedParts:
-    """Return datasets one after another: as one dataset if none of them is a view through a function."""
-    plain = [part.dataset if isinstance(part, Mapped) else part for part in parts]
-    whole = one_after_another(
-        [part.whole if isinstance(part, MappedParts) else part for part in plain]
-    )
-    if any(not isinstance(part, Dataset) for part in parts):
-        return MappedParts(whole, tuple(parts))
-    return whole
-
-
 def indexed(dataset: object) -> Dataset | None:
-    """Return the dataset whose index has the columns of a dataset or view, also one through functions; None if none."""
-    if isinstance(dataset, MappedParts):
-        return dataset.whole
+    """Return the dataset whose index has the columns of a dataset, or of one through a function; None if none."""
     base = dataset.dataset if isinstance(dataset, Mapped) else dataset
     return base if isinstance(base, Dataset) else None
 
 
-def chosen_fields(
-    dataset: Mapped | MappedParts, fields: Any, *, decode: bool
-) -> Mapped | MappedParts:
-    """Return a view through functions with the fields that a loader is to give.
+def chosen_fields(dataset: Mapped, fields: Any, *, decode: bool) -> Mapped:
+    """Return a view through a function with the fields that a loader is to give.
 
     Raises:
         TypeError: Elements of a field are wanted, or `fields` is a single name.
@@ -210,7 +80,7 @@ class Mixture(Struct, frozen=True):
         (12, 8)
     """
 
-    dataset: Dataset | MappedParts
+    dataset: Dataset
     order: Mixed | Scheduled
     sources: tuple[Source, ...] = ()
 
@@ -250,7 +120,7 @@ class Mixture(Struct, frozen=True):
 
 @public()
 def mix(
-    datasets: Mapping[Dataset, float] | Mapping[str, Dataset | Mapped | Mixture],
+    datasets: Mapping[Dataset, float] | Mapping[str, Dataset | Mixture],
     weights: Mapping[str, float] | None = None,
     *,
     schedule: Schedule | None = None,
@@ -267,9 +137,9 @@ def mix(
     with another future of the schedule.
 
     Args:
-        datasets: A mapping of names to datasets, to views of `ds.map`, or to mixtures; or of
-            datasets to weights. Weights need not add up to 1. Without names they are above 0, a
-            share is at least 1/4096, and every block of 4096 samples has the shares.
+        datasets: A mapping of names to datasets or mixtures; or of datasets to weights. Weights
+            need not add up to 1. Without names they are above 0, a share is at least 1/4096, and
+            every block of 4096 samples has the shares.
         weights: Name to weight, 0 or more, of every dataset.
         schedule: Weights that change: pairs of a number of samples of the mixture, from 0, and the
             weights from there on, such as
@@ -305,7 +175,7 @@ def mix(
             "mix takes a mapping of names to datasets, not "
             f"{type(datasets).__name__}: give them names"
         )
-    if any(isinstance(dataset, Dataset | Mapped) for dataset in datasets):
+    if any(isinstance(dataset, Dataset) for dataset in datasets):
         if weights is not None or schedule is not None or transforms is not None:
             raise TypeError(
                 "weights=, schedule= and transforms= need names: "
@@ -335,7 +205,7 @@ def _unnamed(datasets: Mapping[Dataset, float], seed: int, until: Until) -> Mixt
     shares = share_block(weights)
     order = Mixed(sizes, shares, 0, seed)
     samples = until if isinstance(until, int) else draws_until(order, until)
-    return Mixture(_whole(list(datasets)), replace(order, samples=samples))
+    return Mixture(concat(list(datasets)), replace(order, samples=samples))
 
 
 def _points(
@@ -385,7 +255,7 @@ def _named(
     ramp: bool,
     seed: int,
 ) -> Mixture:
-    sources, leaves, parts, start = list[int | Scheduled](), list[Source](), list[Part](), 0
+    sources, leaves, parts, start = list[int | Scheduled](), list[Source](), list[Dataset](), 0
     for name, part in datasets.items():
         if not isinstance(name, str) or "/" in name or not name:
             raise TypeError(f"mix: {name!r} is not a name: expected texts without '/'")
@@ -396,14 +266,15 @@ def _named(
                 inner = transform if leaf.transforms is None else leaf.transforms
                 leaves.append(Source(f"{name}/{leaf.name}", start + leaf.start, inner))
             parts.append(part.dataset)
-        elif isinstance(part, Dataset | Mapped):
+        elif isinstance(part, Dataset):
             sources.append(len(part))
             leaves.append(Source(name, start, transform))
             parts.append(part)
         else:
             raise TypeError(
                 f"mix: {name!r} is a {type(part).__name__}: "
-                "expected a dataset, or a mixture with names"
+                "expected a dataset, or a mixture with names; what ds.map would do, "
+                "sample_transform= does, whose samples have their dataset's name (`__source__`)"
             )
         if not len(parts[-1]):
             raise ValueError(f"a dataset of the mixture is empty: {name!r}")
@@ -417,14 +288,7 @@ def _named(
         samples = until
     else:
         samples = _scheduled_length(endless, list(datasets), until)
-    return Mixture(_whole(parts), replace(endless, samples=samples), tuple(leaves))
-
-
-def _whole(parts: Sequence[Part]) -> Dataset | MappedParts:
-    """Return all datasets of a mixture, one after another."""
-    whole = parts_of(parts)
-    (whole if isinstance(whole, Dataset) else whole.whole).labels  # noqa: B018 - raises if they differ
-    return whole
+    return Mixture(concat(parts), replace(endless, samples=samples), tuple(leaves))
 
 
 def _scheduled_length(

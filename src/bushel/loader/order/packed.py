@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._runtime.arrays import I64, U32, Array, offsets_of, ranges
@@ -169,10 +169,6 @@ class Packed(Struct, frozen=True, eq=False, dict=True):
     tokens: int
     window: int
     checksum: int
-    _windows: list[tuple[int, int, Window]] = []
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "_windows", [])  # a copy with another base has others
 
     @property
     def samples(self) -> int:
@@ -205,12 +201,14 @@ class Packed(Struct, frozen=True, eq=False, dict=True):
         """Return the same order with another seed."""
         return replace(self, base=replace(self.base, seed=seed))
 
-    def at(self, epoch: int, number: int) -> Window:
-        """Return the rows of a window of an epoch."""
-        for of_epoch, of_number, window in self._windows:
-            if (of_epoch, of_number) == (epoch, number):
-                return window
-        pieces = self._in_window(epoch, number)
+    @cached_property
+    def at(self) -> Callable[[int, int], Window]:
+        """Returns the rows of a window of an epoch, given both numbers. The last ones are remembered."""
+        return lru_cache(maxsize=_KEPT)(self._planned)
+
+    def _planned(self, epoch: int, number: int) -> Window:
+        start = number * self.window
+        pieces = self.base.take(epoch, np.arange(start, min(start + self.window, self.samples)))
         order, ends = kernels.pack_rows(self.pieces.costs[pieces], self.tokens)
         # the first rows of first fit decreasing have the longest documents
         if not isinstance(self.base, Sequential):
@@ -220,10 +218,7 @@ class Packed(Struct, frozen=True, eq=False, dict=True):
             starts = ends[rows] - sizes
             ends = np.cumsum(sizes)
             order = order[ranges(starts, sizes)]
-        start = number * self.window
-        planned = Window(start, pieces[order], ends + start)
-        self._windows[:] = [(epoch, number, planned), *self._windows[: _KEPT - 1]]
-        return planned
+        return Window(start, pieces[order], ends + start)
 
     @cached_property
     def _rows(self) -> WindowSums:
@@ -279,8 +274,3 @@ class Packed(Struct, frozen=True, eq=False, dict=True):
             [window.pieces[place + 1 :]], later_windows, [window.pieces[:place]]
         ):
             yield from pieces[self.pieces.costs[pieces] <= size].tolist()
-
-    def _in_window(self, epoch: int, number: int) -> I64:
-        """Return the pieces of a window, in the order of the base."""
-        start = number * self.window
-        return self.base.take(epoch, np.arange(start, min(start + self.window, self.samples)))

@@ -8,28 +8,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from bushel import kernels
 from bushel._runtime.arrays import I64
-from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
-from bushel._runtime.scheduled import SampleOrder, scheduled_of
+from bushel._runtime.order import ORDER_VERSION
+from bushel._runtime.scheduled import scheduled_of
 from bushel._runtime.shuffle import Mixed
 from bushel.errors import StateError
-from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
-from bushel.loader.order.packed import Longer, Packed, pieces_of
+from bushel.loader.options import LoaderOptions
+from bushel.loader.order.chunks import Megatron
+from bushel.loader.order.mixture import Mixture
+from bushel.loader.read.costs import blocks_of_state
 from bushel.loader.state import LoaderState
 
 from .plan import POSITIONS_AT_A_TIME, BatchPlan, Pad, Plan, Units
-from .planning import lengths_of
-from .row_units import Buckets, ChunkRows, PackedRows
+from .planning import plan_of
+from .row_units import Buckets
 
 if TYPE_CHECKING:
     from bushel.loader.decode.sample_transforms import Sources
-    from bushel.loader.options import LoaderOptions
     from bushel.loader.read.loadable import Loadable
     from bushel.loader.run.pipeline import Pipeline
 
@@ -136,89 +136,65 @@ def plan_of_state(
 
     Raises:
         StateError: The state belongs to another dataset, or names an order that depends on more
-            than its arguments.
-        KeyError, ValueError: The lengths are missing, or unusable.
+            than its arguments, or that the lengths do not give.
+        KeyError: The column of lengths does not exist.
     """
     state.check(version=state.version, fingerprint=dataset.fingerprint)
-    kind, parameters = _parts_of(state.version)
-    ends = world_size, drop_last, pad
-    if kind != "mixed" and _ROWS.fullmatch(parameters.partition(";")[0]) is not None:
-        if lengths is None:
-            raise StateError(
-                f"the order {kind!r} needs the column with the "
-                "lengths of documents, such as tokens.length"
-            )
-        order = _of_rows(state, dataset, kind, parameters, lengths)
-        rows = PackedRows if isinstance(order, Packed) else ChunkRows
-        return Plan(order, batch_size, 0, *ends, kind=rows)
-    return Plan(_of_samples(state.version, state.seed, len(dataset)), batch_size, 0, *ends)
-
-
-def _parts_of(version: str) -> tuple[str, str]:
-    """Return the kind of an order and its parameters, as its version says; "" for a kind of another form."""
-    match = _VERSION.fullmatch(version)
-    if match is None:
-        return "", ""
-    return match["kind"], match["own"] or ""
-
-
-def _of_samples(version: str, seed: int, samples: int) -> SampleOrder:
-    kind, parameters = _parts_of(version)
+    ends: dict[str, Any] = {"world_size": world_size, "drop_last": drop_last, "pad": pad}
     try:
-        if kind in ("exact", "sequential") and not parameters:
-            return (Exact if kind == "exact" else Sequential)(samples, seed)
-        if kind == "blocks":
-            return Blocks(samples, seed, *map(int, parameters.split(",")))
-        if kind == "mixed":
-            sizes, shares, block_sizes = (
-                tuple(map(int, part.split(","))) for part in parameters.split(";")
-            )
-            return Mixed(sizes, shares, block_sizes[0], seed)
-        if (scheduled := scheduled_of(version, seed)) is not None:
-            return scheduled
+        order_options = _options_of(state.version, state.seed, dataset, lengths)
+        options = {"dataset": dataset, "seed": state.seed, "fields": (), **ends, **order_options}
+        plan = plan_of(LoaderOptions(batch_size=batch_size, **options), dataset)
     except (ValueError, TypeError) as error:
         raise StateError(
-            f"the state has the order {version!r}, which is impossible: {error}"
+            f"the state has the order {state.version!r}, which is impossible: {error}"
         ) from error
-    raise StateError(
-        f"the state has the order {version!r}, which depends on more than the "
-        "state contains: make the same loader, and call its who() and when()"
-    )
-
-
-def _of_rows(state: LoaderState, dataset: Any, kind: str, own: str, column: str) -> Packed | Chunks:
-    shape, _, base = own.partition(";")
-    if (match := _ROWS.fullmatch(shape)) is None:
-        raise StateError(f"the state has the order {state.version!r}, which is impossible")
-    tokens, second, third = int(match["tokens"]), int(match["second"]), match["third"]
-    lengths, seed = lengths_of(dataset, column, "lengths"), state.seed
-    if kind == "packed":
-        if third is None and len(lengths) and int(lengths.max()) > tokens:
-            raise StateError(
-                f"documents have more than {tokens} tokens by "
-                f"{column!r}: give the column that was used"
-            )
-        pieces = pieces_of(lengths, tokens, cast("Longer", third or "error"))
-        checksum = kernels.crc32(pieces.costs.view(np.uint8))
-        order: Packed | Chunks = Packed(
-            _of_samples(base, seed, len(pieces)), pieces, tokens, second, checksum
-        )
-    else:
-        costs = lengths.astype(np.uint32)
-        parameters = costs, tokens, second, kernels.crc32(costs.view(np.uint8))
-        if kind == "chunked":
-            order = Chunked(_of_samples(base, seed, len(costs)), *parameters)
-        else:
-            order = MegatronChunks(
-                Megatron(None if third == "one pass" else int(third)), *parameters, seed
-            )
+    order = plan.order
+    if options.get("shuffle") == "blocks":
+        order = blocks_of_state(state.version, order)
     if order.version != state.version:
         raise StateError(
-            f"the column {column!r} has other lengths than the state, "
+            f"the column {lengths!r} has other lengths than the state, "
             f"which has the order {state.version!r}; costs of several "
             "columns can only be asked of the loader, with who() and when()"
         )
-    return order
+    return replace(plan, order=order)
+
+
+def _options_of(version: str, seed: int, dataset: Any, lengths: str | None) -> dict[str, Any]:
+    """Return the options of a loader that has the order of this version."""
+    match = _VERSION.fullmatch(version)
+    kind, parameters = ("", "") if match is None else (match["kind"], match["own"] or "")
+    if kind in ("exact", "sequential") and not parameters:
+        return {"shuffle": kind == "exact"}
+    if kind == "blocks":
+        return {"shuffle": kind}
+    if kind == "mixed":
+        sizes, shares, [samples] = (
+            tuple(map(int, part.split(","))) for part in parameters.split(";")
+        )
+        return {"dataset": Mixture(dataset, Mixed(sizes, shares, samples, seed))}
+    if (scheduled := scheduled_of(version, seed)) is not None:
+        return {"dataset": Mixture(dataset, scheduled)}
+    form, _, base = parameters.partition(";")
+    if (match := _ROWS.fullmatch(form)) is None:
+        raise StateError(
+            f"the state has the order {version!r}, which depends on more than the "
+            "state contains: make the same loader, and call its who() and when()"
+        )
+    if lengths is None:
+        raise StateError(
+            f"the order {kind!r} needs the column with the "
+            "lengths of documents, such as tokens.length"
+        )
+    tokens, third = int(match["tokens"]), match["third"]
+    if kind == "packed":
+        rows = {"pack_by": lengths, "pack_tokens": tokens, "pack_longer": third or "error"}
+    else:
+        rows = {"chunk_by": lengths, "chunk_tokens": tokens, "overlap": int(match["second"])}
+    if kind == "megatron":
+        return {**rows, "shuffle": Megatron(None if third == "one pass" else int(third))}
+    return {**rows, **_options_of(base, seed, dataset, None)}
 
 
 def steps_after(plan: Plan, epoch: int, consumed: int, excluded: frozenset[int]) -> int:

@@ -12,7 +12,7 @@ from bushel._dataset.views.mapped import Mapped
 from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
 from bushel.loader.options import LoaderOptions, check_fields, check_whole_batches
-from bushel.loader.order.mixture import MappedParts, Mixture, chosen_fields
+from bushel.loader.order.mixture import Mixture, chosen_fields
 from bushel.loader.plan.planning import shape_of
 from bushel.loader.read.costs import read_directly
 from bushel.loader.read.loadable import Loadable, excluded_positions, source_of
@@ -54,7 +54,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     ):
         transforms = sources.all_transforms(transforms)
     requested = options.fields
-    if isinstance(source, Mapped | MappedParts):
+    if isinstance(source, Mapped):
         source, requested = chosen_fields(source, requested, decode=decode), None
     check_fields(requested, source.spec, transforms.names)
     fields, windows = random_windows(
