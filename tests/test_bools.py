@@ -75,7 +75,6 @@ def test_a_bool_is_no_number_of_a_dataset(ds: bushel.Dataset, tmp_path: Path, na
 
 
 NUMBERS_OF_TRANSFORMS: dict[Any, tuple[dict[str, Any], list[str]]] = {
-    transforms.AugMix: ({}, ["severity", "width", "depth", "alpha", "fill"]),
     transforms.ColorJitter: ({}, ["brightness", "contrast", "saturation", "hue"]),
     transforms.GaussianBlur: ({}, ["sigma"]),
     transforms.Grayscale: ({}, ["channels"]),

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from tests.kernels.jpegs import picture
 
-from bushel.transforms import AugMix, CutMix, GaussianBlur, MixUp, Pad, policies
+from bushel.transforms import CutMix, GaussianBlur, MixUp, Pad
 from bushel.transforms.policies import apply_operation
 from bushel.transforms.warp import affine, rotation
 
@@ -47,50 +47,6 @@ def test_operations_of_policies_are_equal(name: str, magnitude: float, mode: str
     expected = policy._apply_image_or_video_transform(given, name, theirs, BILINEAR, {Image.Image: fill})
     found = apply_operation(given, name, magnitude, fill=9)
     np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
-
-
-class _Shares:
-    """A source of random numbers that notes the shares that it draws."""
-
-    def __init__(self, seed: int) -> None:
-        self._rng, self.drawn = np.random.default_rng(seed), list[Any]()
-
-    def dirichlet(self, alpha: Any) -> Any:
-        self.drawn.append(self._rng.dirichlet(alpha))
-        return self.drawn[-1]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._rng, name)
-
-
-@pytest.mark.parametrize("seed", range(24))
-def test_augmix_differs_by_less_than_a_level_on_average(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the same shares and operations: torchvision resamples tensors, where Bushel resamples with Pillow."""
-    operations, rng = list[tuple[str, float]](), _Shares(seed)
-
-    def noted(given: Any, name: str, magnitude: float, fill: Any = 0) -> Any:
-        operations.append((name, magnitude))
-        return apply_operation(given, name, magnitude, fill)
-
-    monkeypatch.setattr(policies, "apply_operation", noted)
-    found = AugMix(severity=1 + seed % 10, width=3, depth=2)(IMAGE, rng)  # type: ignore[arg-type]
-    shares, theirs = iter(rng.drawn), iter(operations)
-
-    def share(params: Any) -> Any:
-        return torch.tensor(next(shares), dtype=torch.float32).expand(params.shape)
-
-    def operation(_: Any) -> Any:
-        name, magnitude = next(theirs)
-        given = magnitude / 255 if name == "Solarize" else magnitude
-        return name, (lambda *_: torch.full((10,), float(given)), False)
-
-    mix: Any = torchvision.transforms.v2.AugMix(severity=1, mixture_width=3, chain_depth=2, fill=0)
-    monkeypatch.setattr(mix, "_sample_dirichlet", share)
-    monkeypatch.setattr(mix, "_get_random_item", operation)
-    expected = mix(torch.tensor(IMAGE).permute(2, 0, 1))
-    away = np.abs(found.astype(int) - expected.permute(1, 2, 0).numpy().astype(int))
-    assert away.mean() < 1, operations
-    assert next(theirs, None) is None
 
 
 @pytest.mark.parametrize("values", [(20, (3, -2), 1.2, (10, -5)), (-75, (0, 0), 0.5, (0, 0)), (0, (5, 5), 1, (30, 0))])

@@ -51,7 +51,7 @@ def as_array(codec: str, value: Any) -> Array:
         CodecError: The value is not an array, or an array of objects or records; or its values
             would change, as whole numbers beside floats may.
     """
-    array = value
+    array: Array = value
     if type(value) is not np.ndarray:
         from .columns import exact_array  # which reading does not need
 

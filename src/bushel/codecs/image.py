@@ -247,7 +247,9 @@ def _check(codec: str, target: _Format, value: Any) -> Array:
     array = np.asarray(as_pixels(value))
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
-    channels = {2: 1, 3: array.shape[-1]}.get(array.ndim, 0)
+    channels = 1 if array.ndim == 2 else 0
+    if array.ndim == 3:
+        channels = array.shape[2]
     deep = target.deep and channels == 1 and array.dtype == np.uint16
     if channels not in target.channels or not (array.dtype == np.uint8 or deep) or 0 in array.shape:
         shapes = " or ".join("HxW" if count == 1 else f"HxWx{count}" for count in target.channels)

@@ -15,7 +15,6 @@ from bushel.transforms.geometry import apply_steps as apply_steps
 from bushel.transforms.moves import Boxes as Boxes
 from bushel.transforms.moves import Mask as Mask
 from bushel.transforms.moves import Points as Points
-from bushel.transforms.policies import AugMix as AugMix
 from bushel.transforms.policies import MultiCrop as MultiCrop
 from bushel.transforms.policies import RandAugment as RandAugment
 from bushel.transforms.policies import RandomApply as RandomApply

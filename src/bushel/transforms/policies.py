@@ -1,4 +1,4 @@
-"""Policies that draw a few of many operations for each image: RandAugment, TrivialAugment, AugMix and choices.
+"""Policies that draw a few of many operations for each image: RandAugment, TrivialAugment and choices.
 
 Operations, their ranges and their order follow torchvision's `transforms.v2`, on Pillow images with
 bilinear interpolation; only the random numbers differ.
@@ -7,7 +7,7 @@ bilinear interpolation; only the random numbers differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from .colour import check_grey_or_rgb
 from .geometry import Image
-from .values import Compose, Transform, call, frozen_transform
+from .values import Transform, call, chained, frozen_transform
 from .warp import Fill, affine
 
 if TYPE_CHECKING:
@@ -24,52 +24,45 @@ if TYPE_CHECKING:
 _ENHANCERS = ("Brightness", "Color", "Contrast", "Sharpness")
 _SIGNED = ("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", *_ENHANCERS)
 """Operations whose magnitude is negative in half of the draws."""
-_UNSIGNED = ("Posterize", "Solarize", "AutoContrast", "Equalize")
+_NAMES = ("Identity", *_SIGNED, "Posterize", "Solarize", "AutoContrast", "Equalize")
+"""All operations, in the order in which random numbers choose them."""
 
 
 class Space(Struct, frozen=True):
-    """The operations of a policy, by their strongest magnitudes.
+    """The strongest magnitudes of the operations of a policy.
 
     Attributes:
         shear: Radians' tangent.
         shift: A share of width or height, or pixels if it is 1 or more.
         turn: Degrees.
         colour: Factor - 1 of brightness, colour, contrast and sharpness.
-        bits: The most bits of a level, and how many fewer it may have.
-        names: The operations.
+        bits: How many fewer than 8 bits a level may have.
     """
 
     shear: float
     shift: float
     turn: float
     colour: float
-    bits: tuple[int, int]
-    names: tuple[str, ...] = ("Identity", *_SIGNED, *_UNSIGNED)
+    bits: int
 
     def magnitude(self, name: str, bins: int, number: int, size: tuple[int, int]) -> float:
         """Return the magnitude of an operation in one of the bins, for an image of this width and height."""
-        first, last = 0.0, 0.0
         if name == "Posterize":
-            most, less = self.bits
-            return most - round(number / ((bins - 1) / less))
-        if name.startswith("Shear"):
-            last = self.shear
-        elif name.startswith("Translate"):
-            last = self.shift
-            if last < 1:
-                last *= size[name == "TranslateY"]
-        elif name == "Rotate":
-            last = self.turn
-        elif name in _ENHANCERS:
-            last = self.colour
-        elif name == "Solarize":
-            first = 255
-        return float(np.linspace(first, last, bins)[number])
+            return 8 - round(number / ((bins - 1) / self.bits))
+        shift = self.shift
+        if shift < 1:
+            shift *= size[name == "TranslateY"]
+        strongest = {
+            **dict.fromkeys(_ENHANCERS, self.colour),
+            **{"ShearX": self.shear, "ShearY": self.shear, "Rotate": self.turn},
+            **{"TranslateX": shift, "TranslateY": shift},
+        }
+        first = 255 if name == "Solarize" else 0
+        return float(np.linspace(first, strongest.get(name, 0), bins)[number])
 
 
-_RAND = Space(0.3, 150 / 331, 30, 0.9, (8, 4))
-_TRIVIAL = Space(0.99, 32, 135, 0.99, (8, 6))
-_AUGMIX = Space(0.3, 1 / 3, 30, 0.9, (4, 4), _SIGNED + _UNSIGNED)
+_RAND = Space(0.3, 150 / 331, 30, 0.9, 4)
+_TRIVIAL = Space(0.99, 32, 135, 0.99, 6)
 
 
 @frozen_transform
@@ -82,18 +75,13 @@ class RandomApply:
         >>> loader = bushel.Loader(ds, batch_size=4, transforms=[RandomResizedCrop(32), jitter])
     """
 
-    transforms: tuple[Transform, ...]
+    transforms: Sequence[Transform]
     p: float = 0.5
-
-    def __init__(self, transforms: Iterable[Transform], p: float = 0.5) -> None:
-        object.__setattr__(self, "transforms", tuple(transforms))
-        object.__setattr__(self, "p", p)
-        self.__post_init__()  # type: ignore[attr-defined]
 
     def __call__(self, value: Any, rng: np.random.Generator) -> Any:
         """Transform a value of any kind that the transforms take."""
         if rng.random() < self.p:
-            return Compose(self.transforms)(value, rng=rng)
+            return chained(self.transforms, value, rng)
         return value
 
 
@@ -113,29 +101,25 @@ class RandomChoice:
         (4, 10)
     """
 
-    transforms: tuple[Transform, ...]
-    weights: tuple[float, ...] | None = None
+    transforms: Sequence[Transform]
+    weights: Sequence[float] | None = None
 
-    def __init__(
-        self, transforms: Iterable[Transform], weights: Sequence[float] | None = None
-    ) -> None:
-        object.__setattr__(self, "transforms", tuple(transforms))
-        object.__setattr__(self, "weights", None if weights is None else tuple(weights))
-        self.__post_init__()  # type: ignore[attr-defined]
+    def __post_init__(self) -> None:
         if not self.transforms:
             raise ValueError("RandomChoice needs at least one transform")
-        shares = (1.0,) * len(self.transforms)
-        if self.weights is not None:
-            shares = self.weights
+        shares = self._shares()
         if len(shares) != len(self.transforms) or min(shares) < 0 or not sum(shares):
             raise ValueError(
-                f"weights={weights!r}: expected one number of 0 or more for each transform"
+                f"weights={self.weights!r}: expected one number of 0 or more for each transform"
             )
+
+    def _shares(self) -> Sequence[float]:
+        return [1.0] * len(self.transforms) if self.weights is None else self.weights
 
     def __call__(self, value: Any, rng: np.random.Generator) -> Any:
         """Transform a value of any kind that the transforms take."""
-        weights = np.array(self.weights or np.ones(len(self.transforms)))
-        ends = np.cumsum(weights / weights.sum())
+        shares = np.array(self._shares())
+        ends = np.cumsum(shares / shares.sum())
         chosen = min(int(np.searchsorted(ends, rng.random(), side="right")), len(ends) - 1)
         return call(self.transforms[chosen], value, rng)
 
@@ -163,17 +147,12 @@ class MultiCrop:
     """
 
     field: str
-    groups: tuple[tuple[str, int, tuple[Transform, ...]], ...]
+    groups: Mapping[str, tuple[int, Sequence[Transform]]]
 
-    def __init__(self, field: str, groups: Mapping[str, tuple[int, Iterable[Transform]]]) -> None:
-        object.__setattr__(self, "field", field)
-        all_groups = tuple(
-            (name, views, tuple(transforms)) for name, (views, transforms) in groups.items()
-        )
-        object.__setattr__(self, "groups", all_groups)
-        if not all_groups or any(views < 1 for _, views, _ in all_groups):
+    def __post_init__(self) -> None:
+        if not self.groups or any(views < 1 for views, _ in self.groups.values()):
             raise ValueError(
-                f"groups={groups!r}: expected at least one group, and one view or more in each"
+                f"groups={self.groups!r}: expected at least one group, and one view or more in each"
             )
 
     def __call__(self, sample: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
@@ -190,9 +169,8 @@ class MultiCrop:
             )
         image = sample[self.field]
         views_by_name = {name: value for name, value in sample.items() if name != self.field}
-        for name, views, transforms in self.groups:
-            crop = Compose(transforms)
-            views_by_name[name] = np.stack([crop(image, rng=rng) for _ in range(views)])
+        for name, (views, transforms) in self.groups.items():
+            views_by_name[name] = np.stack([chained(transforms, image, rng) for _ in range(views)])
         return views_by_name
 
 
@@ -247,7 +225,7 @@ def _drawn(
     rng: np.random.Generator,
 ) -> PIL.Image.Image:
     """Apply a random operation of a space, with the magnitude of one of its bins and a random sign."""
-    name = space.names[rng.integers(len(space.names))]
+    name = _NAMES[rng.integers(len(_NAMES))]
     magnitude = space.magnitude(name, bins, number, picture.size)
     if name in _SIGNED and rng.random() < 0.5:
         magnitude = -magnitude
@@ -317,56 +295,6 @@ class TrivialAugmentWide:
         return np.array(
             _drawn(_TRIVIAL, self.bins, int(rng.integers(self.bins)), picture, self.fill, rng)
         )
-
-
-@frozen_transform
-class AugMix:
-    """Mix the image with several chains of random operations on it (Hendrycks et al., 2020), as torchvision does.
-
-    Attributes:
-        severity: The strongest magnitude, 1 to 10.
-        width: Number of chains.
-        depth: Operations of a chain; None for 1 to 3 at random.
-        alpha: Parameter of the Dirichlet distributions of the shares.
-        fill: Level of pixels without a source: one number, or one for each channel.
-
-    Examples:
-        >>> from bushel.transforms import AugMix
-        >>> AugMix()(ds[0]["image"], np.random.default_rng(0)).shape
-        (48, 64, 3)
-    """
-
-    severity: int = 3
-    width: int = 3
-    depth: int | None = None
-    alpha: float = 1.0
-    fill: Fill = 0
-
-    def __post_init__(self) -> None:
-        if (
-            not 1 <= self.severity <= 10
-            or self.width < 1
-            or self.alpha <= 0
-            or (self.depth is not None and self.depth < 1)
-        ):
-            raise ValueError(
-                f"invalid {self}: expected severity 1 to 10, width and depth >= 1, alpha above 0"
-            )
-
-    def __call__(self, image: Image, rng: np.random.Generator) -> Image:
-        """Transform an image: uint8, HxW or HxWx3."""
-        original = _picture(image, "AugMix")
-        share_of_original, rest = rng.dirichlet([self.alpha] * 2).tolist()
-        shares = rng.dirichlet([self.alpha] * self.width) * rest
-        mixed = share_of_original * image.astype(np.float32)
-        for share in shares.tolist():
-            picture = original
-            for _ in range(int(rng.integers(1, 4)) if self.depth is None else self.depth):
-                picture = _drawn(
-                    _AUGMIX, 10, int(rng.integers(self.severity)), picture, self.fill, rng
-                )
-            mixed += share * np.asarray(picture, np.float32)
-        return np.asarray(mixed.clip(0, 255), np.uint8)
 
 
 def _picture(image: Image, transform: str) -> PIL.Image.Image:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, Literal, TypeVar, dataclass_transform
@@ -16,6 +16,7 @@ from bushel._runtime.arrays import Array, python_numbers, refuse_bools
 from .geometry import Image, check_image
 
 T = TypeVar("T")
+FunctionsT = TypeVar("FunctionsT", bound=Iterable[Callable[..., Any]])
 
 
 @dataclass_transform(frozen_default=True)
@@ -26,6 +27,10 @@ def frozen_transform(plain: type[T]) -> type[T]:
     def prepare(self: Any) -> None:
         for option in fields(self):
             value = python_numbers(getattr(self, option.name))
+            if isinstance(value, list):
+                value = tuple(value)
+            if option.type == "Sequence[Transform]":
+                check_instances(type(self).__name__, value)
             if "bool" not in str(option.type):
                 refuse_bools(**{option.name: value})
             if option.name == "p" and not (hasattr(value, "__float__") and 0 <= value <= 1):
@@ -163,16 +168,11 @@ class Compose:
         (3, 32, 32)
     """
 
-    transforms: tuple[Transform, ...]
-
-    def __init__(self, transforms: Iterable[Transform]) -> None:
-        object.__setattr__(self, "transforms", check_instances("Compose", tuple(transforms)))
+    transforms: Sequence[Transform]
 
     def __call__(self, value: Any, rng: np.random.Generator | None = None) -> Any:
         """Transform a value; `rng` is needed if one of the transforms takes it."""
-        for transform in self.transforms:
-            value = call(transform, value, rng)
-        return value
+        return chained(self.transforms, value, rng)
 
 
 @frozen_transform
@@ -191,18 +191,15 @@ class EachFrame:
         [(32, 32, 3), (32, 32, 3)]
     """
 
-    transforms: tuple[Transform, ...]
+    transforms: Sequence[Transform]
+    _: KW_ONLY
     same: bool = True
-
-    def __init__(self, transforms: Iterable[Transform], *, same: bool = True) -> None:
-        object.__setattr__(self, "transforms", check_instances("EachFrame", tuple(transforms)))
-        object.__setattr__(self, "same", same)
 
     def __call__(self, frames: Iterable[Any], rng: np.random.Generator | None = None) -> list[Any]:
         """Transform a list of frames."""
-        apply = Compose(self.transforms)
         return [
-            apply(frame, rng=rng) for frame, rng in zip(frames, self.generators(rng), strict=False)
+            chained(self.transforms, frame, rng)
+            for frame, rng in zip(frames, self.generators(rng), strict=False)
         ]
 
     def generators(self, rng: np.random.Generator | None) -> Iterable[np.random.Generator | None]:
@@ -216,7 +213,7 @@ class EachFrame:
                 yield rng
 
 
-def check_instances(name: str, functions: tuple[Transform, ...]) -> tuple[Transform, ...]:
+def check_instances(name: str, functions: FunctionsT) -> FunctionsT:
     """Return transforms, and check that no transform is a class whose instances are transforms.
 
     Args:
@@ -237,6 +234,13 @@ def check_instances(name: str, functions: tuple[Transform, ...]) -> tuple[Transf
                 f"of it, as in {function.__name__}(...)"
             )
     return functions
+
+
+def chained(transforms: Iterable[Transform], value: Any, rng: np.random.Generator | None) -> Any:
+    """Return a value after some transforms, one after the other."""
+    for transform in transforms:
+        value = call(transform, value, rng)
+    return value
 
 
 def call(transform: Transform, value: Any, rng: np.random.Generator | None) -> Any:
