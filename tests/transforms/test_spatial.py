@@ -172,7 +172,7 @@ def test_the_split() -> None:
     after = Lambda(np.negative)
     plan = plan_decode([Compose([crop, Compose([flip])]), normalise, ToCHW(), after])
     assert (plan.spatial, plan.normalise, plan.layout, plan.rest) == ((crop, flip), normalise, "CHW", (after,))
-    assert (plan.size, plan.dtype, plan.array_shape(5, (8, 8))) == ((8, 8), np.dtype("float16"), (5, 3, 8, 8))
+    assert (plan.size, plan.dtype, plan.shape) == ((8, 8), np.dtype("float16"), (3, 8, 8))
     assert plan.random
     assert not plan_decode([Resize(9)]).random
     second = plan_decode([Resize(20), crop, flip])
@@ -190,7 +190,7 @@ def test_normalised_and_planar_are_the_same_numbers(dtype: Any, planar: bool) ->
     data = save(IMAGE, subsampling=0)
     expected = Compose(transforms)(by_pillow(data))
     plan = plan_decode(transforms)
-    out = np.zeros(plan.array_shape(1, (60, 60)), plan.dtype)
+    out = np.zeros((1, *plan.shape), plan.dtype)
     assert decode_into(plan, [data], [plan.geometry(150, 110)], out) == {}
     np.testing.assert_array_equal(out[0], expected)
     assert expected.dtype == dtype
@@ -242,7 +242,7 @@ def test_frames_can_be_planned(same: bool) -> None:
     assert plan is not None
     geometries = frame_geometries(frames, plan, [image_size(data) for data in datas], generator(5))
     assert (len(set(geometries)) == 1) == same
-    out = np.zeros(plan.array_shape(4, (16, 16)), np.uint8)
+    out = np.zeros((4, *plan.shape), np.uint8)
     assert decode_into(plan, datas, geometries, out, reducing_gap=None) == {}
     expected = frames([by_pillow(data) for data in datas], generator(5))
     assert np.abs(out.astype(int) - np.array(expected).astype(int)).max() <= 1

@@ -1,7 +1,7 @@
 """Sound: WAV by NumPy, FLAC and MP3 by libsndfile, the rest by PyAV (`pip install 'bushel[audio]'`).
 
 Without soundfile, which brings libsndfile, PyAV decodes FLAC and MP3, too. It finds the same
-frames: FLAC is equal, MP3 differs by 2e-6 at most.
+frames: FLAC is equal, MP3 differs by 2e-6 at most. soundfile encodes arrays, too.
 
 Files are stored unchanged. A decoded value is float32[frames, channels], where a frame is one
 number per channel; `sample_rate` is the number of frames in a second.
@@ -41,8 +41,8 @@ from .wav_parts import WavOutline
 
 Sound = F32
 
-_ENCODERS: Mapping[str, str] = {"wav": "pcm_s16le", "flac": "flac"}
-_LAYOUTS = {1: "mono", 2: "stereo"}
+_ENCODED = ("wav", "flac")
+_ALL = slice(None)
 _MARGIN = 64
 """Frames before and after a part, at the lower one of both rates, that its frames may depend on."""
 _AT_ONCE = 1 << 20  # frames that FFmpeg is given together
@@ -102,19 +102,6 @@ def _opened(codec: str, container: str, data: Buffer) -> Iterator[tuple[Any, Any
         if stream.rate < 1 or stream.channels < 1:
             raise ValueError("no sample rate or no channels")
         yield source, stream
-
-
-def decode_sound(codec: str, container: str, data: Buffer) -> Sound:
-    """Decode a whole sound: float32[frames, channels].
-
-    Raises:
-        CodecError: The bytes are not a sound of this format.
-        SpecError: PyAV is not installed, and neither NumPy nor libsndfile decodes the sound.
-    """
-    sound = _decode_part(codec, container, data, slice(None))
-    if sound is None:
-        return decode_by_pyav(codec, container, data)
-    return sound
 
 
 def _is_empty_flac(data: Buffer) -> bool:
@@ -184,32 +171,40 @@ def _decode_part(codec: str, container: str, data: Buffer, elements: slice | I64
     return part.read([view[offset : offset + length] for offset, length in extents]).decode(codec)
 
 
-def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound:
-    """Decode frames. Those before the first and after the last of them are not decoded if possible."""
+def _decode(codec: str, data: Buffer, elements: slice | I64 = _ALL) -> Sound:
+    """Decode frames: float32[frames, channels]. Others before and after them are not decoded if possible.
+
+    Raises:
+        CodecError: The bytes are not a sound.
+        SpecError: PyAV is not installed, and neither NumPy nor libsndfile decodes the sound.
+    """
+    container = _format_of(codec, data)
     sound = _decode_part(codec, container, data, elements)
-    if sound is None:
-        whole = decode_sound(codec, container, data)
-        sound = whole[choose(elements, len(whole), "a sound", "frames")]
-    return sound
+    if sound is not None:
+        return sound
+    if elements is _ALL:
+        return decode_by_pyav(codec, container, data)
+    whole = _decode(codec, data)
+    return whole[choose(elements, len(whole), "a sound", "frames")]
 
 
-def _count(codec: str, container: str, data: Buffer) -> int:
-    if (
-        outline := _read_outline(container, data, slice(0, 0))
-    ) is not None and outline.count is not None:
+def _count(codec: str, data: Buffer) -> int:
+    container = _format_of(codec, data)
+    outline = _read_outline(container, data, slice(0, 0))
+    if outline is not None and outline.count is not None:
         return outline.count
     if container in ("wav", "flac"):  # whose headers may have it
         with _opened(codec, container, data) as (_, stream):
             frames = (stream.duration or 0) * (stream.time_base or 0) * stream.rate
         if frames and frames.denominator == 1:
             return int(frames)
-    return len(decode_sound(codec, container, data))
+    return len(_decode(codec, data))
 
 
 def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
     if rate is None:
         how = "arrays are encoded by wav and flac"
-        if container in _ENCODERS:
+        if container in _ENCODED:
             how = f"{container}(16000) encodes arrays"
         raise refused(codec, f"the bytes of a file ({how})", value)
     sound = np.asarray(value)
@@ -217,7 +212,7 @@ def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
         sound = sound[:, None]
     if (
         sound.ndim != 2
-        or sound.shape[1] not in _LAYOUTS
+        or sound.shape[1] not in (1, 2)
         or sound.dtype not in (np.float32, np.float64, np.int16)
     ):
         raise refused(
@@ -227,23 +222,15 @@ def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
         if not np.isfinite(sound).all():
             raise refused(codec, "finite numbers", value)
         sound = np.clip(np.rint(sound * 32768), -32768, 32767).astype(np.int16)
-    av = _pyav(codec)
+    if container == "flac" and not len(sound):
+        # libsndfile writes nothing: only STREAMINFO (RFC 9639, section 8.2), of no samples
+        form = rate << 44 | (sound.shape[1] - 1) << 41 | 15 << 36
+        return b"fLaC\x80\0\0\x22\x10\0\x10\0" + bytes(6) + form.to_bytes(8) + bytes(16)
+    with needed_by(f"encoding of {codec!r}", "bushel[audio]"):
+        import soundfile
     stored = io.BytesIO()
-    errors = av.FFmpegError, ValueError
-    with (
-        refusing(codec, "a sound that the encoder accepts", value, *errors),
-        av.open(stored, "w", format=container, options={"fflags": "+bitexact"}) as output,
-    ):
-        layout = _LAYOUTS[sound.shape[1]]
-        stream = output.add_stream(_ENCODERS[container], rate=rate, options={"flags": "+bitexact"})
-        stream.codec_context.layout, stream.codec_context.format = layout, "s16"
-        frame = av.AudioFrame.from_ndarray(
-            np.ascontiguousarray(sound.reshape(1, -1)), format="s16", layout=layout
-        )
-        frame.sample_rate, frame.pts = rate, 0
-        if len(sound):
-            output.mux(stream.encode(frame))
-        output.mux(stream.encode(None))
+    with refusing(codec, "a sound that the encoder accepts", value):
+        soundfile.write(stored, sound, rate, format=container, subtype="PCM_16")
     return stored.getvalue()
 
 
@@ -303,21 +290,18 @@ def resampled(av: Any, sound: F32, source: int, rate: int) -> F32:
     return np.stack(channels, axis=1)[: resampled_count(len(sound), source, rate)]
 
 
-def _decode_at(name: str, rate: int, data: Buffer, elements: slice | I64 | None = None) -> Sound:
-    """Decode frames of a sound of any format at a rate, or all."""
-    container, source = _format_of(name, data), sample_rate(data, name)
-    if source == rate or elements is None:
-        whole = _decode_some(name, container, data, slice(None) if elements is None else elements)
-        return resampled(_pyav(name), whole, source, rate)
+def _decode_at(name: str, rate: int, data: Buffer, elements: slice | I64 = _ALL) -> Sound:
+    """Decode frames of a sound of any format at a rate."""
+    source = sample_rate(data, name)
+    if source == rate or elements is _ALL:
+        return resampled(_pyav(name), _decode(name, data, elements), source, rate)
     if isinstance(elements, slice) or (elements < 0).any():
         elements = choose(elements, _count_at(name, rate, data), "a sound", "frames")
-    decode = partial(_decode_some, name, container, data)
-    return resampled_part(_pyav(name), decode, source, rate, elements)
+    return resampled_part(_pyav(name), partial(_decode, name, data), source, rate, elements)
 
 
 def _count_at(name: str, rate: int, data: Buffer) -> int:
-    count = _count(name, _format_of(name, data), data)
-    return resampled_count(count, sample_rate(data, name), rate)
+    return resampled_count(_count(name, data), sample_rate(data, name), rate)
 
 
 def rate_of(codec: str) -> int | None:
@@ -334,7 +318,7 @@ def _audio(name: str, arguments: str) -> Codec:
     `audio(16000)` decodes sounds of any rate at that one.
     """
     container = name.partition("(")[0]
-    rated = container in (*_ENCODERS, ANY)
+    rated = container in (*_ENCODED, ANY)
     if arguments and not (rated and re.fullmatch("[1-9][0-9]{2,5}", arguments)):
         raise SpecError(
             f"codec {name!r}: the parameter must be the frames per second, as in "
@@ -346,19 +330,12 @@ def _audio(name: str, arguments: str) -> Codec:
         decode_at = partial(_decode_at, name, rate)
         return Codec(name, encode, decode_at, Ranged(partial(_count_at, name, rate), decode_at))
     ranged = Ranged(
-        partial(_by_content, _count, name),
-        partial(_by_content, _decode_some, name),
+        partial(_count, name),
+        partial(_decode, name),
         in_file=partial(flac_frames, name) if container == "flac" else None,
         outline=_OUTLINES.get(container),
     )
-    return Codec(name, encode, partial(_by_content, decode_sound, name), ranged)
-
-
-def _by_content(
-    function: Callable[..., Any], name: str, data: Buffer, *elements: slice | I64
-) -> Any:
-    """Call a function of one format with a sound, whose first bytes tell the format."""
-    return function(name, _format_of(name, data), data, *elements)
+    return Codec(name, encode, partial(_decode, name), ranged)
 
 
 FACTORIES: Mapping[str, Factory] = dict.fromkeys(("wav", "flac", "mp3", "ogg", ANY), _audio)

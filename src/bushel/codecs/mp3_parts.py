@@ -34,6 +34,7 @@ _DECODER_DELAY = 529  # samples by which a decoder is late, which encoders do no
 _SKIPPED = 529
 _NEAR = 64  # frames of MP3 between two requested samples that are decoded rather than left out
 _MPEG1, _MONO = 3, 3
+_BIT_RATE = 8  # of silent frames, an index from 1 to 14
 _MEMORY = 1152  # samples before a frame that must be decoded for it
 _LONGEST = 1441  # bytes of a frame
 _TAGS = (b"TAG", b"APETAGEX", b"LYRICSBEGIN")
@@ -62,16 +63,16 @@ class _Form(NamedTuple):
         """Bytes before a frame that it may refer to: the largest `main_data_begin`."""
         return (1 << self.bits) - 1
 
-    def frame(self, bit_rate: int, content: bytes = b"") -> bytes:
-        """Return a silent frame, with some bytes after the side information. `bit_rate` is an index, 1 to 14."""
+    def frame(self, content: bytes = b"") -> bytes:
+        """Return a silent frame, with some bytes after the side information."""
         first, second, third, last = self.header
-        header = bytes([first, second | 1, third & 0x0C | bit_rate << 4, last])
+        header = bytes([first, second | 1, third & 0x0C | _BIT_RATE << 4, last])
         offsets, _ = mp3_frames(header + bytes(_LONGEST), 0, 1, 1)
         return (header + bytes(self.side) + content).ljust(int(offsets[-1]), b"\0")
 
     def information(self, frames: int) -> bytes:
         """Return the frame that says how many frames follow."""
-        return self.frame(8, b"Xing" + (1).to_bytes(4) + frames.to_bytes(4))
+        return self.frame(b"Xing" + (1).to_bytes(4) + frames.to_bytes(4))
 
     def begins_whole(self, data: bytes) -> bool:
         """Return whether the first frames need no bytes before them. In a part of a stream they do."""
@@ -284,7 +285,7 @@ def _decode_runs(
         # one frame more, as libsndfile counts the samples that it leaves out
         information = form.information(silent + run.frame_count + 1)
         before = silent * form.samples - _SKIPPED + run.skipped
-        file = b"".join((information, form.frame(8) * silent, frames))
+        file = b"".join((information, form.frame() * silent, frames))
         try:
             decoded.append(decode_frames(file, before + run.samples, form.channels)[before:])
         except DecodingError:

@@ -99,6 +99,7 @@ else:  # the default of a type is for type checkers only
 class LoaderBase(BatchOptions, ABC, Generic[Item]):
     """Base class of `Loader` and `StreamLoader`: their options, and the progress of training."""
 
+    _is_single = False  # whether the trainer gets single samples instead of batches
     _resuming: ClassVar[Mapping[str, bool]] = {}
     """The options of `load_state_dict` for a copy of the loader."""
 
@@ -109,6 +110,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             samples: Number of samples; None if it is unknown.
             least_threads: Minimum number of worker threads.
         """
+        # states with numbers of Python can be stored as JSON
         self._given = {
             field.name: python_numbers(getattr(self, field.name)) for field in fields(self)
         }
@@ -304,7 +306,14 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
 
         A sample that was skipped, and a batch of such samples, is None.
         """
-        yield step.consumed, step.batch, step.samples
+        if self._is_single:
+            yield from self._single(progress, step)
+        else:
+            yield step.consumed, step.batch, step.samples
+
+    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+        """Yield the samples of a read one by one."""
+        raise NotImplementedError
 
     def _iteration(
         self, pipeline: Pipeline, report: ErrorReport, clock: Clock, *, ahead: bool

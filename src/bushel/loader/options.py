@@ -167,22 +167,17 @@ _COUNTS = {"processes": 0, "prefetch_bytes": 0, "threads": 0, "prefetch": 1}
 
 
 def check_shared(options: BatchOptions) -> None:
-    """Check the options that all loaders share.
-
-    Whole numbers of NumPy become Python's, so that states can be stored as JSON.
+    """Check the options that all loaders share, whose numbers of NumPy have become Python's.
 
     Raises:
         TypeError: One has another type.
         ValueError: One is out of its range.
     """
     another = "; for another order in every run, give seed=secrets.randbits(64) and keep it"
-    counts = {"seed": check_count("seed", options.seed, most=(1 << 64) - 1, instead=another)}
+    check_count("seed", options.seed, most=(1 << 64) - 1, instead=another)
     for name, least in _COUNTS.items():
-        count = getattr(options, name)
-        if count is not None:
-            counts[name] = check_count(name, count, least=least)
-    for name, count in counts.items():
-        object.__setattr__(options, name, count)
+        if (count := getattr(options, name)) is not None:
+            check_count(name, count, least=least)
     flags = ("drop_last", "decode", "keys", "exif_rotate", "allow_truncated", "pin_memory")
     flags_given = {name: getattr(options, name) for name in flags if hasattr(options, name)}
     if flags_given.get("decode") == "device":

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +19,7 @@ from bushel._runtime.threads import Clock
 from bushel.errors import UnsupportedError
 from bushel.loader.decode.sample_transforms import SampleTransforms, generator
 from bushel.loader.plan.plan import BatchPlan
-from bushel.loader.read.loadable import source_of
+from bushel.loader.read.loadable import PlainReader
 from bushel.loader.run.pipeline import Finished, Pipeline
 from bushel.loader.run.run import run_inline, run_threads
 from bushel.loader.values.bad_samples import ErrorReport, Failure
@@ -229,8 +228,9 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         if not ahead:
             check_again(self.stream, "no batch of it can be read without counting it")
         stored = self._stored(progress.epoch)
+        reader: Any = _StreamReader(self.stream, stored, progress.samples)
         pipeline = _StreamPipeline(
-            source_of(_StreamReader(self.stream, stored, progress.samples)),
+            PlainReader(reader),
             Sequential(LIMIT, self._rank_key),
             transforms=self._planned,
             collate=self.collate,
@@ -260,12 +260,13 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
             sources = Exact(len(sources), self.seed).take(epoch, sources)
         part = self.stream.part(sources[self.rank :: self.world_size].tolist())
         for round_of_sources in count() if self.steps else range(1):
-            mine, samples = part.stored(), 0
+            mine: Iterable[Sample] = part.stored()
+            samples = 0
             # no sample has such a number
             rng = generator(self._rank_key, epoch, LIMIT + round_of_sources)
-            for sample in (
-                shuffle_buffer(mine, self.buffer, partial(_draw, rng)) if self.buffer else mine
-            ):
+            if self.buffer:
+                mine = shuffle_buffer(mine, self.buffer, rng.integers)
+            for sample in mine:
                 yield sample
                 samples += 1
             if not samples:
@@ -325,10 +326,6 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         self._go_to(Progress.at(loaded.epoch, loaded.samples))
 
 
-def _draw(rng: np.random.Generator, size: int) -> int:
-    return int(rng.integers(size))
-
-
 def _plans(epoch: int, start: int, size: int) -> Iterator[BatchPlan]:
     """Yield plans without end: the length of a stream is unknown."""
     for first in count(start, size):
@@ -346,20 +343,16 @@ class _StreamPipeline(Pipeline, frozen=True):
 
 
 class _StreamReader:
-    """A stream with the methods of a dataset. Positions are numbers of samples in the order of reading.
+    """A stream with the methods of a dataset that batches need. Positions are numbers in the order of reading.
 
     One thread reads, always the next samples; others decode.
     """
 
     spec: Mapping[str, str] = {}
     keys: Sequence[str] = ()
-    fingerprint = ""
 
     def __init__(self, stream: StreamDataset, samples: Iterator[Sample], skipped: int) -> None:
         self._stream, self._samples, self._skipped = stream, samples, skipped
-
-    def __len__(self) -> int:
-        return LIMIT
 
     def prefetch(self, positions: Any, fields: Any = None) -> None:
         """Do nothing: a stream cannot be prefetched."""
@@ -380,10 +373,6 @@ class _StreamReader:
     ) -> list[Sample]:
         """Decode samples."""
         return [self._stream.decode_sample(sample, encoded) for sample in stored]
-
-    def position(self, key: str) -> int:
-        """Raise KeyError: a stream does not know the positions of keys."""
-        raise KeyError(key)
 
     def location(self, position: int, field: str) -> tuple[None, None]:
         """Return None: a stream does not know where a sample was."""

@@ -166,13 +166,19 @@ class DecodePlan(Struct, frozen=True):
                 geometry = geometry.then(step)
         return geometry
 
-    def array_shape(
-        self, images: int, size: tuple[int, int], channels: int = 3
-    ) -> tuple[int, int, int, int]:
-        """Return the shape of a batch array for images of a height and width."""
-        if self.layout == "CHW":
-            return (images, channels, *size)
-        return (images, *size, channels)
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The shape of a result. Grey images fill three channels, so that they fit into a batch of RGB images.
+
+        Raises:
+            ValueError: Results differ in size.
+        """
+        if self.size is None:
+            raise ValueError(
+                "the transforms give images of different sizes, which do not fit into one array"
+            )
+        channels = 3 if self.normalise is None else len(self.normalise.mean)
+        return (channels, *self.size) if self.layout == "CHW" else (*self.size, channels)
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
@@ -352,7 +358,7 @@ def decode_into(
         datas: The encoded images.
         geometries: The geometry of each image: `plan.geometry` of its `image_size`; or their
             `geometry_rows`.
-        out: C-contiguous output with a row for each image, of shape `plan.array_shape` and dtype
+        out: C-contiguous output with a row for each image, of shape `plan.shape` and dtype
             `plan.dtype`. Grey images fill three channels; alpha is dropped if the output has no
             channel for it.
         reducing_gap: Let a JPEG's inverse DCT shrink the image while it stays this many times

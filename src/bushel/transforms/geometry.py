@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._runtime.arrays import F64, I64, U8, Array
@@ -102,7 +103,7 @@ class Geometry(Struct, frozen=True):
         if isinstance(step, Flip):
             horizontal = self.flip_horizontal != step.horizontal
             vertical = self.flip_vertical == step.horizontal
-            return Geometry(self.box, self.scaled, self.window, horizontal, vertical)
+            return replace(self, flip_horizontal=horizontal, flip_vertical=vertical)
         if isinstance(step, Crop):
             return self._cropped(step)
         scaled = (step.width, step.height)
@@ -110,7 +111,7 @@ class Geometry(Struct, frozen=True):
             return self
         if self.resizes:
             raise ValueError("a second resizing cannot be combined with the first")
-        return Geometry(self.box, scaled, (0, 0, *scaled), self.flip_horizontal, self.flip_vertical)
+        return replace(self, scaled=scaled, window=(0, 0, *scaled))
 
     def _cropped(self, crop: Crop) -> Geometry:
         width, height = self.size
@@ -126,10 +127,10 @@ class Geometry(Struct, frozen=True):
         if self.resizes:
             left, top = left + self.window[0], top + self.window[1]
             window = (left, top, left + crop.width, top + crop.height)
-            return Geometry(self.box, self.scaled, window, self.flip_horizontal, self.flip_vertical)
+            return replace(self, window=window)
         left, top = left + self.box[0], top + self.box[1]
         box, scaled = (left, top, left + crop.width, top + crop.height), (crop.width, crop.height)
-        return Geometry(box, scaled, (0, 0, *scaled), self.flip_horizontal, self.flip_vertical)
+        return replace(self, box=box, scaled=scaled, window=(0, 0, *scaled))
 
     def apply(self, image: Array) -> Array:
         """Return a decoded image after the geometry, C-contiguous. The kernel that decodes crops resizes, too.

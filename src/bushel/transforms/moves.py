@@ -248,17 +248,12 @@ class Boxes:
             second = first + second
         elif self.format == "cxcywh":
             first, second = first - second / 2, first + second / 2
-        other_corners = (
-            np.stack([first[:, 0], second[:, 1]], 1),
-            np.stack([second[:, 0], first[:, 1]], 1),
-        )
+        corners = np.concatenate([first, second], 1)[:, [[0, 1], [2, 3], [0, 3], [2, 1]]]
         scale = size if self.relative else None
-        corners = np.stack(
-            [_moved(corner, geometry, scale) for corner in (first, second, *other_corners)]
-        )
+        corners = _moved(corners.reshape(-1, 2), geometry, scale).reshape(-1, 4, 2)
         limits = np.array(geometry.size, np.float32)
-        low: Array = np.clip(corners.min(axis=0), 0, limits)
-        high: Array = np.clip(corners.max(axis=0), 0, limits)
+        low: Array = np.clip(corners.min(axis=1), 0, limits)
+        high: Array = np.clip(corners.max(axis=1), 0, limits)
         remaining: Bools = np.all(high > low, axis=1)
         low, high = low[remaining], high[remaining]
         if self.relative:

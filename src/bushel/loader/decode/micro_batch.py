@@ -203,10 +203,7 @@ class MicroBatch(Struct, frozen=True):
         for at, sample in self._good():
             key = {KEY: sample[KEY]}
             try:
-                if call.random:
-                    returned = call.function(sample, rng=self.rngs[at])
-                else:
-                    returned = call.function(sample)
+                returned = call(sample, self.rngs[at] if call.random else None)
                 self.samples[at] = key | checked(returned, dict) | key
             except Exception as error:
                 note_once(error, f"in the sample_transform {named(call.function)}")
@@ -220,6 +217,8 @@ class MicroBatch(Struct, frozen=True):
         rows = range(self.first, self.first + len(self.samples))
         for name, value in list(good[0][1].items()):
             if type(value) in KNOWN_TYPES or self.arrays.are_filled(name, rows):
+                continue
+            if self._device_of(name) is not None:  # which collates them itself
                 continue
             if not is_large(as_array(value)):
                 continue
@@ -285,15 +284,14 @@ class MicroBatch(Struct, frozen=True):
         if not places:
             return set(stored)
         batch = None
-        if device is not None:
-            plan = device.host_plan(field)
-        shape = _shape(plan)
         if device is None:
-            batch = self._rows_of(field, step, plan, shape)
+            batch = self._rows_of(field, step, plan, plan.shape)
+        else:
+            plan = device.host_plan(field)
         started, spent, decoded = perf_counter(), thread_time(), 0
         for run in [places] if batch is None else _consecutive(places):
             if batch is None:
-                out = np.empty((len(run), *shape), plan.dtype)
+                out = np.empty((len(run), *plan.shape), plan.dtype)
             else:
                 out = batch[self.first + run[0] : self.first + run[-1] + 1]
             refused: list[int] = []
@@ -314,7 +312,7 @@ class MicroBatch(Struct, frozen=True):
                 if number in errors:
                     self._fail(at, errors[number], field)
                 elif isinstance(sample, dict):
-                    sample[field] = pixels if device is None else device.on_host(pixels)
+                    sample[field] = pixels
             if batch is not None and self.arrays is not None:
                 good = [at for number, at in enumerate(run) if number not in errors]
                 self.arrays.fill(field, [self.first + at for at in good])
@@ -361,10 +359,10 @@ class MicroBatch(Struct, frozen=True):
             if (
                 device is not None
                 and isinstance(sample, dict)
-                and device.routes(field, self.numbers[at], data, geometry)
+                and device.routes(self.numbers[at], data, geometry)
                 and not (exif_rotate and not is_upright(data))
             ):
-                sample[field] = device.left(data, geometry)
+                sample[field] = device.image(data, geometry)
                 without.append(number)
         if without:
             rows = np.delete(rows, without, 0)
@@ -393,7 +391,7 @@ class MicroBatch(Struct, frozen=True):
         for at, sample in self._good():
             if at not in stored:
                 continue
-            shape = (len(stored[at]), *_shape(plan))
+            shape = (len(stored[at]), *plan.shape)
             batch = self._rows_of(field, step, plan, shape)
             if batch is None:
                 out = np.empty(shape, plan.dtype)
@@ -416,17 +414,6 @@ def _without_tables(stored: dict[int, Any]) -> tuple[dict[int, Any], dict[int, A
     """Return the bytes of stored images by place, and the seek tables of those that have one."""
     tables = {at: value.table for at, value in stored.items() if isinstance(value, Seekable)}
     return {at: bytes_of(value) for at, value in stored.items()} if tables else stored, tables
-
-
-def _shape(plan: DecodePlan) -> tuple[int, ...]:
-    """Return the shape of one result. Grey images fill three channels, so that they fit into a batch of RGB images."""
-    if plan.size is None:
-        raise ValueError(
-            "the transforms give images of different sizes, which do not fit into one array"
-        )
-    return plan.array_shape(
-        1, plan.size, 3 if plan.normalise is None else len(plan.normalise.mean)
-    )[1:]
 
 
 def _consecutive(places: Sequence[int]) -> list[list[int]]:

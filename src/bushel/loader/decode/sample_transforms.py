@@ -138,10 +138,8 @@ def transformed(call: Call, batch: Any, seed: int, plan: BatchPlan) -> Any:
     Raises:
         TypeError: The transform returned None.
     """
-    if call.random:
-        batch = call.function(batch, rng=generator(seed, plan.epoch, LIMIT + plan.first))
-    else:
-        batch = call.function(batch)
+    rng = generator(seed, plan.epoch, LIMIT + plan.first) if call.random else None
+    batch = call(batch, rng)
     if batch is None:
         raise TypeError(
             f"the batch_transform {named(call.function)} returned None: return the batch"

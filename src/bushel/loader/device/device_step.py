@@ -21,7 +21,7 @@ from bushel.loader.read.loadable import Loadable, failure_of
 from bushel.loader.values.bad_samples import Failure
 from bushel.loader.values.collate import Batch, Sample, collate
 from bushel.spec import KEY
-from bushel.transforms.fused import DecodePlan, decode_into
+from bushel.transforms.fused import DecodePlan, decode_into, geometry_rows
 from bushel.transforms.geometry import Geometry
 
 from .device import DeviceDecoder, EncodedImages, goes_to_device
@@ -40,16 +40,6 @@ _FIRST_STEP, _LEAST_STEP = 0.08, 0.01
 """Size of the first change; it halves after each change of direction."""
 _RUNNING = 0.9
 """A decoding thread that runs for less than this part of the time is waiting for a processor."""
-
-
-class HostImage(Struct, frozen=True):
-    """An image that the CPU decoded.
-
-    Attributes:
-        pixels: uint8[height, width, 3], cropped, resized and mirrored.
-    """
-
-    pixels: Array
 
 
 class DeviceImage(Struct, frozen=True):
@@ -200,22 +190,11 @@ class DeviceStep(Struct, frozen=True):
         """Return how the CPU decodes images of a field: as a decoder does, so that both are normalised together."""
         return replace(self.plans[name], normalise=None, layout="HWC")
 
-    def routes(self, name: str, sample: int, data: Any, geometry: Geometry) -> bool:
-        """Return whether the device decodes an image of a field."""
-        return (
-            name in self.plans
-            and not self.host_only
-            and self.tuning.takes(sample)
-            and goes_to_device(data, geometry)
-        )
+    image = DeviceImage
 
-    def left(self, data: Any, geometry: Geometry) -> DeviceImage:
-        """Return an image that is left to the device."""
-        return DeviceImage(data, geometry)
-
-    def on_host(self, pixels: Array) -> HostImage:
-        """Return an image that the CPU decoded."""
-        return HostImage(pixels)
+    def routes(self, sample: int, data: Any, geometry: Geometry) -> bool:
+        """Return whether the device decodes an image of one of its fields."""
+        return not self.host_only and self.tuning.takes(sample) and goes_to_device(data, geometry)
 
     def finish(
         self, decoded: Sequence[Sample | Failure], numbers: I64, dataset: Loadable
@@ -230,11 +209,9 @@ class DeviceStep(Struct, frozen=True):
         Returns:
             The samples, and counts for the clock.
         """
-        finished, counts = (
-            list(decoded),
-            dict.fromkeys(("device", "device_images", "device_refused"), 0.0),
-        )
-        for name, plan in self.plans.items():
+        finished = list(decoded)
+        counts = dict.fromkeys(("device", "device_images", "device_refused"), 0.0)
+        for name in self.plans:
             places = [
                 place
                 for place, decoded_sample in enumerate(finished)
@@ -246,7 +223,7 @@ class DeviceStep(Struct, frozen=True):
             images: list[DeviceImage] = [finished[place][name] for place in places]  # type: ignore[index]
             with self._turns:
                 started = perf_counter()
-                tensor, refused = self._decoded(images, plan)
+                tensor, refused = self._decoded(images)
                 counts["device"] += perf_counter() - started
             for number, place in enumerate(places):
                 sample = finished[place]
@@ -266,21 +243,19 @@ class DeviceStep(Struct, frozen=True):
     def _on_host(self, sample: Any, name: str, image: DeviceImage) -> CodecError | None:
         """Decode an image that the device refused on the CPU, and return the error if that fails, too."""
         plan = self.host_plan(name)
-        out = np.empty(plan.array_shape(1, _size_of(plan)), plan.dtype)
+        out = np.empty((1, *plan.shape), plan.dtype)
         errors = decode_into(
             plan, [image.data], [image.geometry], out, reducing_gap=self.reducing_gap
         )
         if not errors:
-            sample[name] = HostImage(out[0])
+            sample[name] = out[0]
         return errors.get(0)
 
-    def _decoded(
-        self, images: Sequence[DeviceImage], plan: DecodePlan
-    ) -> tuple[Any, Sequence[int]]:
+    def _decoded(self, images: Sequence[DeviceImage]) -> tuple[Any, Sequence[int]]:
         """Return the pixels of images as a tensor on the device, and the numbers of those that it refused."""
         import torch
 
-        packed = self._packed(images, plan)
+        packed = self._packed(images)
         try:
             with self.tuning.on_device():
                 pixels, errors = self.decoder.decode(packed)
@@ -296,7 +271,7 @@ class DeviceStep(Struct, frozen=True):
                 )
             return None, range(len(images))
 
-    def _packed(self, images: Sequence[DeviceImage], plan: DecodePlan) -> EncodedImages:
+    def _packed(self, images: Sequence[DeviceImage]) -> EncodedImages:
         """Put the stored bytes of images into one buffer: page-locked memory, which torch keeps for later ones."""
         import torch
 
@@ -308,18 +283,17 @@ class DeviceStep(Struct, frozen=True):
             images, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True
         ):
             buffer[start:stop] = np.frombuffer(image.data, np.uint8)
-        geometries = [image.geometry for image in images]
+        rows = geometry_rows(image.geometry for image in images)
+        width, height = images[0].geometry.size
+        corners = rows[:, 6:8]
         return EncodedImages(
             buffer,
             offsets,
-            np.array([geometry.box for geometry in geometries], np.int32),
-            np.array([geometry.scaled for geometry in geometries], np.int32),
-            np.array([geometry.window for geometry in geometries], np.int32),
-            np.array(
-                [(geometry.flip_horizontal, geometry.flip_vertical) for geometry in geometries],
-                np.bool_,
-            ),
-            _size_of(plan),
+            rows[:, :4],
+            rows[:, 4:6],
+            np.concatenate([corners, corners + np.array([width, height], np.int32)], axis=1),
+            rows[:, 8:].astype(np.bool_),
+            (height, width),
             self.device,
         )
 
@@ -373,18 +347,19 @@ class DeviceStep(Struct, frozen=True):
                 for name, value in batch.items()
             }
 
-    def _together(self, images: Sequence[HostImage | DeviceImage]) -> Any:
+    def _together(self, images: Sequence[Array | DeviceImage]) -> Any:
         """Return the pixels of images that either side decoded as one tensor on the device."""
         import torch
 
-        rows = [image.row if isinstance(image, DeviceImage) else -1 for image in images]
-        decoded = next((image.pixels for image in images if isinstance(image, DeviceImage)), None)
-        if decoded is not None and rows == list(range(len(decoded))):
+        on_device = {
+            place: image for place, image in enumerate(images) if isinstance(image, DeviceImage)
+        }
+        decoded = next((image.pixels for image in on_device.values()), None)
+        rows = [image.row for image in on_device.values()]
+        if decoded is not None and rows == list(range(len(images))) == list(range(len(decoded))):
             return decoded  # the device decoded the whole batch: nothing is copied
-        decoded_places = [place for place, row in enumerate(rows) if row >= 0]
-        host_places = [place for place, row in enumerate(rows) if row < 0]
         stacked = None
-        if parts := [image.pixels for image in images if isinstance(image, HostImage)]:
+        if parts := [image for image in images if not isinstance(image, DeviceImage)]:
             shape = len(parts), *parts[0].shape
             stacked = torch.empty(shape, dtype=torch.uint8, pin_memory=self.stream.is_cuda)
             # torch.stack would have threads of its own for each of these, which wait for processors
@@ -394,8 +369,9 @@ class DeviceStep(Struct, frozen=True):
         if decoded is None:
             return stacked
         whole = decoded.new_empty((len(images), *decoded.shape[1:]))
-        whole[decoded_places] = decoded[[rows[place] for place in decoded_places]]
+        whole[[*on_device]] = decoded[rows]
         if stacked is not None:
+            host_places = [place for place in range(len(images)) if place not in on_device]
             whole[host_places] = stacked.to(whole.device)
         return whole
 
@@ -428,11 +404,3 @@ def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> Devi
         decoder = NvidiaDecoder()
     tuning, stream = Tuning(options.share, threads), Stream(options.device)
     return DeviceStep(decoder, options.device, plans, tuning, stream, transforms.reducing_gap)
-
-
-def _size_of(plan: DecodePlan) -> tuple[int, int]:
-    if plan.size is None:
-        raise ValueError(
-            "the transforms give images of different sizes, which a device does not decode"
-        )
-    return plan.size

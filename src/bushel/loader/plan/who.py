@@ -192,9 +192,9 @@ def _options_of(version: str, seed: int, dataset: Any, lengths: str | None) -> d
         rows = {"pack_by": lengths, "pack_tokens": tokens, "pack_longer": third or "error"}
     else:
         rows = {"chunk_by": lengths, "chunk_tokens": tokens, "overlap": int(match["second"])}
-    if kind == "megatron":
-        return {**rows, "shuffle": Megatron(None if third == "one pass" else int(third))}
-    return {**rows, **_options_of(base, seed, dataset, None)}
+    if kind in ("packed", "chunked"):
+        return {**rows, **_options_of(base, seed, dataset, None)}
+    return {**rows, "shuffle": Megatron(None if third == "one pass" else int(third))}
 
 
 def steps_after(plan: Plan, epoch: int, consumed: int, excluded: frozenset[int]) -> int:

@@ -137,9 +137,9 @@ class Pipeline(Struct, frozen=True):
     def factory(self, pool: BufferPool) -> ArrayFactory:
         """Return the array factory of an iteration."""
         fields = self.source.dataset.spec if self.fields is None else self.fields
-        names = list(fields)
-        if isinstance(fields, Mapping):
-            names = [name for name, elements in fields.items() if elements is not False]
+        names = [
+            name for name in fields if not isinstance(fields, Mapping) or fields[name] is not False
+        ]
         if not self.batched or self.transforms.sample is not None or callable(self.collate):
             return ArrayFactory(self.collate, pool, names=names)
         numbers = gathered_numbers(

@@ -216,24 +216,20 @@ def run_processes(
     try:
         for _ in range(processes):  # they import what they need while this process makes their jobs
             started.append(_Worker())  # noqa: PERF401 - if one fails to start, the others must be ended
-        jobs = [
-            pickle_for_worker(
-                _Job(
-                    iteration.pipeline,
-                    steps,
-                    consumed,
-                    number,
-                    processes,
-                    iteration.threads,
-                    iteration.window,
-                    report.max_errors,
-                ),
-                "the dataset, transforms and collate functions",
-            )
-            for number in range(processes)
-        ]
-        for worker, job in zip(started, jobs, strict=True):
-            worker.process.send(job)
+        job = pickle_for_worker(
+            _Job(
+                iteration.pipeline,
+                steps,
+                consumed,
+                processes,
+                iteration.threads,
+                iteration.window,
+                report.max_errors,
+            ),
+            "the dataset, transforms and collate functions",
+        )
+        for number, worker in enumerate(started):
+            worker.process.send(pickle.dumps((number, job)))
         for turn in range(steps.reads(consumed)):
             worker = started[turn % processes]
             delivery = worker.receive()
@@ -293,13 +289,12 @@ class _Worker:
 
 
 class _Job(Struct, frozen=True):
-    """The work of one process: every `count`-th batch of an epoch, starting with batch `number`.
+    """The work of each process: every `count`-th batch of an epoch, from that with its own number on.
 
     Attributes:
         pipeline: The work that makes batches.
         steps: How the epoch is divided. They are pure, so each process makes its own batch plans.
         consumed: Number of its positions that are consumed already.
-        number: Number of this process.
         count: Number of processes.
         threads: Number of threads.
         window: Number of batches to work on at a time.
@@ -309,7 +304,6 @@ class _Job(Struct, frozen=True):
     pipeline: Pipeline
     steps: Steps
     consumed: int
-    number: int
     count: int
     threads: int
     window: PrefetchWindow
@@ -367,14 +361,15 @@ def serve(descriptor: int) -> None:
 
 def _send_batches(channel: Channel, parent: int) -> None:
     message, _ = channel.receive()
-    job: _Job = pickle.loads(message)
+    number, pickled = pickle.loads(message)
+    job: _Job = pickle.loads(pickled)
     expansion_cache().share(job.count)
     pool, credit = SegmentPool(), threading.Semaphore(_CREDIT)
     threading.Thread(
         target=_listen, args=(channel, parent, pool.release, credit), daemon=True
     ).start()
     clock, report, reported = Clock(), ErrorReport(job.max_errors), set[int]()
-    plans = islice(job.steps.batches(job.consumed), job.number, None, job.count)
+    plans = islice(job.steps.batches(job.consumed), number, None, job.count)
     memory = BufferPool(job.window.most_bytes)
     iteration = Iteration(job.pipeline, report, clock, Output(), memory, job.threads, job.window)
     for finished in run_batches(iteration, plans):
