@@ -110,8 +110,8 @@ def _encode_fixed_numbers(dtype: str, array: Array) -> Encoded | None:
     return fixed_rows(wide.astype(dtype))
 
 
-def _encode_byte_rows(array: Array) -> Encoded | None:
-    if array.ndim == 2 and array.dtype == np.uint8:
+def _encode_rows(axes: int, dtype: type[np.generic], array: Array) -> Encoded | None:
+    if array.ndim == axes and array.dtype == dtype:
         return fixed_rows(np.ascontiguousarray(array))
     return None
 
@@ -170,12 +170,6 @@ def _encode_bool(value: Any) -> bytes:
     if not isinstance(value, bool | np.bool_):
         raise refused("bool", "a truth value", value)
     return bytes([bool(value)])
-
-
-def _encode_bools(array: Array) -> Encoded | None:
-    if array.ndim == 1 and array.dtype == np.bool_:
-        return fixed_rows(np.ascontiguousarray(array))
-    return None
 
 
 def _decode_bool(data: Buffer) -> bool:
@@ -381,9 +375,9 @@ def _real_number(codec: str, layout: str, size: int) -> Factory:
 
 
 FACTORIES: Mapping[str, Factory] = {
-    "bytes": plain(encode_bytes, bytes, _encode_byte_rows),
+    "bytes": plain(encode_bytes, bytes, partial(_encode_rows, 2, np.uint8)),
     "utf8": plain(_encode_utf8, _decode_utf8),
-    "bool": plain(_encode_bool, _decode_bool, _encode_bools),
+    "bool": plain(_encode_bool, _decode_bool, partial(_encode_rows, 1, np.bool_)),
     "int": _int,
     "uint": plain(_encode_uint, _decode_uint, layout=NumberLayout("unsigned")),
     "i64": _eight_bytes("i64", signed=True),

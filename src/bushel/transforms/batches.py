@@ -43,7 +43,9 @@ class _Mixing(ABC):
         images, share = self._mixed(
             self._images(batch), float(rng.beta(self.alpha, self.alpha)), rng
         )
-        return batch | {self.image: images, self.label: self._mixed_labels(batch, share)}
+        shares = self._shares(batch)
+        mixed: F32 = shares * np.float32(share) + np.roll(shares, 1, 0) * np.float32(1 - share)
+        return batch | {self.image: images, self.label: mixed}
 
     @abstractmethod
     def _mixed(self, images: Array, kept: float, rng: np.random.Generator) -> Mixed:
@@ -78,11 +80,6 @@ class _Mixing(ABC):
                 f"to {labels.max()}, but classes={self.classes}"
             )
         return np.asarray(np.eye(self.classes, dtype=np.float32)[labels])
-
-    def _mixed_labels(self, batch: Batch, kept: float) -> F32:
-        shares = self._shares(batch)
-        mixed: F32 = shares * np.float32(kept) + np.roll(shares, 1, 0) * np.float32(1 - kept)
-        return mixed
 
 
 @frozen_transform

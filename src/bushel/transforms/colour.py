@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -69,12 +70,10 @@ class ColorJitter:
         self._all_bounds()
 
     def _all_bounds(self) -> NDArray[np.float64]:
-        factors = {
-            "brightness": self.brightness,
-            "contrast": self.contrast,
-            "saturation": self.saturation,
-        }
-        rows = [_bounds(name, value, 1, 0, float("inf")) for name, value in factors.items()]
+        rows = [
+            _bounds(name, getattr(self, name), 1, 0, math.inf)
+            for name in ("brightness", "contrast", "saturation")
+        ]
         return np.array([*rows, _bounds("hue", self.hue, 0, -0.5, 0.5)])
 
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:

@@ -195,5 +195,3 @@ def test_versions_name_what_the_order_depends_on() -> None:
     assert order.version == "packed(40,16,cut,00000000;exact/1)/1"
     assert order_of([3, 50], longer="split").version == "packed(40,16,split,00000000;exact/1)/1"
     assert order.reseeded(9).seed == 9
-    with pytest.raises(IndexError, match="of 2 pieces"):
-        order.take(0, np.array([2]))

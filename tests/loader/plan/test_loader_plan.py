@@ -88,9 +88,6 @@ def test_starting_in_a_long_epoch_costs_nothing() -> None:
 @pytest.mark.parametrize(
     ("batch_size", "rank", "world_size", "drop_last", "pad", "says"),
     [
-        (0, 0, 1, False, None, "batch_size"),
-        (1, 1, 1, False, None, "rank"),
-        (1, -1, 1, False, None, "rank"),
         (1, 0, 1, True, "wrap", "give only one"),
         (1, 0, 1, False, "zeros", "unknown pad"),
     ],

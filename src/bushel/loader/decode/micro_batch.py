@@ -278,7 +278,10 @@ class MicroBatch(Struct, frozen=True):
         Geometries that are `drawn` already are taken from there.
         """
         reading = step.reading or ImageReading()
-        stored, tables = _without_tables(self._stored(field, is_image))
+        stored = self._stored(field, is_image)
+        tables = {at: value.table for at, value in stored.items() if isinstance(value, Seekable)}
+        if tables:
+            stored = {at: bytes_of(value) for at, value in stored.items()}
         device = self._device_of(field)
         places, rows = self._draw(field, plan, stored, drawn, exif_rotate=reading.exif_rotate)
         if not places:
@@ -408,12 +411,6 @@ class MicroBatch(Struct, frozen=True):
             except Exception as error:
                 self._fail(at, error, field)
         return set(stored)
-
-
-def _without_tables(stored: dict[int, Any]) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Return the bytes of stored images by place, and the seek tables of those that have one."""
-    tables = {at: value.table for at, value in stored.items() if isinstance(value, Seekable)}
-    return {at: bytes_of(value) for at, value in stored.items()} if tables else stored, tables
 
 
 def _consecutive(places: Sequence[int]) -> list[list[int]]:

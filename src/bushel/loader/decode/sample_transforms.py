@@ -265,11 +265,6 @@ class SampleTransforms(Struct, frozen=True):
     sample: Call | None = None
 
     @property
-    def touched(self) -> frozenset[str]:
-        """The fields that have a plan of transforms, or of reading images."""
-        return frozenset(name for step in self.fields for name in step.fields)
-
-    @property
     def names(self) -> frozenset[str]:
         """The fields that have transforms."""
         changed = [step for step in self.fields if step.calls or step.plan is not None]
@@ -426,7 +421,4 @@ class Sources(Struct, frozen=True, eq=False):
         if not self.transforms:
             return made
         fields = tuple(field for steps in (made, *self.transforms) for field in steps.fields)
-        sample = next(
-            (steps.sample for steps in self.transforms if steps.sample is not None), made.sample
-        )
-        return replace(made, fields=fields, sample=sample)
+        return replace(made, fields=fields)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -114,10 +115,6 @@ class Bucketed(Struct, frozen=True, eq=False, dict=True):
     def _places(self, epoch: int, positions: I64) -> I64:
         """Return the places of positions in the list of buckets."""
         order = self.epoch(epoch)
-        if len(positions) and not (positions.min() >= 0 and positions.max() < self.samples):
-            raise IndexError(
-                f"positions {positions.min()} to {positions.max()} of {self.samples} samples"
-            )
         turns = np.searchsorted(order.ends, positions, side="right")
         return self.stops[order.batches[turns]] - (order.ends[turns] - positions)
 
@@ -282,15 +279,15 @@ def _cut(buckets: I64, sizes: I64, *, joined: bool) -> tuple[I64, I64, Bools]:
     Returns:
         Where each batch begins and ends, and whether it is as large as its last bucket allows.
     """
-    bounds_of_batches: list[I64] = [np.zeros(1, np.int64)]
-    full: list[Bools] = []
+    bounds_of_batches: list[Any] = [[0]]
+    full: list[Any] = [np.zeros(0, np.bool_)]
     start = 0
     for first, end, size in zip(
         buckets[:-1].tolist(), buckets[1:].tolist(), sizes.tolist(), strict=True
     ):
         if start < first and (not joined or first - start >= size):
-            bounds_of_batches.append(np.array([first], np.int64))
-            full.append(np.zeros(1, np.bool_))
+            bounds_of_batches.append([first])
+            full.append([False])
             start = first
         ends = np.arange(start + size, end + 1, size)
         bounds_of_batches.append(ends)
@@ -299,10 +296,6 @@ def _cut(buckets: I64, sizes: I64, *, joined: bool) -> tuple[I64, I64, Bools]:
             start = int(ends[-1])
     if start < int(buckets[-1]):
         bounds_of_batches.append(buckets[-1:])
-        full.append(np.zeros(1, np.bool_))
-    bounds = np.concatenate(bounds_of_batches)
-    return (
-        bounds[:-1].copy(),
-        bounds[1:].copy(),
-        np.concatenate(full) if full else np.zeros(0, np.bool_),
-    )
+        full.append([False])
+    bounds: I64 = np.concatenate(bounds_of_batches)
+    return bounds[:-1], bounds[1:], np.concatenate(full)

@@ -246,10 +246,6 @@ class Packed(Struct, frozen=True, eq=False, dict=True):
 
     def take_pieces(self, epoch: int, positions: I64) -> I64:
         """Return the pieces at positions of an epoch: int64[n] to int64[n]."""
-        if len(positions) and not (positions.min() >= 0 and positions.max() < self.samples):
-            raise IndexError(
-                f"positions {positions.min()} to {positions.max()} of {self.samples} pieces"
-            )
         numbers = positions // self.window
         pieces = np.empty_like(positions)
         for number in np.unique(numbers).tolist():

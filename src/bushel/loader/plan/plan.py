@@ -195,11 +195,6 @@ class Plan(Struct, frozen=True):
     kind: type[Units] = Units
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size={self.batch_size}: expected 1 or more")
-        if not 0 <= self.rank < self.world_size:
-            last = self.world_size - 1
-            raise ValueError(f"rank {self.rank} of {self.world_size}: expected 0 to {last}")
         if self.pad not in (None, "wrap"):
             raise ValueError(f'unknown pad={self.pad!r}: expected "wrap" or None')
         if self.drop_last and self.pad:

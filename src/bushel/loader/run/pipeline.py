@@ -146,7 +146,7 @@ class Pipeline(Struct, frozen=True):
             self.source.dataset,
             self.fields,
             self.collate or {},
-            self.transforms.touched,
+            self.transforms.names,
             decode=self.decode,
             joined=self.shape is not None,
         )

@@ -83,7 +83,7 @@ def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListFields | None:
         pipeline.source.dataset,
         pipeline.fields,
         pipeline.collate or {},
-        pipeline.transforms.touched,
+        pipeline.transforms.names,
         factory.pool,
         decode=pipeline.decode,
     )

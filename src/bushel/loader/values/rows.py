@@ -127,18 +127,6 @@ class Pieces(Struct, frozen=True, eq=False):
             for first, end in zip(self.firsts.tolist(), self.ends.tolist(), strict=True)
         ]
 
-    def positions(self) -> I32:
-        """Return the place of each token in its piece."""
-        counts = np.diff(self.starts)
-        places: I32 = np.arange(int(self.starts[-1]), dtype=np.int32)
-        places -= np.repeat(self.starts[:-1].astype(np.int32), counts)
-        return places
-
-    def documents(self) -> I32:
-        """Return the number of each token's piece in its row."""
-        of_row = np.arange(len(self.places)) - np.repeat(self.firsts, self.ends - self.firsts)
-        return np.repeat(of_row.astype(np.int32), np.diff(self.starts))
-
     def bounds(self) -> list[I32]:
         """Return where the pieces of each row begin, and its number of tokens."""
         sizes = self.ends - self.firsts + 1
@@ -161,10 +149,15 @@ class Pieces(Struct, frozen=True, eq=False):
         return out
 
     def layout(self, tokens: int) -> dict[str, I32]:
-        """Return the document of each token, and its place in its piece: int32[rows, tokens]."""
+        """Return the number of each token's document in its row, and its place in its piece: int32[rows, tokens]."""
+        counts = np.diff(self.starts)
+        places: I32 = np.arange(int(self.starts[-1]), dtype=np.int32)
+        places -= np.repeat(self.starts[:-1].astype(np.int32), counts)
+        of_row = np.arange(len(self.places)) - np.repeat(self.firsts, self.ends - self.firsts)
+        documents = np.repeat(of_row.astype(np.int32), counts)
         return {
-            "positions": self.padded(self.positions(), tokens, 0),
-            "documents": self.padded(self.documents(), tokens, -1),
+            "positions": self.padded(places, tokens, 0),
+            "documents": self.padded(documents, tokens, -1),
         }
 
 
