@@ -224,7 +224,7 @@ def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
         sound = np.clip(np.rint(sound * 32768), -32768, 32767).astype(np.int16)
     if container == "flac" and not len(sound):
         # libsndfile writes nothing: only STREAMINFO (RFC 9639, section 8.2), of no samples
-        form = rate << 44 | (sound.shape[1] - 1) << 41 | 15 << 36
+        form: int = rate << 44 | (sound.shape[1] - 1) << 41 | 15 << 36
         return b"fLaC\x80\0\0\x22\x10\0\x10\0" + bytes(6) + form.to_bytes(8) + bytes(16)
     with needed_by(f"encoding of {codec!r}", "bushel[audio]"):
         import soundfile

@@ -9,6 +9,7 @@ import typing
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import fields
 from threading import current_thread, main_thread
 from time import perf_counter
@@ -287,19 +288,21 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         self._follow_rank()
         progress = self._next()
         finished = self._run(progress, ErrorReport(self._report.max_errors), Clock(), ahead=False)
-        try:
-            for step in finished:
-                if step.past_end:
-                    break
-                for _, batch, _ in self._parts(progress, step):
-                    if batch is not None:
-                        first_batch: Item = batch
-                        return first_batch
-        finally:
-            finished.close()
+        for batch in self._batches_of(progress, finished):
+            return batch
         raise ValueError(
             f"epoch {progress.epoch} has no batch to peek at after {progress.samples} samples"
         )
+
+    def _batches_of(self, progress: Progress, finished: Generator[Finished]) -> Iterator[Item]:
+        """Yield the batches or samples of a run that are not left out."""
+        with closing(finished):
+            for step in finished:
+                if step.past_end:
+                    return
+                for _, batch, _ in self._parts(progress, step):
+                    if batch is not None:
+                        yield batch
 
     def _parts(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
         """Yield the items of a read for the trainer: positions consumed then, the batch or sample, and samples in it.

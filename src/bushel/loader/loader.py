@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -396,12 +395,10 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
         loader = self._of(planned.epoch)
         report = ErrorReport(self._report.max_errors)
         iteration = self._iteration(loader._pipeline, report, Clock(), ahead=False)
-        with closing(run_batches(iteration, iter([planned]))) as run:
-            parts = self._parts(Progress.at(planned.epoch), next(run))
-        batches: list[Item] = [batch for _, batch, _ in parts if batch is not None]
-        if not batches:
-            raise IndexError(f"step={step or 0}: all samples of this step are left out")
-        return batches[0]
+        run = run_batches(iteration, iter([planned]))
+        for batch in self._batches_of(Progress.at(planned.epoch), run):
+            return batch
+        raise IndexError(f"step={step or 0}: all samples of this step are left out")
 
     def skip(self, steps: int) -> None:
         """Skip `steps` batches of every rank without reading them, into the following epochs if needed.

@@ -101,7 +101,7 @@ class MicroBatch(Struct, frozen=True):
         refused: Grows by an element for each image whose seek table does not fit.
     """
 
-    samples: list[Sample | Failure]
+    samples: list[Any]
     numbers: Sequence[int]
     rngs: SampleDraws
     first: int
@@ -233,9 +233,8 @@ class MicroBatch(Struct, frozen=True):
         return [(at, sample) for at, sample in enumerate(self.samples) if isinstance(sample, dict)]
 
     def _fail(self, at: int, error: Exception, field: str | None = None) -> None:
-        sample = self.samples[at]
-        if isinstance(sample, dict):
-            self.samples[at] = failure_of(self.dataset, error, self.numbers[at], sample[KEY], field)
+        key = self.samples[at][KEY]
+        self.samples[at] = failure_of(self.dataset, error, self.numbers[at], key, field)
 
     def _refuse(self, field: str, places: Sequence[int]) -> None:
         """Count the images at these places as images with wrong seek tables."""
@@ -311,11 +310,10 @@ class MicroBatch(Struct, frozen=True):
             decoded += len(run)
             self._refuse(field, [run[number] for number in refused])
             for number, (at, pixels) in enumerate(zip(run, out, strict=True)):
-                sample = self.samples[at]
                 if number in errors:
                     self._fail(at, errors[number], field)
-                elif isinstance(sample, dict):
-                    sample[field] = pixels
+                else:
+                    self.samples[at][field] = pixels
             if batch is not None and self.arrays is not None:
                 good = [at for number, at in enumerate(run) if number not in errors]
                 self.arrays.fill(field, [self.first + at for at in good])
@@ -347,7 +345,7 @@ class MicroBatch(Struct, frozen=True):
         without = list[int]()
         for number in left:
             at = places[number]
-            data, sample = stored[at], self.samples[at]
+            data = stored[at]
             try:
                 if drawn is not None:
                     geometry = drawn[at].geometry
@@ -361,11 +359,10 @@ class MicroBatch(Struct, frozen=True):
                 continue
             if (
                 device is not None
-                and isinstance(sample, dict)
                 and device.routes(self.numbers[at], data, geometry)
                 and not (exif_rotate and not is_upright(data))
             ):
-                sample[field] = device.image(data, geometry)
+                self.samples[at][field] = device.image(data, geometry)
                 without.append(number)
         if without:
             rows = np.delete(rows, without, 0)

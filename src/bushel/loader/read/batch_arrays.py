@@ -401,9 +401,7 @@ class BatchArrays:
 
     def fill(self, name: str, rows: Iterable[int]) -> None:
         """Mark rows as written."""
-        field = self._fields[name]
-        if field is None:
-            raise KeyError(name)
+        field: Any = self._fields[name]
         for row in rows:
             field.filled[row] = 1
 

@@ -233,7 +233,8 @@ def run_processes(
         for turn in range(steps.reads(consumed)):
             worker = started[turn % processes]
             delivery = worker.receive()
-            report.merge(delivery.bad)
+            for bad in delivery.bad:
+                report.add(bad)
             iteration.clock.add(delivery.totals)
             shared = worker.reader.read(delivery.finished.batch)
             batch = upload.finish(upload.start(output.to_host(shared)))

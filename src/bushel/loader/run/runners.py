@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from bushel.loader.read.batch_reader import BatchReader, NumberReader
     from bushel.loader.read.list_fields import FieldList, ListFields
     from bushel.loader.read.number_field import NumberField
+    from bushel.loader.values.rows import Rows, RowShape
 
     from .read_ahead import ReadAhead
 
@@ -333,10 +334,9 @@ class RowGroups(Groups):
 
     def bytes_of(self, plan: BatchPlan) -> int:
         """Return the size of a batch in bytes."""
-        if plan.rows is None or self._pipeline.shape is None:
-            return 0
+        rows, shape = cast("Rows", plan.rows), cast("RowShape", self._pipeline.shape)
         nbytes = sum(field.nbytes for _, field in self._numbers)
-        return len(plan.rows.ends) * self._pipeline.shape.tokens * nbytes
+        return len(rows.ends) * shape.tokens * nbytes
 
     def _batches(self, group: list[BatchPlan]) -> list[Made | None]:
         batches = self._together(group)
@@ -352,10 +352,8 @@ class RowGroups(Groups):
 
     def _together(self, group: Sequence[BatchPlan]) -> list[Batch] | None:
         """Return the batches of some plans; None if any has to be made of samples."""
-        shape, excluded = self._pipeline.shape, self._pipeline.excluded
-        rows = [plan.rows for plan in group if plan.rows is not None]
-        if shape is None or len(rows) < len(group):
-            return None
+        shape, excluded = cast("RowShape", self._pipeline.shape), self._pipeline.excluded
+        rows = [cast("Rows", plan.rows) for plan in group]
         samples = np.concatenate([plan.samples for plan in group])
         if excluded and not excluded.isdisjoint(samples.tolist()):
             return None
@@ -375,7 +373,7 @@ class RowGroups(Groups):
         if self._pipeline.keys:
             whole[KEY] = pieces.by_row(self.keys(samples))
         for reader, field in self._numbers:
-            if (joined := self._joined(reader, field, samples, pieces)) is None:
+            if (joined := self._joined(reader, field, samples, pieces, shape)) is None:
                 return None
             whole[field.name] = joined
         if self._pipeline.sources is not None:
@@ -392,15 +390,20 @@ class RowGroups(Groups):
         ]
 
     def _joined(
-        self, reader: NumberReader, field: NumberField, samples: I64, pieces: Pieces
+        self,
+        reader: NumberReader,
+        field: NumberField,
+        samples: I64,
+        pieces: Pieces,
+        shape: RowShape,
     ) -> Array | None:
         """Return a field [rows, tokens]; None if a value cannot be gathered."""
         flat = np.empty(int(pieces.starts[-1]), field.dtype)
         rooms = Rooms(flat, pieces.starts, skip=pieces.begins)
-        if self._pipeline.shape is None or not reader.gather_rows(field, samples, rooms):
+        if not reader.gather_rows(field, samples, rooms):
             return None
         rules: Any = self._pipeline.collate or {}
         rule, fill = rules.get(field.name), 0
         if isinstance(rule, Padded):
             fill = rule.padding(field.dtype)[0]
-        return pieces.padded(flat, self._pipeline.shape.tokens, fill)
+        return pieces.padded(flat, shape.tokens, fill)

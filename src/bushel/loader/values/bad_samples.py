@@ -156,11 +156,6 @@ class ErrorReport:
                 f"{count} bad samples, but max_errors={self.max_errors}; the last is {bad}"
             ) from error
 
-    def merge(self, bad: Iterable[BadSample]) -> None:
-        """Add the bad samples of another report."""
-        for sample in bad:
-            self.add(sample)
-
     def bad_samples(self) -> list[BadSample]:
         """Return the bad samples, by position."""
         with self._lock:
