@@ -69,13 +69,11 @@ def test_a_foreign_object_changes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_an_incomplete_dataset_is_what_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     Buckets(monkeypatch, tmp_path / "scratch")
-    with (
-        pytest.raises(RuntimeError, match="stopped"),
-        bushel.Writer(OUT, {"n": "int"}, container="tar", shard_samples=2) as writer,
-    ):
-        for number in range(5):
-            writer.append({"n": number}, key=str(number))
-        raise RuntimeError("stopped")  # after which all finished shards are uploaded
+    writer = bushel.Writer(OUT, {"n": "int"}, container="tar", shard_samples=2)
+    for number in range(5):
+        writer.append({"n": number}, key=str(number))
+    stopped = RuntimeError("stopped")
+    writer.__exit__(RuntimeError, stopped, None)  # which waits for the uploads
     with pytest.warns(IncompleteWarning, match="is incomplete"):
         assert len(bushel.open(OUT)) == 4
     with bushel.Writer(OUT, mode="resume") as writer:
