@@ -10,7 +10,7 @@ from bushel.errors import MissingPackageError
 
 from .base import Buffer
 from .image import open_image
-from .video import open_clip, read_packets
+from .video import open_clip, pyav, read_packets
 
 _ORIENTATION = 0x0112
 _CHANNELS = {"1": 1, "L": 1, "LA": 2, "La": 2, "RGB": 3, "RGBA": 4, "RGBa": 4, "I": 1, "F": 1}
@@ -66,8 +66,6 @@ def clip_header(codec: str, data: Buffer) -> ClipHeader | None:
     Raises:
         SpecError: PyAV is not installed.
     """
-    from .video import pyav
-
     pyav(codec)
     try:
         with open_clip(codec, data) as source:

@@ -81,15 +81,12 @@ def _folded(before: Stage, after: Stage) -> list[Stage]:
     if not isinstance(before, Warp) or not isinstance(after, Geometry):
         return [before, after]
     left, top, right, bottom = after.box
-    if after.resizes:
-        flips = False, False
-    else:
-        flips = after.flip_horizontal, after.flip_vertical
     width, height = right - left, bottom - top
     a, b, c, d, e, f = before.matrix
     # place x of the result is place left + x of the warp, or right - x if the result is mirrored
-    x_sign, x_start = (-1, right) if flips[0] else (1, left)
-    y_sign, y_start = (-1, bottom) if flips[1] else (1, top)
+    crops = not after.resizes
+    x_sign, x_start = (-1, right) if crops and after.flip_horizontal else (1, left)
+    y_sign, y_start = (-1, bottom) if crops and after.flip_vertical else (1, top)
     matrix = (
         a * x_sign,
         b * y_sign,

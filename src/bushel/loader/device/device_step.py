@@ -209,32 +209,28 @@ class DeviceStep(Struct, frozen=True):
         Returns:
             The samples, and counts for the clock.
         """
-        finished = list(decoded)
+        finished: list[Any] = list(decoded)
         counts = dict.fromkeys(("device", "device_images", "device_refused"), 0.0)
         for name in self.plans:
             places = [
                 place
-                for place, decoded_sample in enumerate(finished)
-                if isinstance(decoded_sample, dict)
-                and type(decoded_sample.get(name)) is DeviceImage
+                for place, sample in enumerate(finished)
+                if isinstance(sample, dict) and type(sample.get(name)) is DeviceImage
             ]
             if not places:
                 continue
-            images: list[DeviceImage] = [finished[place][name] for place in places]  # type: ignore[index]
+            images: list[DeviceImage] = [finished[place][name] for place in places]
             with self._turns:
                 started = perf_counter()
                 tensor, refused = self._decoded(images)
                 counts["device"] += perf_counter() - started
             for number, place in enumerate(places):
-                sample = finished[place]
-                if number not in refused and isinstance(sample, dict):
-                    sample[name] = DeviceImage(None, images[number].geometry, number, tensor)
-            for number in refused:
-                place = places[number]
-                if (error := self._on_host(finished[place], name, images[number])) is not None:
-                    bad: Any = finished[place]
+                sample, image = finished[place], images[number]
+                if number not in refused:
+                    sample[name] = DeviceImage(None, image.geometry, number, tensor)
+                elif (error := self._on_host(sample, name, image)) is not None:
                     finished[place] = failure_of(
-                        dataset, error, int(numbers[place]), bad[KEY], name
+                        dataset, error, int(numbers[place]), sample[KEY], name
                     )
             counts["device_images"] += len(places) - len(refused)
             counts["device_refused"] += len(refused)

@@ -364,8 +364,13 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan:
     if options.batch_size is not None:
         size, steps_per_read = check_count("batch_size", options.batch_size, least=1), 1
     order = _order(options, source, len(source))
-    if isinstance(order, Exact):
-        _check_known(source, options.fields)
+    unread = bytes_to_find(source, options.fields) if isinstance(order, Exact) else 0
+    if unread > _MOST_UNREAD:
+        raise UnsupportedError(
+            f"an exact order would read {unread:,} bytes first, to find "
+            "where the samples are: run `bushel index` once, with --index "
+            'to keep the index in another place; or use shuffle="blocks"'
+        )
     return Plan(order, size, *ends, steps_per_read)
 
 
@@ -381,17 +386,6 @@ def _order(options: LoaderOptions, source: Loadable, samples: int) -> SampleOrde
     if mixed is not None:
         raise ValueError("a mixture has its own order: leave out weights= and balance=")
     return _sampled_order(options, source)
-
-
-def _check_known(source: Loadable, fields: Any) -> None:
-    """Refuse an exact order that would read a large dataset to find where samples are, before the first batch."""
-    unread = bytes_to_find(source, fields)
-    if unread > _MOST_UNREAD:
-        raise UnsupportedError(
-            f"an exact order would read {unread:,} bytes first, to find "
-            "where the samples are: run `bushel index` once, with --index "
-            'to keep the index in another place; or use shuffle="blocks"'
-        )
 
 
 def _shuffle(options: LoaderOptions) -> Shuffle:

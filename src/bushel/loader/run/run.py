@@ -68,9 +68,8 @@ class PrefetchWindow(Struct, frozen=True):
     @classmethod
     def of(cls, prefetch: int | None, most_bytes: int) -> PrefetchWindow:
         """Return a window of `prefetch` batches, or (None) of between 2 and 16."""
-        if prefetch is None:
-            return cls(2, 16, most_bytes, wanted=2)
-        return cls(prefetch, prefetch, most_bytes, wanted=prefetch)
+        least, most = (2, 16) if prefetch is None else (prefetch, prefetch)
+        return cls(least, most, most_bytes, wanted=least)
 
     def at_least(self, batches: int) -> PrefetchWindow:
         """Return a window that holds at least this number of batches, unless its number is fixed."""
