@@ -39,7 +39,7 @@ EXCEPTIONS = {
         _dataset/open/folders.py:_replacements
         _pack/reshape.py:split _pack/run_folder.py:part_path
         sources/base.py:caller_path
-        containers/bag/container.py:Bag.shards containers/recordio/container.py:_RecordIO.shards
+        containers/bag/container.py:_Bag.shards containers/recordio/container.py:_RecordIO.shards
         compat/granular/v24/datasets.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
         compat/mxnet/io/im2rec.py:im2rec compat/mxnet/io/im2rec.py:_discard compat/mxnet/lists.py:write_lists
         compat/webdataset/commands/widsindex.py:_update compat/webdataset/writer.py:_Part._own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -143,17 +143,17 @@ class IndexBuilder:
             self._ends.append(len(self._text))
         self.samples += 1
 
-    def close_samples(self, count: int, text: U8, ends: I64) -> None:
+    def close_samples(self, count: int, keys: Any) -> None:
         """Complete samples whose extents have been added to all columns, which are plain.
 
         Args:
             count: Number of samples.
-            text: uint8[total], their keys in UTF-8; ignored if samples have no keys of their own.
-            ends: int64[count], where each key ends in `text`.
+            keys: The keys that `ShardWriter.extend` was given, of these samples and perhaps others.
         """
         if self._ends is not None:
-            self._ends.frombytes((ends + len(self._text)).tobytes())
-            self._text += text.data
+            keys = keys.rows(0, count)
+            self._ends.frombytes((keys.ends + len(self._text)).tobytes())
+            self._text += keys.content.data
         self.samples += count
 
     def truncate(self, samples: int) -> None:

@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from bushel.storage import File, Staging
 
     from .recovery import Fault, Recovered
-    from .stored_column import ColumnLimits, StoredColumn
+    from .stored_column import ColumnLimits, StoredColumn, StoredColumns
 
 Stored: TypeAlias = "Buffer | Iterable[Buffer]"
 """Stored bytes of a field; for a sequence field, the stored bytes of each element."""
+
+Values: TypeAlias = "Mapping[str, Stored]"  # the fields that a sample has
 
 Report = Callable[[int], None]
 """Called with the number of bytes scanned since the last call, for progress bars."""
@@ -158,7 +160,7 @@ class ShardWriter(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+    def append(self, key: str | None, values: Values) -> None:
         """Write one sample and close it in the builder. If this raises, the caller truncates files and builder.
 
         Raises:
@@ -180,9 +182,7 @@ class ShardWriter(ABC):
         """The samples that `extend` takes after the first one of a shard; None if it takes none of this spec."""
         return None
 
-    def extend(
-        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
-    ) -> int:
+    def extend(self, keys: StoredColumn | None, columns: StoredColumns, room: int | None) -> int:
         """Write many samples that have all fields at once, with the bytes that `append` would write.
 
         Args:

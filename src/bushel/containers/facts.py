@@ -18,6 +18,7 @@ class Facts(Struct, frozen=True):
     suffixes: tuple[str, ...] = ()
     file_names: tuple[str, ...] = ()
     suffix: str | None = None  # its `suffix`; None if it is only read
+    recovery: str = ""  # the module whose `recover` takes the place of the class's
     forward: tuple[str, ...] = ()  # ends of names of files that are read in a stream
     slow: tuple[str, ...] = ()  # the same, of streams unless they have an index
     alone: tuple[str, ...] = ()  # the same, of those that are its data only if a caller names them
@@ -44,19 +45,22 @@ _TAR_LISTS = ("index.json", "shardindex.json", ".nv-meta")
 _STREAMED_TAR = (".tbz", ".tbz2", ".txz", ".tar.bz2", ".tar.xz")
 
 BUILT_IN: dict[str, Facts] = {
-    "bag": Facts("bag", (".bag",), ("spec.json", "#"), suffix=""),
+    "bag": Facts("bag", (".bag",), ("spec.json", "#"), suffix="", recovery="bag.recover"),
     "tar": Facts(
         "tar",
         (".tar", *_INDEXED_TAR),
         _TAR_LISTS,
         suffix=".tar",
+        recovery="tar.reading",
         forward=_STREAMED_TAR,
         slow=_INDEXED_TAR,
     ),
-    "ffrecord": Facts("ffrecord", (".ffr",), suffix=".ffr"),
-    "gulp": Facts("gulp", (".gulp", ".gmeta"), suffix=".gulp"),
+    "ffrecord": Facts("ffrecord", (".ffr",), suffix=".ffr", recovery="ffrecord.recover"),
+    "gulp": Facts("gulp", (".gulp", ".gmeta"), suffix=".gulp", recovery="gulp.reading"),
     # im2rec names parts x.rec.part000
-    "recordio": Facts("recordio", (".rec", ".rec.part#"), suffix=".rec"),
+    "recordio": Facts(
+        "recordio", (".rec", ".rec.part#"), suffix=".rec", recovery="recordio.reading"
+    ),
     "lerobot": Facts("lerobot.container", file_names=("meta",), episodes="lerobot-episodes"),
     "lerobot-episodes": Facts("lerobot.episodes", file_names=("meta/info.json",)),
     "parquet": Facts(

@@ -24,10 +24,12 @@ from bushel._runtime.public import command
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
 
-from .base import Stored
+from .base import Values
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from bushel.storage import File
 
 Extent: TypeAlias = tuple[int, int]
 """Offset and length of a value in its record."""
@@ -41,6 +43,11 @@ _BINARY = {0xC4: 2, 0xC5: 3, 0xC6: 5}
 """The types of bytes, and the size of type and length before them."""
 
 
+def damaged(file: File, message: str, offset: int | None = None) -> FormatError:
+    """Return the error of a damaged file, which advises to verify it."""
+    return FormatError(message, file.path, offset, f"run {command('verify', file.path)}")
+
+
 class Packed(Struct, frozen=True):
     """A sample encoded as a record."""
 
@@ -50,7 +57,7 @@ class Packed(Struct, frozen=True):
     values: list[tuple[str, int, Buffer]]
 
 
-def encode(key: str | None, fields: Iterable[Field], values: Mapping[str, Stored]) -> Packed:
+def encode(key: str | None, fields: Iterable[Field], values: Values) -> Packed:
     """Encode one sample as a record.
 
     Args:
@@ -113,6 +120,28 @@ def is_packed_map(record: Buffer) -> bool:
     if not head or (head[0] & 0xF0 != 0x80 and head[0] not in _WIDE_MAPS):
         return False
     return head.startswith(_KEY_ENTRY, 1 + _WIDE_MAPS.get(head[0], 0))
+
+
+def refuse_map(builder: IndexBuilder, value: Buffer) -> None:
+    """Raise SpecError for a first value that readers would read as a map of several fields."""
+    if builder.samples == 0 and is_packed_map(value):
+        raise SpecError(
+            "the first value starts like a packed sample: declare its fields in the spec instead"
+        )
+
+
+def limit_of(spec: Spec, *, plain: bool) -> str:
+    """Return the limit of files that tell no types and, of `plain` values, no names of fields.
+
+    Raises:
+        SpecError: The spec has no field.
+    """
+    if not spec:
+        raise SpecError("a spec needs at least one field")
+    what = "the types of the fields are"
+    if plain:
+        what = "the name and the type of the field are"
+    return f"{what} stored in Bushel's index only: without it, pass spec= to open"
 
 
 def locate(record: Buffer) -> tuple[str | None, dict[str, Extent | list[Extent]]]:

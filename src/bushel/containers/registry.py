@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from importlib import import_module
 from itertools import chain
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 from bushel._runtime.public import broken_plugin, has_plugin, load_plugin, plugin_names, public
 from bushel.errors import UnsupportedError
@@ -20,6 +20,9 @@ from bushel.storage import AnyPath, below
 
 from .base import Container
 from .facts import BUILT_IN, DIGITS, Facts
+
+if TYPE_CHECKING:
+    from .recovery import Recovered
 
 _GROUP = "bushel.containers"
 _NAME = r"[a-z][a-z0-9_-]*"
@@ -101,6 +104,15 @@ def get_container(name: str) -> Container:
     return container
 
 
+def recovery_of(name: str) -> Callable[..., Recovered]:
+    """Return `recover` of the container of this name (`Container.recover`)."""
+    owner: Any = get_container(name)
+    if module := _registered[name].recovery:
+        owner = import_module(f"bushel.containers.{module}")
+    recover: Callable[..., Recovered] = owner.recover
+    return recover
+
+
 def get_writable(name: str) -> Container:
     """Return the container of this name, to write a dataset.
 
@@ -110,18 +122,23 @@ def get_writable(name: str) -> Container:
     written = container_names(written=True)
     if name not in container_names():
         raise _unknown(name, written)
-    if get_container(name).is_written:
-        return get_container(name)
+    container = get_container(name)
+    if container.is_written:
+        return container
     raise ValueError(
         f"{name} datasets are read in place, and not written: choose one of {', '.join(written)}"
     )
 
 
 _OF_PACKAGES = {
-    **dict.fromkeys(("webdataset", "wds"), "tar"),
-    **dict.fromkeys(("granular", "bags"), "bag"),
-    **dict.fromkeys(("gulpio", "gulpio2"), "gulp"),
-    **dict.fromkeys(("mxnet", "rec"), "recordio"),
+    "webdataset": "tar",
+    "wds": "tar",
+    "granular": "bag",
+    "bags": "bag",
+    "gulpio": "gulp",
+    "gulpio2": "gulp",
+    "mxnet": "recordio",
+    "rec": "recordio",
 }
 """The containers of packages whose names people write instead."""
 
@@ -142,11 +159,10 @@ def with_episodes(name: str | None) -> str:
     Raises:
         ValueError: It has no episodes.
     """
-    names = {container: facts.episodes for container, facts in _registered.items()}
-    having = [container for container, episodes in names.items() if episodes]
-    for container in having:
+    having = {other: facts.episodes for other, facts in _registered.items() if facts.episodes}
+    for container, episodes in having.items():
         if name in (None, container):
-            return cast("str", names[container])
+            return episodes
     raise ValueError(f"episodes=True is for {', '.join(having)}, and {name} has no episodes")
 
 

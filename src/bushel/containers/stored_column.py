@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -109,6 +111,10 @@ class StoredColumn(Struct, frozen=True):
         return self.data[self.offsets[0] : self.offsets[-1]]
 
 
+StoredColumns: TypeAlias = Mapping[str, StoredColumn]
+"""The fields of many samples, which all have them."""
+
+
 class ColumnLimits(Struct, frozen=True):
     """The samples that `ShardWriter.extend` takes in any case: they have all fields, and such keys and values."""
 
@@ -127,11 +133,3 @@ def fitting(ends: I64, room: int | None) -> int:
     if room is None:
         return len(ends)
     return min(len(ends), int(np.searchsorted(ends, room)) + 1)
-
-
-def key_rows(keys: StoredColumn | None, count: int) -> tuple[U8, I64]:
-    """Return text and ends of the first `count` keys, for `IndexBuilder.close_samples`."""
-    if keys is None:
-        return np.zeros(0, np.uint8), np.zeros(0, np.int64)
-    rows = keys.rows(0, count)
-    return rows.content, rows.ends

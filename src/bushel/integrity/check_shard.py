@@ -17,7 +17,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.identity import table_digest
 from bushel._index.table import ShardIndex
 from bushel.codecs import get_codec
-from bushel.containers.base import ReadOptions
+from bushel.containers.base import ReadOptions, Report
 from bushel.errors import CodecError, FormatError, MissingPackageError, SpecError
 from bushel.kernels import ExtentError
 from bushel.spec import KEY
@@ -28,7 +28,7 @@ from bushel.storage.files import mapped_once
 from .check_sums import check_changed, check_crcs, within_files
 from .compare import Difference, content_differences, differences, name_differences
 from .discover import Place, tables_of
-from .problems import Findings, Problem
+from .problems import Findings
 
 _CHUNK = 64  # number of samples that are read at once and then decoded
 
@@ -41,7 +41,7 @@ class Checks(Struct, frozen=True):
     pickle: bool  # whether codecs that run code may be used, and pickled gulp metadata be unpickled
     room: int  # number of problems to keep per shard
     # called with the number of bytes checked since the last call; raises to end the work
-    tick: Callable[[int], None]
+    tick: Report
 
 
 class Checked(Struct, frozen=True):
@@ -99,8 +99,7 @@ class _ShardCheck(Struct, frozen=True):
             self._compare(kept, differences(kept, built))
         elif known is not None and built is not None:
             for difference in name_differences(known, built, changed=True):
-                file, what = str(shard.path(0)), difference.what
-                found.add(Problem(file, None, None, difference.field, "index", what))
+                found.add_file(shard.path(0), "index", difference.what, field=difference.field)
         index = built if kept is None else kept
         if index is None and known is not None:
             index = within_files(known, shard, stamps, found)
@@ -199,7 +198,7 @@ class _ShardCheck(Struct, frozen=True):
                 f"its type is recorded as {was}, and is {is_now} in the files now: "
                 "restore them, or accept the new type with `bushel index --force`"
             )
-            self.found.add(Problem(str(shard.path(0)), None, None, field, "index", message))
+            self.found.add_file(shard.path(0), "index", message, field=field)
 
     def _check_stamps(self, kept: ShardIndex, files: Sequence[File]) -> None:
         """Report files whose first or last bytes differ from the index, if nothing else was found.

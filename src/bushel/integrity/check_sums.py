@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,6 +12,7 @@ from bushel._index.matching import Comparison, compare_values
 from bushel._index.shard import FileStamp, Shard
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.messages import count
+from bushel.containers.base import Report
 from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError
 from bushel.storage import File
@@ -24,7 +25,7 @@ _FORCE = "restore the file, or accept it with `bushel index --force`"
 
 
 def check_crcs(
-    shard: Shard, index: ShardIndex, files: list[File], tick: Callable[[int], None], found: Findings
+    shard: Shard, index: ShardIndex, files: list[File], tick: Report, found: Findings
 ) -> tuple[int, bool]:
     """Compare every field that has a checksum with it.
 
@@ -58,7 +59,7 @@ def _recompute(
     index: ShardIndex,
     columns: dict[str, FieldExtents],
     files: list[File],
-    tick: Callable[[int], None],
+    tick: Report,
 ) -> dict[str, FieldExtents]:
     return dict(with_checksums(_unchecked(index, columns), files, report=tick).fields)
 
@@ -84,7 +85,7 @@ def check_changed(
     known: ShardIndex,
     built: ShardIndex,
     files: Sequence[File] | None,
-    tick: Callable[[int], None],
+    tick: Report,
     found: Findings,
 ) -> tuple[int, bool]:
     """Compare the values of a shard with the checksums in a table that does not fit its files.

@@ -216,9 +216,17 @@ class Findings(Struct):
         elif not problem.warning:
             self.more += 1
 
-    def add_file(self, file: object, kind: Kind, message: str, *, key: str | None = None) -> None:
-        """Add a problem of a file, a folder or a shard, or of a key that is the only thing wrong in it."""
-        self.add(Problem(None if file is None else str(file), None, key, None, kind, message))
+    def add_file(
+        self,
+        file: object,
+        kind: Kind,
+        message: str,
+        *,
+        key: str | None = None,
+        field: str | None = None,
+    ) -> None:
+        """Add a problem of a file, a folder or a shard, or of a key or a field that is the only thing wrong in it."""
+        self.add(Problem(None if file is None else str(file), None, key, field, kind, message))
 
     def add_value(
         self,

@@ -167,8 +167,9 @@ def repair(
         if not problems:
             reason = "it has no samples, and no damage: there is nothing to repair"
         raise FormatError(reason, source)
-    if shard_samples is None and shard_bytes is None:
-        shard_samples = _usual_shard_samples(target, shards)
+    is_folder = container_by_suffix(path.name) is None
+    if shard_samples is None and shard_bytes is None and is_folder and len(shards) > 1:
+        shard_samples = max(opened.samples for opened in shards)
     keyed = any(opened.keyed for opened in shards)
     if keyed:
         shards = _with_unique_keys(shards, positions, kind.name, findings)
@@ -196,14 +197,6 @@ def repair(
         tuple(problem for problem, _ in findings.problems),
         findings.more,
     )
-
-
-def _usual_shard_samples(target: str | os.PathLike[str], shards: Sequence[OpenShard]) -> int | None:
-    """Return the number of samples of the largest shard for a folder of several shards, else None."""
-    single = container_by_suffix(as_path(target).name) is not None
-    if single or len(shards) < 2:
-        return None
-    return max(opened.samples for opened in shards)
 
 
 def _container_to_write(

@@ -31,9 +31,10 @@ from bushel._runtime.public import names_near, public
 from bushel._runtime.tasks import AnyEngine, map_on_engine
 from bushel._runtime.threads import cpu_count
 from bushel.containers import container_names
+from bushel.containers.base import unreported
 from bushel.engines import connect
 from bushel.errors import FormatError, SpecError
-from bushel.spec import Field, parse_spec
+from bushel.spec import parse_spec
 from bushel.storage import AnyLocation, AnySource, below
 
 from .check_shard import Checked, Checks, check_shard
@@ -108,7 +109,7 @@ def verify(
 
     results: list[Checked] = []
     samples = 0
-    report = tick if engine is None else _ignore
+    report = tick if engine is None else unreported  # then the driver counts shards
     check = partial(check_shard, checks=Checks(checksums, decode, pickle, max_problems, report))
     checks: Iterable[Checked] = map(check, places)
     if engine is not None:
@@ -123,18 +124,21 @@ def verify(
         results.append(result)
         if engine is None:
             meter.add(0, place)
-    tables = [result.index for result in results if result.index is not None]
+    shards = [
+        OpenShard.of(place.container.name, place.shard, result.index, stored=False)
+        for place, result in zip(places, results, strict=True)
+        if result.index is not None
+    ]
     if decode and not pickle:
-        warn_withheld((field for table in tables for field in table.spec.values()), str(source))
+        warn_withheld((field for shard in shards for field in shard.fields), str(source))
     splits = splits_of(source).paths  # whose samples may have the same keys
     keyed: dict[str, list[OpenShard]] = {}
-    for place, result in zip(places, results, strict=True):
-        if result.index is not None and result.index.keys is not None:
-            opened = OpenShard.of(place.container.name, place.shard, result.index, stored=False)
-            keyed.setdefault(_split_of(place, splits), []).append(opened)
+    for shard in shards:
+        if shard.keyed:
+            keyed.setdefault(_split_of(shard, splits), []).append(shard)
     for keyed_of_split in keyed.values():
         _check_keys(keyed_of_split, findings)
-    _check_labels(places, results, findings)
+    _check_labels(shards, findings)
     _check_beside(places, findings)
     if places:
         check_manifest(places, [result.table for result in results], findings)
@@ -147,13 +151,9 @@ def verify(
         sum(result.bytes_checked for result in results),
         all(result.complete for result in results) and bool(places),
         findings.more,
-        sum(column.nbytes for table in tables for column in table.fields.values()),
+        sum(column.nbytes for shard in shards for column in shard.index.fields.values()),
         checksums,
     )
-
-
-def _ignore(size: int) -> None:
-    """Do nothing with the bytes that a worker has checked: the driver counts shards."""
 
 
 class _Meter:
@@ -184,9 +184,9 @@ def _size(place: Place) -> int:
     return sum(int(path.stat().st_size) for path in place.shard.paths if path.exists())
 
 
-def _split_of(place: Place, splits: Mapping[str, Sequence[str]]) -> str:
+def _split_of(shard: OpenShard, splits: Mapping[str, Sequence[str]]) -> str:
     """Return the split that a shard belongs to; empty if its dataset has no splits."""
-    path = f"{place.shard.path(0)}/"
+    path = f"{shard.path(0)}/"
     for split, paths in splits.items():
         if path.startswith(tuple(f"{name}/" for name in paths)):
             return split
@@ -216,16 +216,12 @@ def _check_keys(shards: Sequence[OpenShard], found: Findings) -> None:
             found.add_file(files[1], "key", message, key=key)
 
 
-def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Findings) -> None:
+def _check_labels(shards: Sequence[OpenShard], found: Findings) -> None:
     """Find shards that number classes in different ways."""
-    named: list[tuple[str, Labels]] = []
-    fields: dict[str, Field] = {}
-    for place, result in zip(places, results, strict=True):
-        if result.index is not None and result.index.labels:
-            named.append((str(place.shard.path(0)), result.index.labels))
-            fields |= result.index.spec
+    named = [shard for shard in shards if shard.labels]
+    fields = {field.name: field for shard in named for field in shard.fields}
     try:
-        join_labels(named, fields)
+        join_labels(((str(shard.path(0)), shard.labels) for shard in named), fields)
     except SpecError as error:
         found.add_file(None, "labels", str(error))
 

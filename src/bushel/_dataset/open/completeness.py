@@ -23,8 +23,8 @@ from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import Bools
 from bushel._runtime.messages import few
 from bushel._runtime.public import command
-from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
+from bushel.containers.registry import recovery_of
 from bushel.errors import CorruptError, DamagedWarning, FormatError, IncompleteWarning, SpecError
 from bushel.spec import Spec
 from bushel.storage import AnyPath, below, is_local
@@ -331,16 +331,16 @@ def recover_shard(
     Raises:
         OSError: A file cannot be read.
     """
-    reader = get_container(container)
     missing = [path for path in shard.paths if not path.exists()]
     if missing:
         fault(FormatError("without this file, its shard has no intact sample", missing[0]))
         return None
+    recover = recovery_of(container)
     try:
         try:
-            return reader.recover(shard, ReadOptions(spec=spec, recorded=spec or ()), fault)
+            return recover(shard, ReadOptions(spec=spec, recorded=spec or ()), fault)
         except SpecError:
-            return reader.recover(shard, ReadOptions(), fault)
+            return recover(shard, ReadOptions(), fault)
     except (FormatError, SpecError) as error:
         fault(error if isinstance(error, FormatError) else FormatError(str(error), shard.path(0)))
         return None

@@ -8,20 +8,20 @@ Granular up to 0.19) and B (0.20, 0.21) keep the table of a bag at its end and h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
-from bushel._index.builders import IndexBuilder
 from bushel._index.shard import Keys, Shard, stamps
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, offsets_of, ranges
-from bushel.codecs import get_codec
 from bushel.codecs.registry import from_file
-from bushel.containers.base import Container, Layout, ReadOptions, WriteOptions
+from bushel.containers.base import Container, Layout, ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath, Extents, File, gather, look_at_file, open_file
@@ -54,11 +54,11 @@ _KNOWN_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": "jp
 _RECORD = "record"  # the field of a bag file that is opened on its own
 
 
-class Bag(Container):
-    """Reads and writes Granular datasets: all of the container but `recover`."""
-
+class _Bag(Container):
     name = "bag"
     has_own_index = True
+    layout = staticmethod(plan_layout)
+    writer = BagWriter
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard for a plain dataset or a bag file, else one for each numbered folder.
@@ -74,10 +74,8 @@ class Bag(Container):
             return [Shard(path.parent, path.name, files)]
         names = [entry.name for entry in path.iterdir()]
         if "spec.json" in names or any(name.endswith(".bag") for name in names):
-            return [Shard(path, "", _files(path, ""))]
-        return _numbered(
-            path, sorted((int(name), name) for name in names if _SHARD.fullmatch(name))
-        )
+            return [Shard(path, "", _files(path))]
+        return _numbered(path, [name for name in names if _SHARD.fullmatch(name)])
 
     def generation(self, shard: Shard) -> str:
         """Return the generation of a shard: `A`, `B` or `C`. Appending must use the same one.
@@ -85,7 +83,7 @@ class Bag(Container):
         Raises:
             FormatError: The table that shows the generation is damaged.
         """
-        if any(name.endswith(".idx") for name in shard.files):
+        if has_idx(shard):
             return "C"
         # the last but one is refs.bag, which has no empty record, so its table always shows the
         # generation
@@ -93,9 +91,10 @@ class Bag(Container):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one shard, from the tables of its bags."""
-        if isinstance(shard.root, Path) and any(name.endswith(".idx") for name in shard.files):
+        if isinstance(shard.root, Path) and has_idx(shard):
             # bags with tables beside them are looked at and not opened
-            files = list(map(_small_member, shard.path_texts(range(len(shard.files)))))
+            paths = shard.path_texts(range(len(shard.files)))
+            files = [open_member(path, look_at_file) for path in paths]
         else:
             files = list(map(open_member, shard.paths))
         if shard.files[-1].endswith("spec.json"):
@@ -119,10 +118,6 @@ class Bag(Container):
     def type_of(self, codec: str) -> str:
         """Return Granular's type for values of a codec."""
         return _KNOWN_TYPES.get(codec, codec)
-
-    def layout(self, spec: Spec, options: WriteOptions) -> Layout:
-        """Return how samples of this spec are stored: B holds everything, C has no sequences."""
-        return plan_layout(spec, options)
 
     def shard(
         self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None
@@ -161,11 +156,14 @@ class Bag(Container):
             )
         return copy_records(shard, index, staging.place)
 
-    def writer(
-        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
-    ) -> BagWriter:
-        """Start a shard, or continue one."""
-        return BagWriter(layout, shard, staging, builder)
+
+CONTAINER = _Bag()
+"""The container."""
+
+
+def has_idx(shard: Shard) -> bool:
+    """Return whether the tables of a shard are beside its bags, as in generation C."""
+    return any(name.endswith(".idx") for name in shard.files)
 
 
 def _fields_of(layout: Layout) -> list[str]:
@@ -187,32 +185,30 @@ def _file_names(fields: Iterable[str], prefix: str, *, split: bool) -> tuple[str
     )
 
 
-def _numbered(path: AnyPath, folders: list[tuple[int, str]]) -> list[Shard] | None:
+def _numbered(path: AnyPath, names: list[str]) -> list[Shard] | None:
     """Return the shards of a sharded dataset; None if no numbered folder is a Granular dataset.
 
     Only the first folder is looked into, so listing a hundred thousand takes one call; `index`
     finds what differs.
     """
-    if not any(_is_dataset(path / name) for _, name in folders):
+    if not any(_is_dataset(path / name) for name in names):
         return None
-    shards: list[Shard] = []
-    files: tuple[str, ...] = ()
-    for position, (number, name) in enumerate(folders):
-        if number != position:
-            if number > position:
-                problem = f"shard {position:06d} is missing"
-            else:
-                problem = f"shard {number} exists twice"
+    names = sorted(names, key=lambda name: (int(name), name))
+    for position, name in enumerate(names):
+        if int(name) != position:
+            problem = f"shard {position:06d} is missing"
+            if int(name) < position:
+                problem = f"shard {int(name)} exists twice"
             raise FormatError(
                 f"{problem}: shards are numbered from 000000 without a gap",
                 path,
                 hint="restore the folder",
             )
-        files = files or _files(path / name, "")
-        shards.append(
-            Shard(path, name, tuple(f"{name}/{file}" for file in files), f"{name}/.bushel")
-        )
-    return shards
+    files = _files(path / names[0])
+    return [
+        Shard(path, name, tuple(f"{name}/{file}" for file in files), f"{name}/.bushel")
+        for name in names
+    ]
 
 
 def _is_dataset(folder: AnyPath) -> bool:
@@ -223,35 +219,23 @@ def _is_dataset(folder: AnyPath) -> bool:
     )
 
 
-def _files(folder: AnyPath, prefix: str) -> tuple[str, ...]:
+def _files(folder: AnyPath) -> tuple[str, ...]:
     """Return the files that a dataset's folder should have. Indexing finds out whether they exist."""
     spec = read_spec(open_member(folder / "spec.json"))
     tables = [(folder / f"{name}.idx").is_file() for name in spec]
-    return _file_names(spec, prefix, split=any(tables) and not (folder / "refs.bag").is_file())
+    return _file_names(spec, "", split=any(tables) and not (folder / "refs.bag").is_file())
 
 
-def open_member(path: AnyPath) -> File:
-    """Open a file of a dataset. Raise FormatError if the file does not exist."""
+def open_member(path: Any, opener: Callable[[Any], File] = open_file) -> File:
+    """Open a file of a dataset, by `look_at_file` for each read. Raise FormatError if it does not exist."""
     try:
-        return open_file(path)
+        return opener(path)
     except FileNotFoundError as error:
-        raise _missing(path) from error
-
-
-def _small_member(path: str) -> File:
-    """Return a local file of a dataset, which is opened for each read. Raise as `open_member` does."""
-    try:
-        return look_at_file(path)
-    except FileNotFoundError as error:
-        raise _missing(path) from error
-
-
-def _missing(path: AnyPath | str) -> FormatError:
-    return FormatError(
-        "a file of the dataset is missing",
-        path,
-        hint="restore it, or run `bushel verify` on the dataset",
-    )
+        raise FormatError(
+            "a file of the dataset is missing",
+            path,
+            hint="restore it, or run `bushel verify` on the dataset",
+        ) from error
 
 
 def read_spec(file: File) -> dict[str, Field]:
@@ -290,35 +274,50 @@ def read_spec(file: File) -> dict[str, Field]:
     return fields
 
 
-def known_codec(codec: str) -> str:
-    """Return the codec, or `bytes` for a type that only its author can decode."""
-    try:
-        get_codec(codec)
-    except SpecError:
-        return "bytes"
-    return codec
-
-
 def file_column(table: Table, spec: Spec | None) -> FieldExtents:
     """Return the column of a bag that is opened on its own, with the field that the user declared, if any."""
     field = Field(_RECORD, "bytes")
     if spec and len(spec) == 1:
         [field] = spec.values()
-    return FieldExtents(
-        field, stored_codec(known_codec(field.codec), table.generation), 0, *extents(table)
-    )
+    return FieldExtents(field, stored_codec(field.codec, table.generation), 0, *extents(table))
+
+
+class Members(Struct, frozen=True):
+    """The files of a dataset's shard, and its fields."""
+
+    shard: Shard
+    files: list[File]
+    spec: Mapping[str, Field]
+
+    def number(self, name: str, ending: str = ".bag") -> int:
+        """Return the number of a file of a field. Raise FormatError if the shard has none."""
+        *names, spec = self.shard.files
+        file = f"{spec.removesuffix('spec.json')}{name}{ending}"
+        if file not in names:
+            message = f"field {name!r} has no {ending} in this shard: its files are "
+            raise FormatError(message + ", ".join(self.shard.files), self.files[-1].path)
+        return names.index(file)
+
+    def file(self, name: str, ending: str = ".bag") -> File:
+        """Return a file of a field. Raise FormatError if the shard has none."""
+        return self.files[self.number(name, ending)]
+
+    def column(self, name: str, generation: str, offset: I64, length: I64) -> FieldExtents:
+        """Return the column of a field whose records, in order, belong to the samples."""
+        field = self.spec[name]
+        codec = stored_codec(field.codec, generation)
+        return FieldExtents(field, codec, self.number(name), offset, length)
 
 
 def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
     spec = read_spec(files[-1])
-    prefix = shard.files[-1].removesuffix("spec.json")
-    split = any(name.endswith(".idx") for name in shard.files)
+    prefix, split = shard.files[-1].removesuffix("spec.json"), has_idx(shard)
     if shard.files != _file_names(spec, prefix, split=split):
         raise FormatError(
             f"expected the fields of the first shard, found {', '.join(spec)}", files[-1].path
         )
-    number = {name: shard.files.index(f"{prefix}{name}.bag") for name in spec}
-    columns, samples = (_columns_split if split else _columns_with_refs)(spec, files, number)
+    columns_of = _columns_split if split else _columns_with_refs
+    columns, samples = columns_of(Members(shard, files, spec))
     keys = sample_keys(columns, files)
     return ShardIndex(samples, stamps(shard, files), columns, "bag", keys)
 
@@ -341,27 +340,23 @@ def extents(table: Table) -> tuple[I64, I64]:
     return starts, ends - starts
 
 
-def _columns_split(
-    spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]
-) -> tuple[dict[str, FieldExtents], int]:
+def _columns_split(members: Members) -> tuple[dict[str, FieldExtents], int]:
     """Return the columns of generation C: record `i` of every bag belongs to sample `i`."""
     columns = {}
-    for name, field in spec.items():
+    for name, field in members.spec.items():
         if field.sequence:
             raise FormatError(
                 f"field {name!r} is a sequence, but datasets with .idx files cannot have sequences",
-                files[-1].path,
+                members.files[-1].path,
             )
-        table = separate_table(files[len(number) + number[name]], files[number[name]])
-        columns[name] = FieldExtents(
-            field, stored_codec(known_codec(field.codec), "C"), number[name], *extents(table)
-        )
+        table = separate_table(members.file(name, ".idx"), members.file(name))
+        columns[name] = members.column(name, "C", *extents(table))
     longest = max(columns.values(), key=lambda column: column.rows)
     for name, column in columns.items():
         if column.rows != longest.rows:
             raise FormatError(
                 f"found {column.rows} records, but field {longest.field.name!r} has {longest.rows}",
-                files[len(number) + number[name]].path,
+                members.file(name, ".idx").path,
                 hint=(
                     "the writer was stopped, or the table was "
                     "truncated: `bushel repair` keeps the intact samples"
@@ -370,24 +365,19 @@ def _columns_split(
     return columns, longest.rows
 
 
-def _columns_with_refs(
-    spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]
-) -> tuple[dict[str, FieldExtents], int]:
+def _columns_with_refs(members: Members) -> tuple[dict[str, FieldExtents], int]:
     """Return the columns of generations A and B."""
-    path = files[-2].path
-    entries, refs = read_refs(spec, files[-2])
+    entries, refs = read_refs(members.spec, members.files[-2])
     columns = {}
-    for name, field in spec.items():
-        file = files[number[name]]
-        table = inline_table(file)
+    for name, ref in refs.items():
+        table = inline_table(members.file(name))
         if table.records and not entries.records:
             raise FormatError(
                 f"refs.bag has no sample, although {name}.bag has {table.records} records",
-                path,
+                members.files[-2].path,
                 hint="the file was emptied, or the writer failed at its first sample",
             )
-        codec = stored_codec(known_codec(field.codec), entries.generation)
-        columns[name] = column_of_records(field, codec, number[name], table, refs[name], path)
+        columns[name] = column_of_records(members, name, entries.generation, table, ref)
     return columns, entries.records
 
 
@@ -406,17 +396,16 @@ def read_refs(spec: Mapping[str, Field], file: File) -> tuple[Table, dict[str, R
 
 
 def column_of_records(
-    field: Field, codec: str, number: int, table: Table, ref: Refs, path: str
+    members: Members, name: str, generation: str, table: Table, ref: Refs
 ) -> FieldExtents:
     """Return one column, gathered through its refs unless they name all records in order (which is the usual case)."""
-    records = np.uint64(table.records)
-    count = ref.counts
-    outside = (count > records) | (ref.first > records - np.minimum(count, records))
+    path = members.files[-2].path
+    count, outside = ref.counts, ref.outside(table.records)
     if outside.any():
         sample = int(outside.argmax())
         raise FormatError(
             f"sample {sample} refers to {count[sample]} records from number "
-            f"{ref.first[sample]}, but {field.name}.bag has {records}",
+            f"{ref.first[sample]}, but {name}.bag has {table.records}",
             path,
             hint="one of the two files is damaged or comes from another dataset",
         )
@@ -424,7 +413,7 @@ def column_of_records(
     total = int(starts[-1])
     if ref.count is not None and total > table.records:
         raise FormatError(
-            f"samples share records of {field.name}.bag, which sequence fields never do",
+            f"samples share records of {name}.bag, which sequence fields never do",
             path,
         )
     first = ref.first.astype(np.int64)
@@ -433,6 +422,7 @@ def column_of_records(
     if total != table.records or not np.array_equal(first[used], starts[:-1][used]):
         rows = ranges(first, count.astype(np.int64))
         offset, length = offset[rows], length[rows]
-    return FieldExtents(
-        field, codec, number, offset, length, starts=None if ref.count is None else starts
-    )
+    column = members.column(name, generation, offset, length)
+    if ref.count is None:
+        return column
+    return replace(column, starts=starts)

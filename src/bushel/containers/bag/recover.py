@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -14,20 +14,19 @@ from bushel._runtime.arrays import I64, U64, Bools, offsets_of
 from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered, intact_ranges, looks_complete, trusted
 from bushel.errors import FormatError
-from bushel.spec import Field
 from bushel.storage import File
 
 from .container import (
+    Members,
     column_of_records,
     extents,
     file_column,
-    known_codec,
+    has_idx,
     open_member,
     read_spec,
     sample_keys,
 )
 from .tables import Refs, Table, decode_refs, inline_table
-from .writer import stored_codec
 
 Complete = Callable[[bytes], bool]
 
@@ -53,23 +52,12 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     files = list(map(open_member, shard.paths))
     if not shard.files[-1].endswith("spec.json"):
         return _one_file(shard, files, options, fault)
-    spec = read_spec(files[-1])
-    prefix = shard.files[-1].removesuffix("spec.json")
-    place = {name: at for at, name in enumerate(shard.files)}
-    if unknown := [name for name in spec if f"{prefix}{name}.bag" not in place]:
-        message = (
-            f"field {unknown[0]!r} has no file in this "
-            f"shard: its files are {', '.join(shard.files)}"
-        )
-        raise FormatError(message, files[-1].path)
-    number = {name: place[f"{prefix}{name}.bag"] for name in spec}
-    if not spec:
+    members = Members(shard, files, read_spec(files[-1]))
+    if not members.spec:
         raise FormatError("the spec names no field", files[-1].path)
-    if any(name.endswith(".idx") for name in shard.files):
-        if unknown := [name for name in spec if f"{prefix}{name}.idx" not in place]:
-            raise FormatError(f"field {unknown[0]!r} has no .idx in this shard", files[-1].path)
-        return _split(shard, files, spec, number, fault)
-    return _with_refs(shard, files, spec, number, fault)
+    if has_idx(shard):
+        return _split(members, fault)
+    return _with_refs(members, fault)
 
 
 def _one_file(shard: Shard, files: list[File], options: ReadOptions, fault: Fault) -> Recovered:
@@ -78,27 +66,19 @@ def _one_file(shard: Shard, files: list[File], options: ReadOptions, fault: Faul
     else:
         loose = _inline(files[0], None, _unknown, fault)
     column = file_column(loose.table, options.spec)
-    index = ShardIndex(
-        loose.table.records, stamps(shard, files), {column.field.name: column}, "bag"
-    )
-    return Recovered(index, loose.whole)
+    return _recovered(shard, files, {column.field.name: column}, loose.whole, 0, fault)
 
 
-def _split(
-    shard: Shard,
-    files: list[File],
-    spec: Mapping[str, Field],
-    number: Mapping[str, int],
-    fault: Fault,
-) -> Recovered:
+def _split(members: Members, fault: Fault) -> Recovered:
     """Recover generation C: record `i` of every bag belongs to sample `i`."""
-    prefix = shard.files[-1].removesuffix("spec.json")
-    table_of = {name: shard.files.index(f"{prefix}{name}.idx") for name in spec}
     tables = {
         name: _separate(
-            files[table_of[name]], files[number[name]], partial(looks_complete, field.codec), fault
+            members.file(name, ".idx"),
+            members.file(name),
+            partial(looks_complete, field.codec),
+            fault,
         )
-        for name, field in spec.items()
+        for name, field in members.spec.items()
     }
     samples = min(loose.table.records for loose in tables.values())
     seen = max(int(np.flatnonzero(loose.whole).max(initial=-1)) + 1 for loose in tables.values())
@@ -107,50 +87,39 @@ def _split(
     for name, loose in tables.items():
         whole &= loose.whole[:samples]
         offset, length = extents(loose.table)
-        codec = stored_codec(known_codec(spec[name].codec), "C")
-        columns[name] = FieldExtents(
-            spec[name], codec, number[name], offset[:samples], length[:samples]
-        )
-    return _recovered(shard, files, columns, whole, max(seen - samples, 0), fault)
+        columns[name] = members.column(name, "C", offset[:samples], length[:samples])
+    lost = max(seen - samples, 0)
+    return _recovered(members.shard, members.files, columns, whole, lost, fault)
 
 
-def _with_refs(
-    shard: Shard,
-    files: list[File],
-    spec: Mapping[str, Field],
-    number: Mapping[str, int],
-    fault: Fault,
-) -> Recovered:
+def _with_refs(members: Members, fault: Fault) -> Recovered:
     """Recover generations A and B: `refs.bag` lists the records of a sample."""
-    samples = _records_of_plain_fields(spec, files, number)
+    spec, table_of_refs = members.spec, members.files[-2]
+    samples = _records_of_plain_fields(members)
     sequences = [field.sequence for field in spec.values()]
-    entries = _inline(files[-2], samples, partial(_is_ref, sequences), fault)
-    data, offsets = files[-2].read(0, int(entries.table.offsets[-1])), entries.table.offsets
-    whole = entries.whole.copy()
-    refs = _refs(data, offsets, whole, sequences, files[-2].path, fault)
+    entries = _inline(table_of_refs, samples, partial(_is_ref, sequences), fault)
+    offsets, whole = entries.table.offsets, entries.whole.copy()
+    data = table_of_refs.read(0, int(offsets[-1]))
+    refs = _refs(data, offsets, whole, sequences, table_of_refs.path, fault)
     columns: dict[str, FieldExtents] = {}
     for (name, field), ref in zip(spec.items(), refs, strict=True):
-        file = files[number[name]]
+        file = members.file(name)
         loose = _inline(file, _records_of(ref, whole), partial(looks_complete, field.codec), fault)
         usable = _refers_to_whole_records(ref, loose, whole)
         for row in np.flatnonzero(whole & ~usable)[:10].tolist():
             message = f"sample {row} is lost: its {name!r} cannot be located"
             fault(FormatError(message, file.path))
         whole &= usable
-        first = np.where(whole, ref.first, np.uint64(0))
-        if ref.count is None:
-            placeholder = Refs(first)
-        else:
-            placeholder = Refs(first, np.where(whole, ref.count, np.uint64(0)))
+        count = None if ref.count is None else ref.count * whole
+        placeholder = Refs(ref.first * whole, count)
         if not loose.table.records and not whole.all() and ref.count is None:
             raise FormatError(
                 "the bag has no record, so its dataset has no intact sample", file.path
             )
-        codec = stored_codec(known_codec(field.codec), entries.table.generation)
         columns[name] = column_of_records(
-            field, codec, number[name], loose.table, placeholder, files[-2].path
+            members, name, entries.table.generation, loose.table, placeholder
         )
-    return _recovered(shard, files, columns, whole, 0, fault)
+    return _recovered(members.shard, members.files, columns, whole, 0, fault)
 
 
 def _recovered(
@@ -300,15 +269,13 @@ def _report(loose: _Loose, file: File, fault: Fault) -> None:
 # References to records
 
 
-def _records_of_plain_fields(
-    spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]
-) -> int | None:
+def _records_of_plain_fields(members: Members) -> int | None:
     """Return the number of samples, if the bags of the plain fields agree about it."""
     counts = set()
-    for name, field in spec.items():
+    for name, field in members.spec.items():
         if not field.sequence:
             try:
-                counts.add(inline_table(files[number[name]]).records)
+                counts.add(inline_table(members.file(name)).records)
             except FormatError:
                 continue
     if len(counts) == 1:
@@ -370,15 +337,9 @@ def _refs(
 def _refers_to_whole_records(ref: Refs, loose: _Loose, whole: Bools) -> Bools:
     """Return for each intact sample whether its records exist, can be located, and belong to no other sample."""
     records, first = loose.table.records, ref.first
-    count = ref.counts
-    inside = (
-        (count <= records)
-        & (first <= np.uint64(records) - np.minimum(count, np.uint64(records)))
-        & whole
-    )
-    rows = np.flatnonzero(inside)
+    rows = np.flatnonzero(whole & ~ref.outside(records))
     start = first[rows].astype(np.int64)
-    end = start + count[rows].astype(np.int64)
+    end = start + ref.counts[rows].astype(np.int64)
     if ref.count is not None and int((end - start).sum()) > records:
         intact = intact_ranges(start, end, records)
         rows, start, end = rows[intact], start[intact], end[intact]

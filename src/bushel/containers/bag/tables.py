@@ -66,6 +66,11 @@ class Refs(Struct, frozen=True):
             return np.ones(len(self.first), np.uint64)
         return self.count
 
+    def outside(self, records: int) -> Bools:
+        """Return which samples refer to records that a bag with this number of them lacks."""
+        most, count = np.uint64(records), self.counts
+        return (count > most) | (self.first > most - np.minimum(count, most))
+
 
 def inline_table(file: File) -> Table:
     """Read the table at the end of a `.bag` of generation A (starts and the last end) or B (ends).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -22,10 +22,10 @@ from bushel.containers.base import (
     Layout,
     LayoutField,
     ShardWriter,
-    Stored,
+    Values,
     WriteOptions,
 )
-from bushel.containers.stored_column import ColumnLimits, StoredColumn, fitting, key_rows
+from bushel.containers.stored_column import ColumnLimits, StoredColumn, StoredColumns, fitting
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.spec import KEY, Spec
@@ -62,8 +62,13 @@ def generation_of(options: WriteOptions) -> str:
 def stored_codec(codec: str, generation: str) -> str:
     """Return the codec of the bytes that a dataset of this generation holds for a type.
 
-    Generation A wrote `int` unsigned, and 0 as no bytes.
+    Generation A wrote `int` unsigned, and 0 as no bytes. A type that only its author can decode
+    gives `bytes`.
     """
+    try:
+        get_codec(codec)
+    except SpecError:
+        return "bytes"
     if generation == "A" and codec == "int":
         return "uint"
     return _SAME_BYTES.get(codec, codec)
@@ -164,7 +169,7 @@ class BagWriter(ShardWriter):
             for column in layout.columns
         ]
 
-    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+    def append(self, key: str | None, values: Values) -> None:
         """Write one sample."""
         for name, sink, column in self._fields:
             value = values[name]
@@ -184,22 +189,17 @@ class BagWriter(ShardWriter):
             return None
         return ColumnLimits()
 
-    def extend(
-        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
-    ) -> int:
+    def extend(self, keys: StoredColumn | None, columns: StoredColumns, room: int | None) -> int:
         """Write many samples: the records of each field are its values one after another."""
         if self.column_limits is None:
             return 0
-        count = len(columns[self._fields[0][0]])
-        if room is not None:
-            count = fitting(
-                np.add.reduce([columns[name].ends for name, _, _ in self._fields]), room
-            )
+        ends = np.add.reduce([columns[name].ends for name, _, _ in self._fields])
+        count = fitting(ends, room)
         for name, sink, column in self._fields:
             values = columns[name].rows(0, count).with_sums()
             start = sink.write(values.content.data)
             column.add_rows(start + values.ends - values.lengths, values.lengths, values.crc32)
-        self._builder.close_samples(count, *key_rows(keys, count))
+        self._builder.close_samples(count, keys)
         return count
 
     def finish(self) -> Sequence[str]:
@@ -210,7 +210,9 @@ class BagWriter(ShardWriter):
             self._write_table(sink, prefix, ends)
         if self._layout.options.keyed:
             sink = self._staging.open(f"{prefix}{KEY}.bag")
-            self._write_table(sink, prefix, self._write_keys(sink))
+            text, offsets = self._builder.key_arrays()
+            sink.write(text.data)
+            self._write_table(sink, prefix, offsets[1:])
         if self._generation != "C":
             sink = self._staging.open(f"{prefix}refs.bag")
             self._write_table(sink, prefix, self._write_refs(sink))
@@ -223,13 +225,8 @@ class BagWriter(ShardWriter):
             sink = self._staging.open(f"{prefix}{sink.path.stem}.idx")
         sink.write(encode_table(ends, self._generation))
 
-    def _write_keys(self, sink: Sink) -> I64:
-        """Write the keys, and return where each ends."""
-        text, offsets = self._builder.key_arrays()
-        sink.write(text.data)
-        return offsets[1:]
-
     def _write_refs(self, sink: Sink) -> I64:
+        """Write which records each sample refers to, and return where each reference ends."""
         names = _all_names(self._builder.columns, self._layout.options)
         starts = [None if name == KEY else self._builder.columns[name].starts for name in names]
         ends, at = np.empty(self._builder.samples, np.int64), 0
@@ -241,11 +238,8 @@ class BagWriter(ShardWriter):
 
     def _spec(self) -> bytes:
         """Return the content of `spec.json`: the types as declared, keys sorted, as `json.dumps` writes it."""
-        fields = [
-            replace(column.field, codec=asked_for(column.field.codec))
-            for column in self._layout.columns
-        ]
-        types = {field.name: field.type for field in fields}
+        fields = (column.field for column in self._layout.columns)
+        types = {field.name: replace(field, codec=asked_for(field.codec)).type for field in fields}
         if self._layout.options.keyed:
             types[KEY] = "utf8"
         return json.dumps(dict(sorted(types.items()))).encode()

@@ -7,7 +7,8 @@ has the layout, the rules and an example.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,6 @@ from bushel._index.shard import FileStamp, Keys, Shard, stamps
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U32, batches_of, offsets_of
 from bushel._runtime.messages import log_warning
-from bushel._runtime.public import command
 from bushel.containers.base import (
     Container,
     Layout,
@@ -29,7 +29,14 @@ from bushel.containers.base import (
     ShardWriter,
     WriteOptions,
 )
-from bushel.containers.packed_map import PackedFields, Record, index_records, is_packed_map
+from bushel.containers.packed_map import (
+    PackedFields,
+    Record,
+    damaged,
+    index_records,
+    is_packed_map,
+    limit_of,
+)
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import (
@@ -59,18 +66,20 @@ _BATCH = 1 << 24
 _LOOKS = 3  # number of records that are looked at, since the first one may be damaged
 
 
-class _Header(Struct, frozen=True):
-    """The checked header of a file."""
+class Header(Struct, frozen=True):
+    """The records of a file, as its header describes them."""
 
     offset: I64  # int64[N], offset of each record
     length: I64  # int64[N], size of each record in bytes
     crc32: U32  # uint32[N]
-    form: Form  # how samples are stored
+    form: Form = "plain"  # how samples are stored
+
+    def chosen(self, rows: I64 | slice) -> Header:
+        """Return some of the records."""
+        return Header(self.offset[rows], self.length[rows], self.crc32[rows], self.form)
 
 
-class FFRecord(Container):
-    """Reads and writes FFRecord files: all of the container but `recover`."""
-
+class _FFRecord(Container):
     name = "ffrecord"
     promises_checksums = True
     keeps_folders = True
@@ -80,21 +89,10 @@ class FFRecord(Container):
         """Return the index of one file, from its header; of a file of maps, from a pass that checks every CRC."""
         file = open_file(shard.path(0))
         header = _read_header(file)
-        stamp = stamps(shard, [file])
-        if header.form == "maps":
-            records = _records(file, header, options)
-            packed = index_records(records, options.spec, file=file.path, checksums=True)
-            return _with_damaged_blocks(packed, len(header.offset), stamp).check(file.path)
-        keys = None
-        if header.form == "folder":
-            keys = folder_keys(_folder(file, header)[0], file)
-            header = _without_last(header)
-        options.report(file.size)
-        field = only_field(options.spec, file)
-        column = FieldExtents(field, field.codec, 0, header.offset, header.length, header.crc32)
-        return ShardIndex(len(header.offset), stamp, {field.name: column}, self.name, keys).check(
-            file.path
-        )
+        if header.form != "folder":
+            return index_of(shard, file, header, options)
+        paths, _ = _folder(file, header)
+        return index_of(shard, file, header.chosen(slice(-1)), options, paths)
 
     def empty_folders(self, shard: Shard) -> list[str]:
         """Return the folders in a packed folder that hold nothing, so that no sample shows them.
@@ -110,14 +108,9 @@ class FFRecord(Container):
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: one field as plain records or, with keys, a packed folder; else as maps."""
-        if not spec:
-            raise SpecError("a spec needs at least one field")
         columns = tuple(LayoutField(field, field.codec, 0) for field in spec.values())
         single = len(columns) == 1 and not columns[0].field.sequence
-        stored = "the types of the fields are"
-        if single:
-            stored = "the name and the type of the field are"
-        limit = f"{stored} stored in Bushel's index only: without it, pass spec= to open"
+        limit = limit_of(spec, plain=single)
         if options.folders is not None and not (single and options.keyed):
             raise SpecError(
                 "an ffrecord file keeps empty folders only beside samples of one field with keys"
@@ -145,7 +138,7 @@ class FFRecord(Container):
         end = file.size
         if header.form == "folder":
             end = int(header.offset[-1])
-            header = _without_last(header)
+            header = header.chosen(slice(-1))
         data, table = staged_names(shard)
         rows = np.empty(len(header.offset), TABLE_ROW)
         rows["crc32"], rows["offset"] = header.crc32, header.offset
@@ -163,6 +156,10 @@ class FFRecord(Container):
         return FFRecordWriter(layout, shard, staging, builder, empty)
 
 
+CONTAINER = _FFRecord()
+"""The container."""
+
+
 def index_all_records(shard: Shard) -> ShardIndex:
     """Return the index of one file as FFRecord's `FileReader` reads it: every record is a sample with the field `data`.
 
@@ -172,58 +169,91 @@ def index_all_records(shard: Shard) -> ShardIndex:
         FormatError: The file is damaged.
     """
     file = open_file(shard.path(0))
-    header = _read_header(file)
-    stamp = stamps(shard, [file])
-    column = FieldExtents(_DATA, _DATA.codec, 0, header.offset, header.length, header.crc32)
-    return ShardIndex(len(header.offset), stamp, {_DATA.name: column}, "ffrecord").check(file.path)
+    return index_of(shard, file, replace(_read_header(file), form="plain"), ReadOptions())
 
 
-def _hint(file: File) -> str:
-    return f"run {command('verify', file.path)}"
+def index_of(
+    shard: Shard,
+    file: File,
+    header: Header,
+    options: ReadOptions,
+    paths: Sequence[str] | None = None,
+) -> ShardIndex:
+    """Return the table of these records, in which the files of a packed folder have `paths` as keys.
+
+    Raises:
+        FormatError: The file is damaged, or a path is not valid text.
+        SpecError: The user declares several fields, and the records have one.
+    """
+    stamp, samples = stamps(shard, [file]), len(header.offset)
+    if header.form == "maps":
+        records = _records(file, header, options)
+        packed = index_records(records, options.spec, file=file.path, checksums=True)
+        return _with_damaged_blocks(packed, samples, stamp).check(file.path)
+    try:
+        keys = None if paths is None else Keys.of(paths)
+    except UnicodeEncodeError as error:
+        raise damaged(file, f"the path {error.object!r} is not valid text") from error
+    options.report(file.size)
+    fields = list((options.spec or {"data": _DATA}).values())
+    if len(fields) != 1 or fields[0].sequence:
+        raise SpecError(
+            f"{file.path} holds records of one field: pass "
+            f"a spec of one field to open, not {len(fields)}"
+        )
+    [field] = fields
+    column = FieldExtents(field, field.codec, 0, header.offset, header.length, header.crc32)
+    index = ShardIndex(samples, stamp, {field.name: column}, "ffrecord", keys)
+    return index.check(file.path)
 
 
-def _read_header(file: File) -> _Header:
+def _read_header(file: File) -> Header:
     """Read and check the header: its size against the file before anything is allocated, its CRC, its offsets."""
-
-    def refuse(message: str, offset: int) -> FormatError:
-        return FormatError(message, file.path, offset, _hint(file))
-
     if file.size < 12:
-        raise refuse(f"an ffrecord file has at least 12 bytes, but this one has {file.size}", 0)
+        raise damaged(
+            file, f"an ffrecord file has at least 12 bytes, but this one has {file.size}", 0
+        )
     start = file.read(0, 12)
-    checksum, samples = (
-        int.from_bytes(start[:4], "little"),
-        int.from_bytes(start[4:], "little", signed=True),
-    )
+    checksum, samples = struct.unpack("<Iq", start)
     if not 0 <= samples <= (file.size - 12) // 12:
-        raise refuse(
+        raise damaged(
+            file,
             f"the header counts {samples} records, whose tables do not fit into {file.size} bytes",
             4,
         )
     tables = file.read(4, 8 + 12 * samples)
     # the first releases of FFRecord wrote 0
     if checksum not in (0, computed := kernels.crc32(tables)):
-        raise refuse(f"the header should have the CRC {checksum:#010x}, found {computed:#010x}", 0)
+        raise damaged(
+            file, f"the header should have the CRC {checksum:#010x}, found {computed:#010x}", 0
+        )
     crc32 = np.frombuffer(tables, "<u4", samples, 8).astype(np.uint32)
     offset = np.frombuffer(tables, "<i8", samples, 8 + 4 * samples).astype(np.int64)
     if samples == 0 and file.size != 12:
-        raise refuse(
+        raise damaged(
+            file,
             f"the header counts no records, but {file.size - 12} "
             "bytes follow: its writer was interrupted",
             4,
         )
     if samples and int(offset[0]) < 12 + 12 * samples:
         expected = f"records should start after the tables, at {12 + 12 * samples}"
-        raise refuse(f"{expected}, not at {offset[0]}", 12 + 4 * samples)
+        raise damaged(file, f"{expected}, not at {offset[0]}", 12 + 4 * samples)
     if samples and int(offset[-1]) > file.size:
-        raise refuse(
-            f"record {samples - 1} starts at {offset[-1]}: the file is truncated", file.size
+        raise damaged(
+            file, f"record {samples - 1} starts at {offset[-1]}: the file is truncated", file.size
         )
     if (bad := offset[1:] < offset[:-1]).any():
         row = int(bad.argmax()) + 1
-        raise refuse(f"record {row} starts before record {row - 1}", 12 + 4 * samples + 8 * row)
-    length = np.diff(offset, append=np.int64(file.size))
-    return _Header(offset, length, crc32, _form(file, offset, length))
+        raise damaged(
+            file, f"record {row} starts before record {row - 1}", 12 + 4 * samples + 8 * row
+        )
+    return with_form(Header(offset, np.diff(offset, append=np.int64(file.size)), crc32), file)
+
+
+def with_form(header: Header, file: File) -> Header:
+    """Return the records with the form that the first ones and the last one show."""
+    return replace(header, form=_form(file, header.offset, header.length))
 
 
 def _form(file: File, offset: I64, length: I64) -> Form:
@@ -238,13 +268,7 @@ def _form(file: File, offset: I64, length: I64) -> Form:
     return "maps" if any(map(is_packed_map, heads)) else "plain"
 
 
-def _without_last(header: _Header) -> _Header:
-    return replace(
-        header, offset=header.offset[:-1], length=header.length[:-1], crc32=header.crc32[:-1]
-    )
-
-
-def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
+def _folder(file: File, header: Header) -> tuple[list[str], list[str]]:
     """Return the paths of the files and of the empty folders in a packed folder."""
     start = int(header.offset[-1])
     record = file.read(start, int(header.length[-1]))
@@ -255,46 +279,18 @@ def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
     try:
         paths, empty = parse_folder(record)
     except FormatError as error:
-        raise FormatError(
-            error.message, file.path, start + (error.offset or 0), _hint(file)
-        ) from error
+        raise damaged(file, error.message, start + (error.offset or 0)) from error
     if len(paths) != len(header.offset) - 1:
-        raise FormatError(
+        raise damaged(
+            file,
             f"the packed folder lists {len(paths)} files, but the "
             f"file has {len(header.offset) - 1} other records",
-            file.path,
             start,
-            _hint(file),
         )
     return paths, empty
 
 
-def folder_keys(paths: list[str], file: File) -> Keys:
-    """Return the keys of a packed folder. Raise FormatError if a path is not valid text."""
-    try:
-        return Keys.of(paths)
-    except UnicodeEncodeError as error:
-        raise FormatError(
-            f"the path {error.object!r} is not valid text", file.path, hint=_hint(file)
-        ) from error
-
-
-def only_field(spec: Spec | None, file: File) -> Field:
-    """Return the field of records that are stored as they are: `data`, unless the user declares another one.
-
-    Raises:
-        SpecError: The user declares several.
-    """
-    fields = list((spec or {"data": _DATA}).values())
-    if len(fields) != 1 or fields[0].sequence:
-        raise SpecError(
-            f"{file.path} holds records of one field: pass "
-            f"a spec of one field to open, not {len(fields)}"
-        )
-    return fields[0]
-
-
-def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Record]:
+def _records(file: File, header: Header, options: ReadOptions) -> Iterator[Record]:
     """Yield all records, checked against their CRCs; a few MiB are read at a time.
 
     Raises:
@@ -319,14 +315,11 @@ def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Reco
         options.report(int(header.length[rows].sum()))
 
 
-def _with_damage(file: File, header: _Header, rows: range) -> Iterator[Record]:
+def _with_damage(file: File, header: Header, rows: range) -> Iterator[Record]:
     """Yield records. Some may not match their CRC."""
+    columns = header.offset, header.length, header.crc32
     for row in rows:
-        offset, length, expected = (
-            int(header.offset[row]),
-            int(header.length[row]),
-            int(header.crc32[row]),
-        )
+        offset, length, expected = (int(column[row]) for column in columns)
         payload = file.read(offset, length)
         if (computed := kernels.crc32(payload)) == expected:
             yield Record(payload, offset)
@@ -363,6 +356,7 @@ def _with_damaged_blocks(
 
 def _corrupt(file: File, offset: int, what: str, expected: int, actual: int) -> CorruptError:
     message = f"{what} should have the CRC {expected:#010x}, found {actual:#010x}"
+    advice = damaged(file, message).hint
     return CorruptError(
-        message, file=file.path, offset=offset, expected=expected, found=actual, hint=_hint(file)
+        message, file=file.path, offset=offset, expected=expected, found=actual, hint=advice
     )

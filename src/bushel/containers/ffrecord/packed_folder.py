@@ -262,13 +262,18 @@ class _TableWriter:
     def run(self) -> None:
         """Write the pickle."""
         self._write(b"\x80\x04")
+        self._name(b"collections")
+        self._name(b"OrderedDict")
+        self._frame += b"\x93\x94"
+        self._objects += 1
         self._folder(0, len(self._order), 0)
         self._frame += b"."
         self._end_frame()
 
     def _folder(self, first: int, last: int, depth: int) -> None:
         """Write the dict of a folder, whose own path has `depth` bytes: of the paths `first` to `last` in order."""
-        self._begin_folder()
+        self._put(b")R\x94")
+        self._objects += 1
         if first < last and len(self._path(first)) == depth:
             first += 1  # the folder itself
         entries, several = 0, False
@@ -286,6 +291,7 @@ class _TableWriter:
             if slash < 0:
                 self._number(int(self._order[first]))
             else:
+                self._put(b"h\x02")  # the class, which was the third object
                 self._folder(first, end, slash + 1)
             first, entries = end, entries + 1
             if entries == _ENTRIES or first == last:
@@ -317,29 +323,15 @@ class _TableWriter:
             ]
         return self._block[number - self._first]
 
-    def _begin_folder(self) -> None:
-        self._end_long_frame()
-        for name in (b"collections", b"OrderedDict") if not self._objects else ():
-            self._name(name)
-        if self._objects == 2:
-            self._frame += b"\x93\x94"
-            self._objects += 1
-        else:
-            self._frame += b"h\x02"
-        self._end_long_frame()
-        self._frame += b")R\x94"
-        self._objects += 1
-
     def _name(self, name: bytes) -> None:
-        self._end_long_frame()
         if name in self._shared:
             number = self._shared[name]
-            self._frame += b"h%c" % number if number < 256 else b"j" + number.to_bytes(4, "little")
+            self._put(b"h%c" % number if number < 256 else b"j" + number.to_bytes(4, "little"))
             return
         if len(name) < 256:
-            self._frame += b"\x8c%c" % len(name) + name
+            self._put(b"\x8c%c" % len(name) + name)
         elif len(name) < _FRAME:
-            self._frame += b"X" + len(name).to_bytes(4, "little") + name
+            self._put(b"X" + len(name).to_bytes(4, "little") + name)
         else:
             self._end_frame()
             self._write(b"X" + len(name).to_bytes(4, "little") + name)
@@ -349,17 +341,18 @@ class _TableWriter:
         self._objects += 1
 
     def _number(self, number: int) -> None:
-        self._end_long_frame()
         if number < 1 << 8:
-            self._frame += b"K%c" % number
+            self._put(b"K%c" % number)
         elif number < 1 << 16:
-            self._frame += b"M" + number.to_bytes(2, "little")
+            self._put(b"M" + number.to_bytes(2, "little"))
         else:
-            self._frame += b"J" + number.to_bytes(4, "little", signed=True)
+            self._put(b"J" + number.to_bytes(4, "little", signed=True))
 
-    def _end_long_frame(self) -> None:
+    def _put(self, opcode: bytes) -> None:
+        """Write an object or a part of one. A long frame ends before it."""
         if len(self._frame) >= _FRAME:
             self._end_frame()
+        self._frame += opcode
 
     def _end_frame(self) -> None:
         if len(self._frame) >= 4:

@@ -8,20 +8,17 @@ from contextlib import suppress
 import numpy as np
 
 from bushel import kernels
-from bushel._index.shard import Shard, stamps
-from bushel._index.table import FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, U32, Bools
+from bushel._index.shard import Shard
+from bushel._runtime.arrays import Bools
 from bushel.containers.base import ReadOptions
-from bushel.containers.packed_map import Record, index_records, is_packed_map
 from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import FormatError
-from bushel.storage import File, open_file
+from bushel.storage import Extents, File, checksums_of, open_file
 
-from .container import folder_keys, only_field
+from .container import Header, index_of, with_form
 from .packed_folder import MAGIC, parse_folder
 
 _LARGEST_TABLE = 1 << 26
-_Tables = tuple[U32, I64, I64]
 
 
 def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
@@ -31,64 +28,41 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         FormatError: The tables of the file cannot be located.
     """
     file = open_file(shard.path(0))
-    for tables in _possible_tables(file):
-        good = _matching(file, tables)
+    for header in _possible_headers(file):
+        good = _matching(file, header)
         if good.any():
             break
     else:
         raise FormatError(
             "the tables in its header are damaged, so its records cannot be located", file.path
         )
-    crc32, offset, length = tables
-    last = len(offset) - 1
-    lost = 0
+    offset, last = header.offset.tolist(), len(header.offset) - 1
     for row in np.flatnonzero(~good).tolist():
-        at = min(int(offset[row]), file.size)
-        lost += not _is_folder(file, at)
-        fault(FormatError(f"record {row} is lost: it does not match its CRC-32", file.path, at))
+        message = f"record {row} is lost: it does not match its CRC-32"
+        fault(FormatError(message, file.path, offset[row]))
+    # the table of a packed folder does not count as a sample
+    is_folder = file.read(offset[last], min(len(MAGIC), file.size - offset[last])) == MAGIC
     paths: list[str] | None = None
-    if good[last] and (record := file.read(int(offset[last]), int(length[last]))).startswith(MAGIC):
+    if good[last] and is_folder:
         good[last] = False
         with suppress(FormatError):
-            paths = parse_folder(record)[0]
+            paths = parse_folder(file.read(offset[last], int(header.length[last])))[0]
         if paths is None or len(paths) != last:
             fault(FormatError("the keys are lost: samples get their positions as keys", file.path))
             paths = None
-    good_rows = np.flatnonzero(good)
-    folder = paths is not None or (
-        len(good) > 0 and not good[last] and _is_folder(file, int(offset[last]))
-    )
+    rows = np.flatnonzero(good)
     gaps = tuple(
-        (int(np.searchsorted(good_rows, row)), f"at-{offset[row]}" if paths is None else paths[row])
-        for row in np.flatnonzero(~good).tolist()
-        if not (folder and row == last)
+        (int(np.searchsorted(rows, row)), f"at-{offset[row]}" if paths is None else paths[row])
+        for row in np.flatnonzero(~good[: last + (not is_folder)]).tolist()
     )
-    crc32, offset, length = crc32[good_rows], offset[good_rows], length[good_rows]
-    if len(good_rows) and is_packed_map(file.read(int(offset[0]), min(16, int(length[0])))):
-        packed = index_records(
-            _records(file, offset, length), options.spec, file=file.path, checksums=True
-        )
-        columns, keys = packed.fields, packed.keys
-    else:
-        field = only_field(options.spec, file)
-        columns = {field.name: FieldExtents(field, field.codec, 0, offset, length, crc32)}
-        if paths is None:
-            keys = None
-        else:
-            keys = folder_keys([paths[row] for row in good_rows.tolist()], file)
-    index = ShardIndex(len(good_rows), stamps(shard, [file]), columns, "ffrecord", keys).check(
-        file.path
-    )
-    return Recovered(index, np.ones(len(good_rows), np.bool_), lost, gaps)
+    if paths is not None:
+        paths = [paths[row] for row in rows.tolist()]
+    index = index_of(shard, file, with_form(header.chosen(rows), file), options, paths)
+    return Recovered(index, np.ones(len(rows), np.bool_), len(gaps), gaps)
 
 
-def _is_folder(file: File, offset: int) -> bool:
-    """Return whether the table of a packed folder, which does not count as a sample, starts here."""
-    return offset <= file.size and file.read(offset, min(len(MAGIC), file.size - offset)) == MAGIC
-
-
-def _possible_tables(file: File) -> Iterator[_Tables]:
-    """Yield CRC-32, offset and length of the records: for the stated number of records, then for others that fit."""
+def _possible_headers(file: File) -> Iterator[Header]:
+    """Yield the records: for the stated number of records, then for others that fit."""
     if file.size < 12:
         return
     stated = int.from_bytes(file.read(4, 8), "little", signed=True)
@@ -105,29 +79,24 @@ def _possible_tables(file: File) -> Iterator[_Tables]:
             offset = np.frombuffer(raw, "<i8", records, 4 * records).astype(np.int64)
             ends = np.append(offset[1:], file.size)
             inside = (offset >= 12 + 12 * records) & (ends >= offset) & (ends <= file.size)
-            yield (
-                np.frombuffer(raw, "<u4", records).astype(np.uint32),
+            yield Header(
                 np.where(inside, offset, np.clip(offset, 0, file.size)),
                 np.where(inside, ends - offset, -1),
+                np.frombuffer(raw, "<u4", records).astype(np.uint32),
             )
 
 
-def _matching(file: File, tables: _Tables) -> Bools:
+def _matching(file: File, header: Header) -> Bools:
     """Return which records match their CRC-32.
 
     The last record ends with the file. If nothing is left of it, and its CRC-32 is 0, as of no
     bytes, only a whole header shows that it was empty before.
     """
-    crc32, offset, length = tables
-    good = np.zeros(len(crc32), np.bool_)
-    for row in np.flatnonzero(length >= 0).tolist():
-        good[row] = kernels.crc32(file.read(int(offset[row]), int(length[row]))) == crc32[row]
-    if good[-1] and length[-1] == 0:  # the header has its CRC-32, or 0 of the first releases
-        expected = kernels.crc32(file.read(4, 8 + 12 * len(crc32)))
+    good = header.length >= 0
+    rows = np.flatnonzero(good)
+    extents = Extents(0, header.offset[rows], header.length[rows])
+    good[rows] = checksums_of([file], extents) == header.crc32[rows]
+    if good[-1] and header.length[-1] == 0:  # the header has its CRC-32, or 0 of the first releases
+        expected = kernels.crc32(file.read(4, 8 + 12 * len(good)))
         good[-1] = int.from_bytes(file.read(0, 4), "little") in (0, expected)
     return good
-
-
-def _records(file: File, offset: I64, length: I64) -> Iterator[Record]:
-    for start, size in zip(offset.tolist(), length.tolist(), strict=True):
-        yield Record(file.read(start, size), start)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal, TypeAlias, cast
@@ -22,9 +22,9 @@ from msgspec import Struct
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.shard import Shard
-from bushel.containers.base import Layout, ShardWriter, Stored
-from bushel.containers.packed_map import encode, is_packed_map, mark_absent
-from bushel.containers.stored_column import ColumnLimits, StoredColumn, fitting, key_rows
+from bushel.containers.base import Layout, ShardWriter, Values
+from bushel.containers.packed_map import encode, mark_absent, refuse_map
+from bushel.containers.stored_column import ColumnLimits, StoredColumn, StoredColumns, fitting
 from bushel.errors import SpecError, naming
 
 from .packed_folder import MAGIC, FolderPaths, write_table
@@ -80,7 +80,7 @@ class FFRecordWriter(ShardWriter):
             return "maps"
         return "folder" if layout.options.keyed else "plain"
 
-    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+    def append(self, key: str | None, values: Values) -> None:
         """Write one sample as one record."""
         if self._form == "maps":
             self._append_map(key, values)
@@ -121,9 +121,7 @@ class FFRecordWriter(ShardWriter):
             return ColumnLimits(refused_start=MAGIC)
         return None
 
-    def extend(
-        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
-    ) -> int:
+    def extend(self, keys: StoredColumn | None, columns: StoredColumns, room: int | None) -> int:
         """Write many plain values or files: records are one after another, and the table lists their offsets.
 
         Maps are written at once if their values are large.
@@ -147,11 +145,11 @@ class FFRecordWriter(ShardWriter):
         rows["offset"] = start + values.ends - values.lengths
         self._table.write(rows.tobytes())
         self._builder.columns[name].add_rows(rows["offset"], values.lengths, values.crc32)
-        self._builder.close_samples(count, *key_rows(keys, count))
+        self._builder.close_samples(count, keys)
         return count
 
     def _extend_maps(
-        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
+        self, keys: StoredColumn | None, columns: StoredColumns, room: int | None
     ) -> int:
         if not any(column.is_large for column in columns.values()):
             return 0
@@ -185,7 +183,7 @@ class FFRecordWriter(ShardWriter):
             self._builder.columns[name].add_rows(
                 table["offset"] + places[:, number], column.lengths, column.crc32
             )
-        self._builder.close_samples(count, *key_rows(keys, count))
+        self._builder.close_samples(count, keys)
         return count
 
     def finish(self) -> Sequence[str]:
@@ -222,7 +220,7 @@ class FFRecordWriter(ShardWriter):
         write_table(write, *self._builder.key_arrays(), self._empty)
         self._table.write(np.array((crc32, offset), TABLE_ROW).tobytes())
 
-    def _append_map(self, key: str | None, values: Mapping[str, Stored]) -> None:
+    def _append_map(self, key: str | None, values: Values) -> None:
         packed = encode(key, self._fields, values)
         if packed.size < _SMALL:
             pieces: list[Buffer] = [b"".join(packed.pieces)]
@@ -244,11 +242,7 @@ class FFRecordWriter(ShardWriter):
                 "readers of ffrecord would take a value that starts "
                 f"with {MAGIC!r} for the table of a packed folder"
             )
-        if self._builder.samples == 0 and is_packed_map(head):
-            raise SpecError(
-                "the first value starts like a packed sample: "
-                "declare its fields in the spec instead"
-            )
+        refuse_map(self._builder, head)
 
     def _record(self, pieces: Sequence[Buffer], crc32: int) -> int:
         """Write a record and its row of the table, given its CRC-32."""

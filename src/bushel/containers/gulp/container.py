@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -26,15 +26,15 @@ from bushel.containers.base import (
     LayoutField,
     ReadOptions,
     ShardWriter,
-    Stored,
+    Values,
     WriteOptions,
 )
-from bushel.containers.stored_column import StoredColumn, key_rows
+from bushel.containers.stored_column import StoredColumn, StoredColumns
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, File, copy_to_append, is_local, open_file, read_whole
 
-from .gmeta import frames_field, parse_gmeta
+from .gmeta import frames_field, hint, parse_gmeta
 from .reading import (
     DATA,
     META,
@@ -42,7 +42,6 @@ from .reading import (
     chunk_names,
     chunk_number,
     frames_of,
-    hint,
     index_items,
     is_data,
     next_label,
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from bushel._index.builders import IndexBuilder
-    from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
 _JSON = frozenset(
@@ -65,12 +63,131 @@ _JSON = frozenset(
 """The codecs whose values JSON can represent."""
 
 
+class _ChunkWriter(ShardWriter):
+    """Writes frames to the `.gulp`, then the item's entry to the `.gmeta`, which `finish` closes."""
+
+    def __init__(
+        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
+    ) -> None:
+        self._names, self._builder = shard.files, builder
+        self._data, self._table = (staging.open(name) for name in shard.files)
+        [self._frames] = (column.field for column in layout.columns if column.file == DATA)
+        self._others = [column.field for column in layout.columns if column.file == TABLE]
+        self._labels = {field.name: json.dumps(field.name) + ": " for field in self._others}
+        self._whole = [(field.type, field.name) for field in self._others] == [("json", "meta")]
+
+    def append(self, key: str | None, values: Values) -> None:
+        """Write one item."""
+        if key is None:
+            raise SpecError("a gulp item needs an id: pass a key to append")
+        self._append_entry(key, self._append_frames(values), values)
+        self._builder.close_sample(key)
+
+    def _append_entry(self, key: str, frames: list[list[int]], values: Values, row: int = 0) -> int:
+        """Write the entry of an item, and return its size. `row` counts items that are not closed yet."""
+        opening = "{" if self._builder.samples + row == 0 else ", "
+        text = f'{opening}{json.dumps(key)}: {{"frame_info": {frames}, "meta_data": ['
+        text += (self._whole_meta(values, text) if self._whole else self._meta(values, text)) + "]}"
+        self._table.write(text.encode("ascii"))
+        return len(text)
+
+    def extend(self, keys: StoredColumn | None, columns: StoredColumns, room: int | None) -> int:
+        """Write many items with one large frame each."""
+        frames = columns[self._frames.name]
+        if keys is None or not frames.is_large:
+            return 0
+        base, size, entries = self._data.position, 0, 0
+        pieces: list[bytes | memoryview] = []
+        offsets: list[int] = []
+        for row, (key, frame) in enumerate(zip(keys.texts, frames.pieces, strict=True)):
+            offset, length, pad = base + size, len(frame), padding(len(frame))
+            offsets.append(offset)
+            pieces += [frame, bytes(pad)]
+            values = {field.name: columns[field.name][row] for field in self._others}
+            entries += self._append_entry(key, [[offset, pad, length + pad]], values, row)
+            size += length + pad
+            if room is not None and size + entries >= room:
+                break
+        self._data.write_pieces(pieces)
+        frames = frames.rows(0, len(offsets)).with_sums()
+        self._builder.columns[self._frames.name].add_rows(
+            np.array(offsets, np.int64), frames.lengths, frames.crc32
+        )
+        self._builder.close_samples(len(offsets), keys)
+        return len(offsets)
+
+    def finish(self) -> Sequence[str]:
+        """Close the JSON object."""
+        self._table.write(b"}" if self._builder.samples else b"{}")
+        return self._names
+
+    def _append_frames(self, values: Values) -> list[list[int]]:
+        name = self._frames.name
+        if name not in values:
+            if self._frames.sequence:
+                raise SpecError(
+                    f"field {name!r} is missing: store an empty list for a gulp item without frames"
+                )
+            return []
+        stored = values[name]
+        column, info = self._builder.columns[name], []
+        for frame in cast("Iterator[Buffer]", stored if self._frames.sequence else (stored,)):
+            if type(frame) is bytes:
+                length = len(frame)
+            else:
+                length = memoryview(frame).nbytes
+            pad, crc32 = padding(length), kernels.crc32(frame)
+            offset = self._data.write(frame)
+            if pad:
+                self._data.write(bytes(pad))
+            column.add(offset, length, crc32)
+            info.append([offset, pad, length + pad])
+        return info
+
+    def _whole_meta(self, values: Values, before: str) -> str:
+        if "meta" not in values:
+            raise SpecError(
+                "field 'meta' is missing: store an empty dict for a gulp item without metadata"
+            )
+        text = _json_text(META, cast("Buffer", values["meta"]))
+        if not text.startswith("{"):
+            raise SpecError(f"field 'meta' of a gulp item must be a dict, not {text[:40]}")
+        self._add("meta", self._table.position + len(before), text)
+        return text
+
+    def _meta(self, values: Values, before: str) -> str:
+        text, start = "{", self._table.position + len(before)
+        for field in self._others:
+            if field.name not in values:
+                self._builder.columns[field.name].mark_absent()
+                continue
+            stored = values[field.name]
+            text += (", " if len(text) > 1 else "") + self._labels[field.name]
+            if not field.sequence:
+                value = _json_text(field, cast("Buffer", stored))
+                self._add(field.name, start + len(text), value)
+                text += value
+                continue
+            parts, at = [], start + len(text) + 1
+            for element in cast("Iterator[Buffer]", stored):
+                value = _json_text(field, element)
+                self._add(field.name, at, value)
+                parts.append(value)
+                at += len(value) + 2
+            text += f"[{', '.join(parts)}]"
+        return text + "}"
+
+    def _add(self, name: str, offset: int, text: str) -> None:
+        self._builder.columns[name].add(offset, len(text), kernels.crc32(text.encode("ascii")))
+
+
 class _Gulp(Container):
     name = "gulp"
     files_per_shard = 2
     needs_keys = True
     names_file = "label2idx.json"
     lacks_fields = True
+    writer = _ChunkWriter
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard per chunk, in GulpIO2's order: names sorted as text, so chunk 10 comes before chunk 2."""
@@ -121,12 +238,6 @@ class _Gulp(Container):
         if names is None:
             return None
         return json.dumps(numbered(names), ensure_ascii=False).encode()
-
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
-        """Return a table of the intact samples of a damaged shard."""
-        from .reading import recover
-
-        return recover(shard, options, fault)
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: JPEG frames in the `.gulp`, everything else in the item's meta dict."""
@@ -189,134 +300,6 @@ class _Gulp(Container):
         positions[table.name] = len(text[:-1].rstrip()) if index.samples else 0
         return positions
 
-    def writer(
-        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
-    ) -> _ChunkWriter:
-        """Start a chunk, or continue one."""
-        return _ChunkWriter(layout, shard, staging, builder)
-
-
-class _ChunkWriter(ShardWriter):
-    """Writes frames to the `.gulp`, then the item's entry to the `.gmeta`, which `finish` closes."""
-
-    def __init__(
-        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
-    ) -> None:
-        self._names, self._builder = shard.files, builder
-        self._data, self._table = (staging.open(name) for name in shard.files)
-        [self._frames] = (column.field for column in layout.columns if column.file == DATA)
-        self._others = [column.field for column in layout.columns if column.file == TABLE]
-        self._labels = {field.name: json.dumps(field.name) + ": " for field in self._others}
-        self._whole = [(field.type, field.name) for field in self._others] == [("json", "meta")]
-
-    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
-        """Write one item."""
-        if key is None:
-            raise SpecError("a gulp item needs an id: pass a key to append")
-        self._append_entry(key, self._append_frames(values), values)
-        self._builder.close_sample(key)
-
-    def _append_entry(
-        self, key: str, frames: list[list[int]], values: Mapping[str, Stored], row: int = 0
-    ) -> int:
-        """Write the entry of an item, and return its size. `row` counts items that are not closed yet."""
-        opening = "{" if self._builder.samples + row == 0 else ", "
-        text = f'{opening}{json.dumps(key)}: {{"frame_info": {frames}, "meta_data": ['
-        text += (self._whole_meta(values, text) if self._whole else self._meta(values, text)) + "]}"
-        self._table.write(text.encode("ascii"))
-        return len(text)
-
-    def extend(
-        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
-    ) -> int:
-        """Write many items with one large frame each."""
-        frames = columns[self._frames.name]
-        if keys is None or not frames.is_large:
-            return 0
-        base, size, entries = self._data.position, 0, 0
-        pieces: list[bytes | memoryview] = []
-        offsets: list[int] = []
-        for row, (key, frame) in enumerate(zip(keys.texts, frames.pieces, strict=True)):
-            offset, length, pad = base + size, len(frame), padding(len(frame))
-            offsets.append(offset)
-            pieces += [frame, bytes(pad)]
-            values = {field.name: columns[field.name][row] for field in self._others}
-            entries += self._append_entry(key, [[offset, pad, length + pad]], values, row)
-            size += length + pad
-            if room is not None and size + entries >= room:
-                break
-        self._data.write_pieces(pieces)
-        frames = frames.rows(0, len(offsets)).with_sums()
-        self._builder.columns[self._frames.name].add_rows(
-            np.array(offsets, np.int64), frames.lengths, frames.crc32
-        )
-        self._builder.close_samples(len(offsets), *key_rows(keys, len(offsets)))
-        return len(offsets)
-
-    def finish(self) -> Sequence[str]:
-        """Close the JSON object."""
-        self._table.write(b"}" if self._builder.samples else b"{}")
-        return self._names
-
-    def _append_frames(self, values: Mapping[str, Stored]) -> list[list[int]]:
-        name = self._frames.name
-        if name not in values:
-            if self._frames.sequence:
-                raise SpecError(
-                    f"field {name!r} is missing: store an empty list for a gulp item without frames"
-                )
-            return []
-        stored = values[name]
-        column, info = self._builder.columns[name], []
-        for frame in cast("Iterator[Buffer]", stored if self._frames.sequence else (stored,)):
-            if type(frame) is bytes:
-                length = len(frame)
-            else:
-                length = memoryview(frame).nbytes
-            pad, crc32 = padding(length), kernels.crc32(frame)
-            offset = self._data.write(frame)
-            if pad:
-                self._data.write(bytes(pad))
-            column.add(offset, length, crc32)
-            info.append([offset, pad, length + pad])
-        return info
-
-    def _whole_meta(self, values: Mapping[str, Stored], before: str) -> str:
-        if "meta" not in values:
-            raise SpecError(
-                "field 'meta' is missing: store an empty dict for a gulp item without metadata"
-            )
-        text = _json_text(META, cast("Buffer", values["meta"]))
-        if not text.startswith("{"):
-            raise SpecError(f"field 'meta' of a gulp item must be a dict, not {text[:40]}")
-        self._add("meta", self._table.position + len(before), text)
-        return text
-
-    def _meta(self, values: Mapping[str, Stored], before: str) -> str:
-        text, start = "{", self._table.position + len(before)
-        for field in self._others:
-            if field.name not in values:
-                self._builder.columns[field.name].mark_absent()
-                continue
-            stored = values[field.name]
-            text += (", " if len(text) > 1 else "") + self._labels[field.name]
-            if not field.sequence:
-                value = _json_text(field, cast("Buffer", stored))
-                self._add(field.name, start + len(text), value)
-                text += value
-                continue
-            parts, at = [], start + len(text) + 1
-            for element in cast("Iterator[Buffer]", stored):
-                value = _json_text(field, element)
-                self._add(field.name, at, value)
-                parts.append(value)
-                at += len(value) + 2
-            text += f"[{', '.join(parts)}]"
-        return text + "}"
-
-    def _add(self, name: str, offset: int, text: str) -> None:
-        self._builder.columns[name].add(offset, len(text), kernels.crc32(text.encode("ascii")))
-
 
 def _json_text(field: Field, stored: Buffer) -> str:
     """Return a value's JSON as GulpIO2 spells it, which is as `json.dumps` does: ASCII, so characters are bytes."""
@@ -341,7 +324,7 @@ def _check_frames(frames: I64, starts: I64, keys: list[str], data: File, table: 
     """Refuse frames that reach beyond the data file or overlap, and bytes at its end that belong to no frame."""
 
     def refuse(error: FormatError) -> None:
-        raise FormatError(error.message, error.file, error.offset, hint(data))
+        raise FormatError(error.message, error.file, error.offset, hint(data.path))
 
     whole_items(keys, frames, starts, data, refuse)
     end = int((frames[:, 0] + frames[:, 2]).max(initial=0))

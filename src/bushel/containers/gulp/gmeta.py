@@ -93,7 +93,7 @@ def parse_gmeta(text: bytes, path: str, *, unpickle: bool = False) -> Gmeta:
         items = _DECODER.decode(text)
     except msgspec.ValidationError as error:
         raise FormatError(
-            f"not the metadata of a gulp chunk: {error}", path, hint=_hint(path)
+            f"not the metadata of a gulp chunk: {error}", path, hint=hint(path)
         ) from error
     except (ValueError, RecursionError):
         # GulpIO2 may have written NaN or lone surrogates, which strict JSON forbids
@@ -168,16 +168,14 @@ def _lenient(text: bytes, path: str) -> object:
     try:
         decoded = text.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FormatError(
-            "invalid JSON: it is not UTF-8", path, error.start, _hint(path)
-        ) from error
+        raise FormatError("invalid JSON: it is not UTF-8", path, error.start, hint(path)) from error
     try:
         return json.loads(decoded)
     except json.JSONDecodeError as error:
         at = len(decoded[: error.pos].encode())
-        raise FormatError(f"invalid JSON: {error.msg}", path, at, _hint(path)) from error
+        raise FormatError(f"invalid JSON: {error.msg}", path, at, hint(path)) from error
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"invalid JSON: {error}", path, hint=_hint(path)) from error
+        raise FormatError(f"invalid JSON: {error}", path, hint=hint(path)) from error
 
 
 def _inline(loose: object, path: str) -> Gmeta:
@@ -194,7 +192,7 @@ def _inline(loose: object, path: str) -> Gmeta:
             inline += text
     except (ValueError, TypeError, RecursionError) as error:
         raise FormatError(
-            f"not the metadata of a gulp chunk: {error}", path, hint=_hint(path)
+            f"not the metadata of a gulp chunk: {error}", path, hint=hint(path)
         ) from error
     return Gmeta(items, np.array(offset, np.int64), np.array(length, np.int64), bytes(inline))
 
@@ -223,11 +221,12 @@ def _unpickle(data: bytes, path: str) -> object:
         return _Unpickler(io.BytesIO(data)).load()
     except Exception as error:  # a damaged pickle can fail in any way
         raise FormatError(
-            f"the pickled metadata cannot be read: {error}", path, hint=_hint(path)
+            f"the pickled metadata cannot be read: {error}", path, hint=hint(path)
         ) from error
 
 
-def _hint(path: str) -> str:
+def hint(path: str) -> str:
+    """Return the hint for errors about a damaged file."""
     return f"run `bushel verify` on {path.rpartition('/')[0] or '.'}"
 
 
@@ -288,11 +287,3 @@ def _values(meta: memoryview) -> Mapping[str, msgspec.Raw]:
         return _META.decode(meta)
     except msgspec.MsgspecError:  # metadata may be any JSON, but only a dict has fields
         return {}
-
-
-def spans(text: bytes) -> list[tuple[int, int]]:
-    """Return where the values of a JSON object or list begin and end. Raise msgspec.DecodeError if it is neither."""
-    base = _address(text)
-    raws = _LIST.decode(text) if text[:1] == b"[" else _META.decode(text).values()
-    starts = [(_address(raw) - base, len(memoryview(raw))) for raw in raws]
-    return [(start, start + size) for start, size in starts]

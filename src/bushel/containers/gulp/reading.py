@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,7 @@ from bushel.storage import AnyPath, File, is_local, open_file
 from .gmeta import (
     Gmeta,
     frames_field,
+    hint,
     meta_columns,
     parse_entries,
     parse_gmeta,
@@ -109,26 +110,21 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
     """
     numbers = [chunk_number(folder, name) for name in data]
     partners = [chunk_number(folder, name) for name in tables]
-    for mine, name, numbers_of_partners, kind in (
-        *((number, name, partners, ".gmeta") for number, name in zip(numbers, data, strict=True)),
-        *((number, name, numbers, ".gulp") for number, name in zip(partners, tables, strict=True)),
+    for kind, names, chunks, counterparts in (
+        (".gmeta", data, numbers, partners),
+        (".gulp", tables, partners, numbers),
     ):
-        if mine not in numbers_of_partners:
-            raise FormatError(
-                f"the {kind} file with the number {mine} is missing",
-                folder / name,
-                hint="restore it, or move this file away to read the other chunks",
-            )
+        for name, number in zip(names, chunks, strict=True):
+            if number not in counterparts:
+                raise FormatError(
+                    f"the {kind} file with the number {number} is missing",
+                    folder / name,
+                    hint="restore it, or move this file away to read the other chunks",
+                )
     if numbers != partners:
-        at = next(
-            (
-                i
-                for i, pair in enumerate(zip(numbers, partners, strict=False))
-                if pair[0] != pair[1]
-            ),
-            None,
-        )
-        name = data[at] if at is not None else (data + tables)[-1]
+        pairs = zip(data, numbers, partners, strict=False)
+        differing = (name for name, number, partner in pairs if number != partner)
+        name = next(differing, (data + tables)[-1])
         raise FormatError(
             "sorted by name, the .gulp and .gmeta files of this folder do not have the same numbers",
             folder / name,
@@ -189,7 +185,7 @@ def index_items(
         keys = Keys.of(parsed.items)
     except UnicodeEncodeError as error:
         raise FormatError(
-            f"the id {error.object!r} is invalid text", table.path, hint=hint(table)
+            f"the id {error.object!r} is invalid text", table.path, hint=hint(table.path)
         ) from error
     spec = {"frames": FRAMES, "meta": META} if options.spec is None else options.spec
     field = frames_field(spec)
@@ -216,25 +212,16 @@ def _frames_column(field: Field, offset: I64, length: I64, starts: I64) -> Field
     """Return the frames as a sequence, or, for a dataset of images, the first frame of each item."""
     if field.sequence:
         return FieldExtents(field, field.codec, DATA, offset, length, starts=starts)
-    first, counts = starts[:-1], starts[1:] - starts[:-1]
+    first, counts = starts[:-1], np.diff(starts)
     if (counts > 1).any():
         raise SpecError(
             f"items have up to {int(counts.max())} frames: "
             f"declare {field.name!r} as {field.codec}[]"
         )
-    at = np.minimum(first, max(len(offset) - 1, 0))
-    if not len(offset):
-        return FieldExtents(
-            field, field.codec, DATA, np.zeros_like(first), np.full_like(first, MISSING)
-        )
-    return FieldExtents(
-        field, field.codec, DATA, offset[at], np.where(counts == 1, length[at], MISSING)
-    )
-
-
-def hint(file: File) -> str:
-    """Return the hint for errors about a damaged file."""
-    return f"run `bushel verify` on {file.path.rpartition('/')[0] or '.'}"
+    # the last one stands for the items without a frame
+    at = np.where(counts == 1, first, -1)
+    offset, length = np.append(offset, 0)[at], np.append(length, MISSING)[at]
+    return FieldExtents(field, field.codec, DATA, offset, length)
 
 
 def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
@@ -258,19 +245,14 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         if text[:1] == b"\x80":
             raise
         parsed = parse_entries(text, table.path, lose)
-    whole = whole_items(list(parsed.items), *frames_of(parsed), data, fault)
-    left_items = {
-        name: item
-        for (name, item), good in zip(parsed.items.items(), whole.tolist(), strict=True)
-        if good
-    }
+    names = list(parsed.items)
+    whole = whole_items(names, *frames_of(parsed), data, fault)
+    intact_items = dict(compress(parsed.items.items(), whole.tolist()))
     left = replace(
-        parsed, items=left_items, offset=parsed.offset[whole], length=parsed.length[whole]
+        parsed, items=intact_items, offset=parsed.offset[whole], length=parsed.length[whole]
     )
-    before: I64 = np.cumsum(whole) - whole
-    gaps = tuple(
-        (int(before[row]), list(parsed.items)[row]) for row in np.flatnonzero(~whole).tolist()
-    )
+    before: I64 = np.cumsum(whole)  # of the intact items
+    gaps = tuple((int(before[row]), names[row]) for row in np.flatnonzero(~whole).tolist())
     index = index_items(shard, [data, table], text, left, *frames_of(left), options)
     return Recovered(index, np.ones(index.samples, np.bool_), lost + len(gaps), gaps)
 

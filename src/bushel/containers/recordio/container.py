@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bushel._index.builders import IndexBuilder
 from bushel._index.shard import Keys, Shard
 from bushel._index.table import ShardIndex
 from bushel.containers.base import (
@@ -20,9 +19,9 @@ from bushel.containers.base import (
     Layout,
     LayoutField,
     ReadOptions,
-    ShardWriter,
     WriteOptions,
 )
+from bushel.containers.packed_map import damaged, limit_of
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 from bushel.storage import AnyPath, File, copy_to_append, open_file, write_whole
@@ -31,14 +30,12 @@ from .idx import Table, format_idx, idx_name, parse_idx
 from .scan import (
     Records,
     follow,
-    hint,
     payloads_of,
     scan_records,
 )
 from .writer import RecordIOWriter, form_of, stored_codec
 
 if TYPE_CHECKING:
-    from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
 _NAME = re.compile(r".+\.rec(\.part[0-9]+)?")
@@ -46,6 +43,7 @@ _NAME = re.compile(r".+\.rec(\.part[0-9]+)?")
 
 class _RecordIO(Container):
     name = "recordio"
+    writer = RecordIOWriter
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.rec` file, or of all in a folder, sorted by name, each with its `.idx`."""
@@ -86,7 +84,8 @@ class _RecordIO(Container):
                     f"it leaves out {len(missing)} records of "
                     f"{files[0].path}, the first at {missing[0]}"
                 )
-                faults.append(FormatError(message, files[1].path, hint=hint(files[0])))
+                advice = damaged(files[0], message).hint
+                faults.append(FormatError(message, files[1].path, hint=advice))
             twice = table.keys.duplicates() if table.keys is not None else []
             faults += [
                 FormatError(f"the key {key!r} appears twice", files[1].path) for key in twice
@@ -98,21 +97,10 @@ class _RecordIO(Container):
         text = key.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return re.sub(r"[\x00-\x1f]", "\ufffd", text).lstrip() or "\ufffd"
 
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
-        """Return a table of the intact samples of a damaged shard."""
-        from .reading import recover
-
-        return recover(shard, options, fault)
-
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: `image`, `label`, `id`, `id2` as image records, one other raw, else maps."""
-        if not spec:
-            raise SpecError("a spec needs at least one field")
         form = form_of(spec)
-        stored = "the types of the fields are"
-        if form == "raw":
-            stored = "the name and the type of the field are"
-        limits = [f"{stored} stored in Bushel's index only: without it, pass spec= to open"]
+        limits = [limit_of(spec, plain=form == "raw")]
         if form == "image" and "label" in spec:
             limits.append(
                 "labels are 32-bit floats: real numbers are rounded, and arrays are flattened"
@@ -158,12 +146,6 @@ class _RecordIO(Container):
             text = format_idx(records.offset)
         write_whole(staging.path_of(idx), text)
         return {rec: end, idx: len(text)}
-
-    def writer(
-        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
-    ) -> ShardWriter:
-        """Start a file, or continue one."""
-        return RecordIOWriter(layout, shard, staging, builder)
 
 
 def _shard(root: AnyPath, name: str, *, has_idx: bool) -> Shard:

@@ -14,7 +14,7 @@ from bushel import kernels
 from bushel._index.shard import Keys, Shard, stamps
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._kinds import JPEG
-from bushel._runtime.arrays import I64, batches_of
+from bushel._runtime.arrays import I64, Array, batches_of
 from bushel.containers.base import ReadOptions
 from bushel.containers.packed_map import Record, index_records, is_packed_map, locate
 from bushel.containers.recovery import Fault, Recovered
@@ -127,25 +127,18 @@ _LINE = re.compile(rb"([^\t]+)\t([0-9]{1,18})")
 def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """Return the records whose header and length can be trusted, with their keys from the `.idx`."""
     files = list(map(open_file, shard.paths))
-    lines = _lines(files[1], fault) if len(files) > 1 else None
-    if lines is None:
-        listed = None
-    else:
-        listed = np.unique(np.array([offset for _, offset in lines], np.int64))
+    lines = _lines(files[1], fault) if len(files) > 1 else []
+    listed = np.unique(np.array([offset for _, offset in lines], np.int64))
     records = _records(files[0], listed, fault)
     if holds_maps(payloads_of(files[0], records, len(files))):
         records = _packed_maps(files[0], records, fault)
-    keys, lost = None, 0
-    gaps: tuple[tuple[int, str], ...] = ()
-    if lines is not None:
+    keys = None
+    if len(files) > 1:
         named = _keys(lines, records.offset, files[0], fault)
-        lost = 0
-        if listed is not None:
-            lost = len(np.setdiff1d(listed, records.offset))
-        gaps = _gaps(lines, records.offset)
         if named != [str(number) for number in range(len(named))]:
             keys = Keys.of(named)
     index = index_of(shard, files, payloads_of(files[0], records, len(files)), keys, options)
+    lost, gaps = len(np.setdiff1d(listed, records.offset)), _gaps(lines, records.offset)
     return Recovered(index.check(files[0].path), np.ones(index.samples, np.bool_), lost, gaps)
 
 
@@ -161,12 +154,10 @@ def _gaps(lines: list[tuple[str, int]], offsets: I64) -> tuple[tuple[int, str], 
 # Records
 
 
-def _records(file: File, listed: I64 | None, fault: Fault) -> Records:
+def _records(file: File, listed: I64, fault: Fault) -> Records:
     """Return all records, and report where the framing is damaged."""
     data = file if isinstance(file, kernels.MappedFile) else file.read(0, file.size)
-    offsets: list[I64] = []
-    spans: list[I64] = []
-    parts: list[I64] = []
+    pieces: list[tuple[Array, Array, Array]] = []
     start: int | None = 0
     while start is not None:
         scanned = kernels.scan_recordio(data, start)
@@ -179,25 +170,18 @@ def _records(file: File, listed: I64 | None, fault: Fault) -> Records:
                 if not _ends_right(file, int(scanned.end), span, listed, at):
                     fault(FormatError("the length of the record here is wrong", file.path, at))
                     intact, resume = intact - 1, at
-        for all_of, part in (
-            (offsets, scanned.offset),
-            (spans, scanned.span),
-            (parts, scanned.parts),
-        ):
-            all_of.append(part[:intact].astype(np.int64))
+        pieces.append((scanned.offset[:intact], scanned.span[:intact], scanned.parts[:intact]))
         start = None if scanned.problem is None else _next_record(file, resume + 4)
-    return Records(
-        np.concatenate(offsets), np.concatenate(spans), np.flatnonzero(np.concatenate(parts) > 1)
-    )
+    return Records.joined(pieces)
 
 
-def _ends_right(file: File, end: int, span: int, listed: I64 | None, offset: int) -> bool:
+def _ends_right(file: File, end: int, span: int, listed: I64, offset: int) -> bool:
     """Return whether a record ends at the end in its header, although no valid record follows there.
 
     Either its length is wrong, or the header after it. The `.idx` decides, or bytes that still look
     like a header.
     """
-    if listed is not None and end in listed:
+    if end in listed:
         return True
     if file.size - end < 8:
         return _may_end(file, offset, span)
@@ -206,7 +190,7 @@ def _ends_right(file: File, end: int, span: int, listed: I64 | None, offset: int
     # a later part, if the first one is marked as whole; those are multiples of four
     if magic == MAGIC:
         return word >> 29 not in _LATER_PARTS or span % 4 != 0
-    if listed is not None and (listed > offset).any():
+    if (listed > offset).any():
         return False
     following = _next_record(file, end + 4)
     if (magic ^ MAGIC).bit_count() <= _FEW_BITS:
@@ -241,13 +225,10 @@ def _next_record(file: File, start: int) -> int | None:
 
 def _packed_maps(file: File, records: Records, fault: Fault) -> Records:
     """Return the records that are valid packed maps."""
-    split = set(records.split.tolist())
     good = np.ones(len(records.offset), np.bool_)
-    for row, (offset, span) in enumerate(
-        zip(records.offset.tolist(), records.span.tolist(), strict=True)
-    ):
+    for row, offset in enumerate(records.offset.tolist()):
         try:
-            locate(records.payload(file, row) if row in split else file.read(offset + 8, span))
+            locate(records.payload(file, row))
         except FormatError as error:
             good[row] = False
             fault(FormatError(f"record {row} is lost: {error.message}", file.path, offset))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
@@ -21,8 +21,8 @@ from msgspec import Struct
 from bushel import kernels
 from bushel._kinds import kind_of
 from bushel._runtime.arrays import I64, U8, Array, Bools, batches_of
-from bushel._runtime.public import command
 from bushel.containers.base import Report, unreported
+from bushel.containers.packed_map import damaged
 from bushel.errors import FormatError, name_file
 from bushel.kernels import MappedFile
 from bushel.storage import AnyPath, ExtentError, Extents, File, gather, open_file, read_many
@@ -51,13 +51,19 @@ class Records(Struct, frozen=True):
     span: I64
     split: I64  # int64[k], ascending: numbers of the records with several parts
 
+    @classmethod
+    def joined(cls, pieces: Iterable[tuple[Array, Array, Array]]) -> Records:
+        """Return the records of several scans, given the offset, the span and the number of parts of each."""
+        offset, span, parts = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
+        return cls(offset, span, np.flatnonzero(parts > 1))
+
     def payload(self, file: File, row: int) -> bytes:
         """Return the whole payload of a record in pieces. Raise FormatError if its parts do not fit together."""
         offset = int(self.offset[row])
         try:
             return kernels.join_recordio(file.read(offset, 8 + int(self.span[row])))
         except ValueError as error:
-            raise FormatError(f"record {row}: {error}", file.path, offset, hint(file)) from error
+            raise damaged(file, f"record {row}: {error}", offset) from error
 
     def chosen(self, rows: I64) -> Records:
         """Return the records of these numbers, which ascend."""
@@ -112,7 +118,7 @@ def _words(file: File, records: Records) -> Iterator[int]:
             except FormatError as error:
                 at = start + (error.offset or 0)
                 message = f"record {row}: {error.message}"
-                raise FormatError(message, file.path, at, hint(file)) from error
+                raise damaged(file, message, at) from error
 
 
 class Images(Struct, frozen=True):
@@ -122,11 +128,6 @@ class Images(Struct, frozen=True):
     codec: str  # codec of the images, such as `jpg` if all are JPEGs; `image` if they differ
 
 
-def hint(file: File) -> str:
-    """Return the next step for a damaged file."""
-    return f"run {command('verify', file.path)}"
-
-
 def scan_records(file: File, start: int = 0) -> tuple[Records, int, FormatError | None]:
     """Find all records after `start` by their headers.
 
@@ -134,7 +135,7 @@ def scan_records(file: File, start: int = 0) -> tuple[Records, int, FormatError 
         The records, the end of the last one, and the error that ended the scan before the end of
         the file.
     """
-    offsets, spans, parts = [], [], []
+    pieces = []
     window = _WINDOW
     while True:
         whole = isinstance(file, MappedFile) or start + window >= file.size
@@ -144,9 +145,7 @@ def scan_records(file: File, start: int = 0) -> tuple[Records, int, FormatError 
         else:
             scanned = kernels.scan_recordio(file.read(start, min(window, file.size - start)))
             base = start
-        offsets.append(scanned.offset + base)
-        spans.append(scanned.span)
-        parts.append(scanned.parts)
+        pieces.append((scanned.offset + base, scanned.span, scanned.parts))
         start = scanned.end + base
         if whole:
             break
@@ -154,9 +153,8 @@ def scan_records(file: File, start: int = 0) -> tuple[Records, int, FormatError 
             window *= 2  # the record is larger than the window
     fault = None
     if scanned.problem is not None:
-        fault = FormatError(scanned.problem, file.path, scanned.problem_offset + base, hint(file))
-    split = np.flatnonzero(np.concatenate(parts) > 1).astype(np.int64)
-    return Records(np.concatenate(offsets), np.concatenate(spans), split), start, fault
+        fault = damaged(file, scanned.problem, scanned.problem_offset + base)
+    return Records.joined(pieces), start, fault
 
 
 def follow(file: File, offset: I64, report: Report = unreported) -> Records:
@@ -180,11 +178,8 @@ def follow(file: File, offset: I64, report: Report = unreported) -> Records:
     _join_parts(file, offset, span, split)
     if (bad := span > file.size - 8 - offset).any():
         row = int(bad.argmax())
-        raise _fault(
-            file,
-            int(offset[row]),
-            f"the end of the file truncates a record of {int(span[row])} bytes",
-        )
+        message = f"the end of the file truncates a record of {int(span[row])} bytes"
+        raise damaged(file, message, int(offset[row]))
     _check_gaps(file, offset, span)
     return Records(offset, span, split)
 
@@ -265,14 +260,11 @@ def _join_parts(file: File, offset: I64, span: I64, split: I64) -> None:
             word = int.from_bytes(head[4:], "little")
             flag, length = word >> 29, word & _LENGTH
             if head[:4] != MAGIC.to_bytes(4, "little") or flag not in (2, 3):
-                raise _fault(
-                    file,
-                    at,
-                    f"the record at {first} continues here, but its next part is missing",
-                )
+                message = f"the record at {first} continues here, but its next part is missing"
+                raise damaged(file, message, at)
             walked += 8 + length
             if walked > file.size:
-                raise _fault(file, first, "records overlap")
+                raise damaged(file, "records overlap", first)
         span[row] = known_spans[first] = at + length - first
 
 
@@ -284,27 +276,20 @@ def _check_gaps(file: File, offset: I64, span: I64) -> None:
     begin, following = np.append(np.zeros(1, np.int64), end), np.append(start, file.size)
     if (bad := begin > following).any():
         at = int(following[int(bad.argmax())])
-        raise _fault(file, at, "the .idx lists a record here, inside another one")
+        raise damaged(file, "the .idx lists a record here, inside another one", at)
     gaps = begin[begin < following]
     for rows, heads in _heads(file, gaps, 0, 8):
         magic, word = heads.view("<u4").T
         if (bad := (magic != MAGIC) | (word >> 29 > 1)).any():
-            raise _fault(
-                file,
-                int(gaps[rows][int(bad.argmax())]),
-                "expected a record or the end of the file",
-            )
+            at = int(gaps[rows][int(bad.argmax())])
+            raise damaged(file, "expected a record or the end of the file", at)
 
 
 def _refuse(file: File, offset: I64, bad: Bools, reason: str) -> None:
     """Raise for the first bad offset of a record, if there is one."""
     if bad.any():
         message = f"the .idx lists a record here, but {reason}"
-        raise _fault(file, int(offset[int(bad.argmax())]), message)
-
-
-def _fault(file: File, offset: int, message: str) -> FormatError:
-    return FormatError(message, file.path, offset, hint(file))
+        raise damaged(file, message, int(offset[int(bad.argmax())]))
 
 
 _parse = struct.Struct("<II").unpack_from
@@ -329,11 +314,9 @@ def read_record(file: File, offset: int, end: int | None = None) -> tuple[bytes,
                 return raw[8 : 8 + word], end
             return file.read(offset + 8, word), offset + 8 + (word + 3 & ~3)
     except (ExtentError, struct.error) as error:
-        raise FormatError(
-            f"the record is truncated: {error}", file.path, offset, hint(file)
-        ) from None
+        raise damaged(file, f"the record is truncated: {error}", offset) from None
     if magic != MAGIC or word >> 29 > 1:
-        raise FormatError("expected the header of a record", file.path, offset, hint(file))
+        raise damaged(file, "expected the header of a record", offset)
     records = follow(file, np.array([offset], np.int64))
     return records.payload(file, 0), offset + 8 + (int(records.span[0]) + 3 & ~3)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
@@ -12,9 +12,9 @@ from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.shard import Shard
 from bushel._runtime.arrays import I64, U8, U32
-from bushel.containers.base import Layout, ShardWriter, Stored
-from bushel.containers.packed_map import encode, is_packed_map, mark_absent
-from bushel.containers.stored_column import ColumnLimits, StoredColumn, fitting, key_rows
+from bushel.containers.base import Layout, ShardWriter, Values
+from bushel.containers.packed_map import Packed, encode, mark_absent, refuse_map
+from bushel.containers.stored_column import ColumnLimits, StoredColumn, StoredColumns, fitting
 from bushel.errors import SpecError
 from bushel.spec import Spec
 
@@ -42,9 +42,6 @@ _WORD = 4  # size of a length word in bytes
 _FRAME = 8 + IMAGE_HEADER
 # where fields are in such a record
 _PLACES = {"label": 0, "id": 8, "id2": 16, "image": IMAGE_HEADER}
-_Value: TypeAlias = "tuple[str, int, Buffer]"  # a value in a record: field, start, bytes
-# the bytes of a record in pieces, its values, and its size
-_Encoded: TypeAlias = "tuple[list[Buffer], list[_Value], int]"
 
 
 def form_of(spec: Spec) -> Form:
@@ -93,7 +90,7 @@ class RecordIOWriter(ShardWriter):
         self._encode = {"image": self._image, "raw": self._raw, "maps": self._map}[self._form]
         self._data, self._idx = (staging.open(name) for name in self._names)
 
-    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+    def append(self, key: str | None, values: Values) -> None:
         """Write one sample as one record, and its line of the `.idx`."""
         name = check_key(key) if key is not None else str(self._builder.samples)
         if self._form != "maps" and (
@@ -103,7 +100,7 @@ class RecordIOWriter(ShardWriter):
                 f"field {missing[0]!r} is missing: only packed "
                 "maps of several fields allow missing fields"
             )
-        offset = self._record(*self._encode(key, values))
+        offset = self._record(self._encode(key, values))
         self._idx.write(f"{name}\t{offset}\n".encode("utf-8", "surrogateescape"))
         self._builder.close_sample(key)
 
@@ -114,9 +111,7 @@ class RecordIOWriter(ShardWriter):
             return ColumnLimits()
         return None
 
-    def extend(
-        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
-    ) -> int:
+    def extend(self, keys: StoredColumn | None, columns: StoredColumns, room: int | None) -> int:
         """Write many plain values or images, and their lines of the `.idx`."""
         if self._form != "raw":
             if self._form == "image":
@@ -126,7 +121,7 @@ class RecordIOWriter(ShardWriter):
         if int(values.lengths.max()) > _LIMIT:
             return 0
         check_keys(keys)
-        self._check_first(values[0][:16])
+        refuse_map(self._builder, values[0][:16])
         framed, ends, split = kernels.frame_recordio(values.data, values.offsets)
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         lines, line_ends = self._lines(keys, starts)
@@ -145,7 +140,7 @@ class RecordIOWriter(ShardWriter):
         sums = kernels.crc32_rows(values.data, values.offsets[: count + 1])
         left_out = before + np.cumsum(words) - words
         column.add_rows(base + starts[:count] + 8 - _WORD * left_out, length, sums)
-        self._builder.close_samples(count, *key_rows(keys, count))
+        self._builder.close_samples(count, keys)
         return count
 
     def _lines(self, keys: StoredColumn | None, starts: I64) -> tuple[U8, I64]:
@@ -156,7 +151,7 @@ class RecordIOWriter(ShardWriter):
         return kernels.frame_idx(key_text, self._builder.samples, self._data.position + starts)
 
     def _extend_images(
-        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
+        self, keys: StoredColumn | None, columns: StoredColumns, room: int | None
     ) -> int:
         """Write images, up to the first record that has to be split. Their labels are single numbers."""
         images = columns["image"]
@@ -198,12 +193,10 @@ class RecordIOWriter(ShardWriter):
             )
             ends = np.arange(count + 1) * 8
             column.add_rows(payload + place, np.diff(ends), kernels.crc32_rows(numbers, ends))
-        self._builder.close_samples(count, *key_rows(keys, count))
+        self._builder.close_samples(count, keys)
         return count
 
-    def _image_headers(
-        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn]
-    ) -> U32 | None:
+    def _image_headers(self, keys: StoredColumn | None, columns: StoredColumns) -> U32 | None:
         """Return the headers of records and images, uint32[n, 8]; None if a label is not a single number."""
         count = len(columns["image"])
         headers = np.zeros((count, _FRAME // _WORD), "<u4")
@@ -226,55 +219,44 @@ class RecordIOWriter(ShardWriter):
         """Return the names of the files; everything is already written."""
         return self._names
 
-    def _raw(self, key: str | None, values: Mapping[str, Stored]) -> _Encoded:
+    def _raw(self, key: str | None, values: Values) -> Packed:
         [field] = self._fields
         value = cast("Buffer", values[field.name])
-        self._check_first(bytes(memoryview(value)[:16]))
-        return [value], [(field.name, 0, value)], memoryview(value).nbytes
+        refuse_map(self._builder, value)
+        return Packed([value], memoryview(value).nbytes, [(field.name, 0, value)])
 
-    def _check_first(self, head: bytes) -> None:
-        """Refuse a first value that readers would read as a map of several fields."""
-        if self._builder.samples == 0 and is_packed_map(head):
-            raise SpecError(
-                "the first value starts like a packed sample: "
-                "declare its fields in the spec instead"
-            )
-
-    def _map(self, key: str | None, values: Mapping[str, Stored]) -> _Encoded:
-        packed = encode(key, self._fields, values)
+    def _map(self, key: str | None, values: Values) -> Packed:
         mark_absent(self._builder, values)
-        return packed.pieces, packed.values, packed.size
+        return encode(key, self._fields, values)
 
-    def _image(self, key: str | None, values: Mapping[str, Stored]) -> _Encoded:
+    def _image(self, key: str | None, values: Values) -> Packed:
         label = bytes(cast("Buffer", values.get("label", bytes(8))))
-        ids = {
-            "id": bytes(
-                cast(
-                    "Buffer",
-                    values.get("id") or _number(key, self._builder.samples).to_bytes(8, "little"),
-                )
-            ),
-            "id2": bytes(cast("Buffer", values.get("id2") or bytes(8))),
-        }
+        number = _number(key, self._builder.samples).to_bytes(8, "little")
+        ids = [
+            bytes(cast("Buffer", values.get(name) or default))
+            for name, default in (("id", number), ("id2", bytes(8)))
+        ]
         flag = int.from_bytes(label[:4], "little")
         if len(label) != (IMAGE_HEADER + 4 * flag if flag else 8):
             raise SpecError(
                 f"field 'label': {len(label)} bytes are not the label of an image record"
             )
-        if any(len(raw) != 8 for raw in ids.values()):
+        if any(len(raw) != 8 for raw in ids):
             raise SpecError("fields 'id' and 'id2' of an image record must have 8 bytes")
-        header = label[:8] + ids["id"] + ids["id2"] + label[IMAGE_HEADER:]
+        header = b"".join((label[:8], *ids, label[IMAGE_HEADER:]))
         image = cast("Buffer", values["image"])
-        every: dict[str, _Value] = {
-            "image": ("image", len(header), image),
-            "label": ("label", 0, header if flag else label),
-            "id": ("id", 8, ids["id"]),
-            "id2": ("id2", 16, ids["id2"]),
+        stored: dict[str, Buffer] = {
+            "image": image,
+            "label": header if flag else label,
+            "id": ids[0],
+            "id2": ids[1],
         }
-        placed = [every[field.name] for field in self._fields]
-        return [header, image], placed, len(header) + memoryview(image).nbytes
+        places = _PLACES | {"image": len(header)}
+        placed = [(field.name, places[field.name], stored[field.name]) for field in self._fields]
+        return Packed([header, image], len(header) + memoryview(image).nbytes, placed)
 
-    def _record(self, pieces: list[Buffer], placed: list[_Value], size: int) -> int:
+    def _record(self, packed: Packed) -> int:
+        pieces, size = packed.pieces, packed.size
         if size > _LIMIT:
             raise SpecError(
                 f"a record of {size} bytes is too large: recordio "
@@ -295,7 +277,7 @@ class RecordIOWriter(ShardWriter):
         payload = offset + 8 - _WORD * len(self._builder.left_out)
         if sums is None and len(framed) > 8 + size + -size % 4:  # it was split
             self._leave_out(framed[: len(framed) - -size % 4], offset)
-        for name, start, value in placed:
+        for name, start, value in packed.values:
             column, length = self._builder.columns[name], memoryview(value).nbytes
             crc32 = crc32_of.get(id(value)) or kernels.crc32(value)
             column.add(payload + start, length, crc32)

@@ -36,7 +36,6 @@ from .names import (
 
 if TYPE_CHECKING:
     from bushel._index.builders import IndexBuilder
-    from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
 _GLANCE = 1000  # number of members that are read to learn how an existing archive spells its fields
@@ -77,25 +76,15 @@ class _Tar(Container):
         options.report(file.size)
         return replace(table.index(stamps(shard, [file]), blocks), labels=labels).check(file.path)
 
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
-        """Return a table of the intact samples of a damaged shard."""
-        from .reading import recover
-
-        return recover(shard, options, fault)
-
     def faults(self, shard: Shard) -> list[FormatError]:
         """Return the error of a comment that describes the fields of an archive, and cannot be read."""
-        from .names import fault_in
+        from .names import description_in
         from .scan import first_comment
 
         file = open_file(shard.path(0))
         if file.path.endswith(COMPRESSED):
-            fault = None
-        else:
-            fault = fault_in(first_comment(file), file.path)
-        if fault is None:
             return []
-        return [fault]
+        return description_in(first_comment(file), file.path)[1]
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: each field is a member whose extension is made from its name and codec."""
@@ -110,20 +99,12 @@ class _Tar(Container):
                     f"both have the extension `.{extension}`"
                 )
             used[extension] = field.name
-        for field in spec.values():
-            taken = next(
-                (
-                    extension
-                    for extension in used
-                    if field.sequence and extension.startswith(field.name + ".")
-                ),
-                None,
-            )
-            if taken is not None:
-                raise SpecError(
-                    f"field {used[taken]!r} would be read as "
-                    f"elements of the sequence {field.name!r}"
-                )
+        for sequence in (field.name for field in spec.values() if field.sequence):
+            for extension, name in used.items():
+                if extension.startswith(f"{sequence}."):
+                    raise SpecError(
+                        f"field {name!r} would be read as elements of the sequence {sequence!r}"
+                    )
         columns = tuple(LayoutField(field, extension_of(field)[1], 0) for field in spec.values())
         return Layout(columns, replace(options, keyed=True), sparse=True)
 
@@ -155,19 +136,14 @@ class _Tar(Container):
         [name] = shard.files
         sink = staging.open(name)
         archive = scan(open_file(staging.path_of(name))) if sink.position else None
-        comment = b"" if archive is None else archive.comment
-        if not any(column.codec == "bytes" for column in layout.columns):
-            return TarShardWriter(layout, name, sink, builder, comment=comment)
+        comment, existing = b"" if archive is None else archive.comment, frozenset[str]()
         # A field of plain bytes may have any extension: keep the extension of the existing samples.
-        if archive is None and shard.root.exists():
-            existing_archive = next((shard.root / other for other in _archives(shard.root)), None)
-            if existing_archive is None:
-                archive = None
-            else:
-                archive = scan(open_file(existing_archive))
-        existing = frozenset[str]()
-        if archive is not None:  # its first members show how its fields are spelled
-            existing = extensions(archive.names, archive.name_offsets[: _GLANCE + 1])
+        if any(column.codec == "bytes" for column in layout.columns):
+            if archive is None and shard.root.exists():
+                for other in _archives(shard.root)[:1]:
+                    archive = scan(open_file(shard.root / other))
+            if archive is not None:  # its first members show how its fields are spelled
+                existing = extensions(archive.names, archive.name_offsets[: _GLANCE + 1])
         return TarShardWriter(layout, name, sink, builder, existing, comment)
 
 

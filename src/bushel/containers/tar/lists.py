@@ -50,6 +50,8 @@ class _Info(msgspec.Struct):
 
 _OWN, _HINT = re.compile(b'"wids_version"'), "run `bushel widsindex create`"
 _wids = IndexFormat("a list of wids", _Wids, frozenset({"wids_version"}), _OWN, _HINT).parse
+_ANY, _PREPARE_FIRST = re.compile(b""), "run `energon prepare`"
+_info = IndexFormat("a list of Energon", _Info, frozenset(), _ANY, _PREPARE_FIRST).parse
 
 
 def listed_archives(folder: AnyPath, names: Collection[str]) -> list[str] | None:
@@ -118,6 +120,8 @@ def energon_archives(folder: AnyPath) -> list[str] | None:
     try:
         energon_info = load_index(folder / META, _info, _INFO)
     except FileNotFoundError:
+        energon_info = None
+    if energon_info is None:
         return None
     _all_there(
         folder,
@@ -126,15 +130,6 @@ def energon_archives(folder: AnyPath) -> list[str] | None:
         "fetch the missing files, or run `energon prepare`",
     )
     return list(energon_info.shard_counts)
-
-
-def _info(data: bytes, path: str) -> _Info:
-    try:
-        return msgspec.json.decode(data, type=_Info)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(
-            f"not a list of Energon: {error}", path, hint="run `energon prepare`"
-        ) from error
 
 
 def _all_there(folder: AnyPath, names: Iterable[str], path: str, hint: str) -> None:

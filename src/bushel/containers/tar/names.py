@@ -178,8 +178,6 @@ _SUMMED = rb"(?s)(?P<text>.*) (?P<sum>[0-9a-f]{8})"
 _MOST_BYTES = (1 << 20) - 64
 """Bytes of a comment that every reader of archives in Bushel takes, with the rest of its record."""
 
-_MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BushelError)
-
 
 class Description(Struct, frozen=True):
     """The fields of an archive, by its own description."""
@@ -218,33 +216,23 @@ class _Saved(msgspec.Struct, omit_defaults=True):
     labels: dict[str, list[str]] = {}
 
 
-def description_in(comment: bytes, path: str) -> Description:
-    """Parse the comment of an archive. A comment of another program gives an empty description."""
-    try:
-        return _described(comment, path)
-    except _MALFORMED as error:
-        log_warning("%s: %s", path, _what(error))
-        return Description()
+def description_in(comment: bytes, path: str) -> tuple[Description, list[FormatError]]:
+    """Parse the comment of an archive, and return its problem, if it has one.
 
-
-def fault_in(comment: bytes, path: str) -> FormatError | None:
-    """Return the problem of an archive's comment that Bushel wrote; None if it has no problem or is not Bushel's."""
+    A comment of another program gives an empty description.
+    """
     try:
-        _described(comment, path)
-    except _MALFORMED as error:
+        return _described(comment, path), []
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BushelError) as error:
+        message = (
+            "the comment that describes its fields is malformed "
+            f"({error}); they are named by the extensions of its members"
+        )
         hint = (
             "restore the file; or run `bushel repair`, which "
             "takes the names of the index, if there is one"
         )
-        return FormatError(_what(error), path, 0, hint)
-    return None
-
-
-def _what(error: Exception) -> str:
-    return (
-        "the comment that describes its fields is malformed "
-        f"({error}); they are named by the extensions of its members"
-    )
+        return Description(), [FormatError(message, path, 0, hint)]
 
 
 def _described(comment: bytes, path: str) -> Description:
@@ -329,15 +317,10 @@ COMPRESSED = (".tar.gz", ".tgz", ".tar.zst")
 """Ends of the names of archives that are read at random when they have an index."""
 
 
-def is_compressed_archive(name: str) -> bool:
-    """Return whether a compressed archive of this name can have an index."""
-    return name.lower().endswith(COMPRESSED)
-
-
 def only_compressed(names: Iterable[str]) -> list[str]:
     """Return the compressed archives of a folder, sorted; none if the folder has other files, too."""
     visible = sorted(name for name in names if not name.startswith("."))
-    if visible and all(map(is_compressed_archive, visible)):
+    if all(name.lower().endswith(COMPRESSED) for name in visible):
         return visible
     return []
 
@@ -349,7 +332,7 @@ def archive_in(file: File, name: str) -> tuple[File, tuple[Blocks, ...]]:
         FormatError: The compressed data are damaged.
         UnsupportedError: They are compressed in a way that cannot be read at random.
     """
-    if not is_compressed_archive(name):
+    if not name.lower().endswith(COMPRESSED):
         return file, ()
     from bushel.storage.block_file import BlockFile
     from bushel.storage.restart import compressed_blocks

@@ -65,66 +65,43 @@ def read_table(archive: AnyPath, file: File, spec: Spec | None) -> tuple[Table, 
             table = tabulate(without_junk(members, junk), spec, file.path)
             report_left_out(file.path, junk + table.left_out)
             return table, {}
-    one_pass = _Pass(file, spec)
-    comment = one_pass.run()
-    if comment != one_pass.comment:  # fields are described after the first members
-        one_pass = _Pass(file, spec, comment)
-        one_pass.run()
-    table, labels = one_pass.result()
-    report_left_out(file.path, one_pass.left_out + table.left_out)
-    table.report_pieces(file.path)
-    return table, labels
+    return _one_pass(file, spec)
 
 
-class _Pass:
-    """A scan of the headers of an archive."""
+def _one_pass(
+    file: File, declared: Spec | None, comment: bytes | None = None
+) -> tuple[Table, Labels]:
+    """Return the table and the names by a scan of the headers. `comment` describes the fields, if it is known.
 
-    def __init__(self, file: File, declared: Spec | None, comment: bytes | None = None) -> None:
-        self.comment = comment  # which describes the fields
-        self.left_out = Counter[str]()
-        self._file, self._declared = file, declared
-        self._table: SampleTable | None = None
-        self._labels: Labels = {}
-        # an error of the samples; damage is reported before it
-        self._error: FormatError | SpecError | None = None
-
-    def run(self) -> bytes:
-        """Read all headers, and return the comment of the archive.
-
-        Raises:
-            FormatError: The archive is damaged, or a member is a sparse file.
-        """
-        file, sparse, links = self._file, None, Links(self._file)
-        for scanned in pieces_of(file):
-            sparse = sparse or sparse_file(scanned, file.path)
-            members = without_junk(links.followed(scanned), self.left_out)
-            try:
-                if self.comment is None or self._table is None:
-                    self._begin(scanned.comment if self.comment is None else self.comment)
-                if self._table is not None and self._error is None:
-                    self._table.add(members, scanned.end / max(file.size, 1))
-            except (FormatError, SpecError) as error:
-                self._error = self._error or error
-        if (problem := damage(scanned, file) or sparse) is not None:
-            raise problem
-        self.left_out += links.left_out
-        return scanned.comment
-
-    def _begin(self, comment: bytes) -> None:
-        self.comment = comment
-        spec, self._labels = fields_and_names(comment, self._declared, self._file.path)
-        self._table = SampleTable(spec, self._file.path, self._file.size // _BLOCK)
-
-    def result(self) -> tuple[Table, Labels]:
-        """Return the table, and the names of classes.
-
-        Raises:
-            FormatError: Members cannot be grouped into samples, or the comment cannot be read.
-            SpecError: The declared fields do not fit the comment.
-        """
-        if self._error is not None or self._table is None:
-            raise self._error or FormatError("no members were read", self._file.path)
-        return self._table.finish(), self._labels
+    Damage is reported before an error of the samples.
+    """
+    left_out, links = Counter[str](), Links(file)
+    labels: Labels = {}
+    table: SampleTable | None = None
+    sparse: FormatError | None = None
+    refused: FormatError | SpecError | None = None
+    for scanned in pieces_of(file):
+        sparse = sparse or sparse_file(scanned, file.path)
+        members = without_junk(links.followed(scanned), left_out)
+        try:
+            if table is None and refused is None:
+                comment = scanned.comment if comment is None else comment
+                spec, labels = fields_and_names(comment, declared, file.path)
+                table = SampleTable(spec, file.path, file.size // _BLOCK)
+            if table is not None and refused is None:
+                table.add(members, scanned.end / max(file.size, 1))
+        except (FormatError, SpecError) as error:
+            refused = error
+    if (problem := damage(scanned, file) or sparse) is not None:
+        raise problem
+    if scanned.comment != comment:  # fields are described after the first members
+        return _one_pass(file, declared, scanned.comment)
+    if refused is not None or table is None:
+        raise refused or FormatError("no members were read", file.path)
+    finished = table.finish()
+    report_left_out(file.path, left_out + links.left_out + finished.left_out)
+    finished.report_pieces(file.path)
+    return finished, labels
 
 
 _WINDOW = 1 << 20

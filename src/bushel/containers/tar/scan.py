@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import posixpath
+import sys
 from collections import Counter
 from collections.abc import Iterator
 
@@ -66,15 +67,17 @@ def scan(file: File) -> TarMembers:
         FormatError: The file shrank during the scan. Any other damage is in the result: see
             `damage`.
     """
-    try:
-        if isinstance(file, MappedFile):
-            return kernels.scan_tar(file)
-    except ExtentError as error:
-        raise _shrunk(file, error) from error
     return scan_part(file, 0, file.size)
 
 
-def pieces_of(file: File, members: int = _PIECE) -> Iterator[TarMembers]:
+def scan_part(file: File, first: int, last: int) -> TarMembers:
+    """Scan the headers between two offsets of an archive, as `scan` does. The first is the offset of a header."""
+    return next(pieces_of(file, sys.maxsize, first, last))
+
+
+def pieces_of(
+    file: File, members: int | None = None, first: int = 0, last: int | None = None
+) -> Iterator[TarMembers]:
     """Scan the headers of an archive in one pass, and yield the members piece by piece: at least one piece.
 
     A piece has about as many `members`. The last piece has the damage of the archive: see `damage`.
@@ -82,8 +85,8 @@ def pieces_of(file: File, members: int = _PIECE) -> Iterator[TarMembers]:
     Raises:
         FormatError: The file shrank during the scan.
     """
-    scanner = kernels.TarScanner(file.size)
-    windows = _Windows(file, file.size)
+    members, last = members or _PIECE, file.size if last is None else last
+    scanner, windows = kernels.TarScanner(last, first), _Windows(file, last)
     try:
         while True:
             if isinstance(file, MappedFile):
@@ -95,27 +98,7 @@ def pieces_of(file: File, members: int = _PIECE) -> Iterator[TarMembers]:
             if scanner.over:
                 return
     except ExtentError as error:
-        raise _shrunk(file, error) from error
-
-
-def scan_part(file: File, first: int, last: int) -> TarMembers:
-    """Scan the headers between two offsets of an archive. The first is the offset of a header.
-
-    Raises:
-        FormatError: The file shrank during the scan.
-    """
-    scanner = kernels.TarScanner(last, first)
-    windows = _Windows(file, last)
-    try:
-        while (window := scanner.next_window()) is not None:
-            scanner.feed(windows.read(*window))
-    except ExtentError as error:
-        raise _shrunk(file, error) from error
-    return scanner.take()
-
-
-def _shrunk(file: File, error: ExtentError) -> FormatError:
-    return FormatError("the file shrank while it was read", file.path, error.found)
+        raise FormatError("the file shrank while it was read", file.path, error.found) from error
 
 
 def damage(found: TarMembers, file: File) -> FormatError | None:
@@ -159,7 +142,9 @@ def fields_and_names(
         return declared, {}
     from .names import description_in
 
-    described = description_in(comment, path)
+    described, faults = description_in(comment, path)
+    for fault in faults:
+        log_warning("%s: %s", path, fault.message)
     return described.with_declared(declared), described.labels
 
 

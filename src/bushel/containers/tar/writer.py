@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -12,8 +12,14 @@ from bushel import kernels
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.class_names import Labels
 from bushel._runtime.arrays import I64, U8
-from bushel.containers.base import Layout, ShardWriter, Stored
-from bushel.containers.stored_column import LARGE, ColumnLimits, StoredColumn, fitting, key_rows
+from bushel.containers.base import Layout, ShardWriter, Values
+from bushel.containers.stored_column import (
+    LARGE,
+    ColumnLimits,
+    StoredColumn,
+    StoredColumns,
+    fitting,
+)
 from bushel.errors import SpecError
 from bushel.spec import Field
 from bushel.storage import Sink
@@ -158,7 +164,7 @@ class TarShardWriter(ShardWriter):
             return len(self._description)
         return 0
 
-    def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
+    def append(self, key: str | None, values: Values) -> None:
         """Write one sample.
 
         Raises:
@@ -198,9 +204,7 @@ class TarShardWriter(ShardWriter):
             return None
         return ColumnLimits(longest_key=longest_key)
 
-    def extend(
-        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
-    ) -> int:
+    def extend(self, keys: StoredColumn | None, columns: StoredColumns, room: int | None) -> int:
         """Write many samples whose names and sizes fit plain headers."""
         limits = self.column_limits
         if keys is None or limits is None:
@@ -228,7 +232,7 @@ class TarShardWriter(ShardWriter):
         starts = starts.reshape(len(keys), len(values))
         for number, (slot, stored) in enumerate(zip(self._slots, values, strict=True)):
             slot.column.add_rows(base + starts[:count, number], stored.lengths, stored.crc32)
-        self._builder.close_samples(count, *key_rows(keys, count))
+        self._builder.close_samples(count, keys)
         return count
 
     def _write(self, framed: U8, size: int, places: I64, values: Sequence[StoredColumn]) -> int:
