@@ -41,7 +41,7 @@ def with_checksums(
     """
     lacking = [column for column in index.fields.values() if column.crc32 is None]
     crc32 = {column.field.name: np.zeros(0, np.uint32) for column in lacking}
-    stored = [column for column in lacking if column.rows]
+    stored = [column for column in lacking if len(column.offset)]
     if stored:
         opened = list(files)
         if index.blocks:
@@ -79,7 +79,8 @@ def _groups(
 
 def _steps(columns: Sequence[FieldExtents], samples: int, at_once: int) -> Iterator[list[slice]]:
     """Yield the rows of each field for some samples, which have about as many values as are processed at once."""
-    step = max(at_once * samples // max(sum(column.rows for column in columns), 1), 1)
+    rows = sum(len(column.offset) for column in columns)
+    step = max(at_once * samples // max(rows, 1), 1)
     for first in range(0, samples, step):
         ends = [first, min(first + step, samples)]
         yield [
@@ -112,14 +113,13 @@ def _sums(
     # with temporary files, which reading does not need
     from .growing import GrowingArrays
 
-    sums, computed, total = GrowingArrays(), 0, sum(column.rows for column in columns)
-    everything = [slice(0, column.rows) for column in columns]
-    for step in steps or [everything]:
+    sums, computed, sizes = GrowingArrays(), 0, [len(column.offset) for column in columns]
+    for step in steps or [list(map(slice, sizes))]:
         sums_of_step = _of_rows(columns, step, reading, in_order=steps is not None)
         for column, sums_of_column in zip(columns, sums_of_step, strict=True):
             sums.append(column.field.name, sums_of_column)
         computed += sum(map(len, sums_of_step))
-        sums.share = computed / total
+        sums.share = computed / sum(sizes)
     return sums.finish()
 
 

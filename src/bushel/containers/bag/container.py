@@ -35,6 +35,7 @@ from .tables import (
     separate_table,
 )
 from .writer import (
+    LONGEST_NAME,
     BagWriter,
     copy_records,
     generation_of,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 _SHARD = re.compile(r"[0-9]+")
 _SPEC = msgspec.json.Decoder(dict[str, str])
 _LARGEST_SPEC = 1 << 24
-_LONGEST_NAME = 255 - len(".bag")
 _KNOWN_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": "jpg", "int(8)": "u64"}
 """Types that Granular lacks, and Granular's types for the same values."""
 _RECORD = "record"  # the field of a bag file that is opened on its own
@@ -259,7 +259,7 @@ def read_spec(file: File) -> dict[str, Field]:
                 f"{name!r} cannot be a field, because no bag file can have that name",
                 file.path,
             )
-        if (size := len(name.encode("utf-8", "surrogatepass"))) > _LONGEST_NAME:
+        if (size := len(name.encode("utf-8", "surrogatepass"))) > LONGEST_NAME:
             message = (
                 f"{name[:20]!r}… with its {size} bytes cannot be "
                 "a field, because no bag file can have that name"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _SAME_BYTES = {"jpeg": "jpg", "int(8)": "u64"}
 """Types of the package `bags` that have another name in Granular."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_LONGEST_NAME = 255 - len(".bag")
+LONGEST_NAME = 255 - len(".bag")
 
 
 def generation_of(options: WriteOptions) -> str:
@@ -113,11 +113,11 @@ def _check_name(name: str) -> None:
             f"field {name!r} is not valid UTF-8 text, so no bag file can have that name"
         ) from error
     odd = "/" in name or name.startswith(".") or _CONTROL.search(name) is not None
-    if odd or name in ("refs", KEY) or length > _LONGEST_NAME:
+    if odd or name in ("refs", KEY) or length > LONGEST_NAME:
         raise SpecError(
             f"a bag cannot have a field called {name!r}, because each field is a file: "
             "use no '/', no control characters, no leading '.', at most "
-            f"{_LONGEST_NAME} bytes, and not 'refs'; rename it, or use another container"
+            f"{LONGEST_NAME} bytes, and not 'refs'; rename it, or use another container"
         )
 
 

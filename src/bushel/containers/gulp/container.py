@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -163,18 +164,13 @@ class _ChunkWriter(ShardWriter):
                 continue
             stored = values[field.name]
             text += (", " if len(text) > 1 else "") + self._labels[field.name]
-            if not field.sequence:
-                value = _json_text(field, cast("Buffer", stored))
-                self._add(field.name, start + len(text), value)
-                text += value
-                continue
-            parts, at = [], start + len(text) + 1
-            for element in cast("Iterator[Buffer]", stored):
+            parts, at = [], start + len(text) + field.sequence
+            for element in cast("Iterator[Buffer]", stored if field.sequence else (stored,)):
                 value = _json_text(field, element)
                 self._add(field.name, at, value)
                 parts.append(value)
-                at += len(value) + 2
-            text += f"[{', '.join(parts)}]"
+                at += len(value) + len(", ")
+            text += "[" * field.sequence + ", ".join(parts) + "]" * field.sequence
         return text + "}"
 
     def _add(self, name: str, offset: int, text: str) -> None:
@@ -220,16 +216,9 @@ class _Gulp(Container):
         if is_local(root) and not place.exists():
             return {}
         try:
-            numbers = json.loads(read_whole(place))
-        except (OSError, ValueError, RecursionError):  # GulpIO2 works without it
-            return {}
-        if not isinstance(numbers, dict) or not all(
-            type(number) is int for number in numbers.values()
-        ):
-            return {}
-        try:
-            return check_labels(dict.fromkeys(("label", "idx", "meta.label"), in_order(numbers)))
-        except SpecError:
+            names = in_order(msgspec.json.decode(read_whole(place), type=dict[str, int]))
+            return check_labels(dict.fromkeys(("label", "idx", "meta.label"), names))
+        except (OSError, ValueError, RecursionError, SpecError):  # GulpIO2 works without it
             return {}
 
     def file_of_names(self, labels: Labels) -> bytes | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bushel._index.shard import Keys, Shard
+from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
 from bushel.containers.base import (
     Container,
@@ -28,7 +28,6 @@ from bushel.storage import AnyPath, File, copy_to_append, open_file, write_whole
 
 from .idx import Table, format_idx, idx_name, parse_idx
 from .scan import (
-    Records,
     follow,
     payloads_of,
     scan_records,
@@ -61,8 +60,21 @@ class _RecordIO(Container):
         from .reading import index_of
 
         files = list(map(open_file, shard.paths))
-        data = files[0]
-        records, keys = _find(files, options)
+        data, keys = files[0], None
+        if len(files) == 1:
+            records, end, fault = scan_records(data)
+            options.report(end)
+            if fault is not None:
+                raise fault
+        else:
+            table = _table(files[1])
+            if not len(table.offset) and data.size:
+                raise FormatError(
+                    f"it lists no record, but {data.path} has {data.size} bytes",
+                    files[1].path,
+                    hint="move the .idx away, so that the records are found by a scan of the .rec",
+                )
+            records, keys = follow(data, table.offset, options.report), table.keys
         payloads = payloads_of(data, records, len(files))
         return index_of(shard, files, payloads, keys, options).check(data.path)
 
@@ -154,24 +166,6 @@ def _shard(root: AnyPath, name: str, *, has_idx: bool) -> Shard:
 
 def _table(file: File) -> Table:
     return parse_idx(file.read(0, file.size), file.path)
-
-
-def _find(files: list[File], options: ReadOptions) -> tuple[Records, Keys | None]:
-    data = files[0]
-    if len(files) == 1:
-        records, end, fault = scan_records(data)
-        options.report(end)
-        if fault is not None:
-            raise fault
-        return records, None
-    table = _table(files[1])
-    if not len(table.offset) and data.size:
-        raise FormatError(
-            f"it lists no record, but {data.path} has {data.size} bytes",
-            files[1].path,
-            hint="move the .idx away, so that the records are found by a scan of the .rec",
-        )
-    return follow(data, table.offset, options.report), table.keys
 
 
 def _existing_form(file: File, index: ShardIndex) -> str:

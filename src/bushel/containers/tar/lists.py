@@ -170,13 +170,8 @@ def recorded_starts(archive: AnyPath, size: int) -> I64 | None:
         # a store that forbids listing refuses access to missing objects
         return None
     starts = np.frombuffer(data, "<u8", len(data) // 8).astype(np.int64)
-    ends = np.append(starts, size)
-    if (
-        len(data) % 8
-        or (starts < 0).any()
-        or (np.diff(ends[:-1]) <= 0).any()
-        or (ends > size).any()
-    ):
+    outside = (starts < 0) | (starts > size)
+    if len(data) % 8 or outside.any() or (np.diff(starts) <= 0).any():
         log_warning("%s: it does not fit the %d bytes of %s: %s", path, size, archive, _PREPARE)
         return None
     return starts

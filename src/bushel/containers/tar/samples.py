@@ -30,7 +30,7 @@ Repeated = Callable[[FormatError, int], None]
 _STEP = 1 << 16
 _MOST_CELLS = 1 << 24
 _CELLS_PER_MEMBER = 64
-_MISSING = {"offset": 0, "length": MISSING, "crc32": 0}
+_MISSING = {"offset": np.int64(0), "length": np.int64(MISSING), "crc32": np.uint32(0)}
 """What the arrays of a field have for a sample that lacks it."""
 
 
@@ -199,6 +199,9 @@ class SampleTable:
         self._naming, self._path, self._repeated = Naming(spec), path, repeated
         self._most_cells = max(_MOST_CELLS, _CELLS_PER_MEMBER * most)
         self._names, self._arrays = SampleNames(), GrowingArrays()
+        for name, dtype in (("text", np.uint8), ("hashes", np.uint64), ("order", np.int64)):
+            self._arrays.append(name, np.zeros(0, dtype))
+        self._parts = list(_MISSING)[: 2 + (keys is not None)]  # only a directory has checksums
         self._columns: list[_Column] = []
         self._numbers: dict[str, int] = {}
         for field in (spec or {}).values():
@@ -243,26 +246,17 @@ class SampleTable:
                 room = np.zeros(min(_STEP, self._samples - first), np.int64)
                 self._arrays.append("hashes", room.view(np.uint64))
                 self._arrays.append("order", room)
-        arrays, none = self._arrays.finish(), np.zeros(0, np.int64)
-        keys = self._keys_in(arrays) if self._keys is None else self._keys
+        arrays, keys = self._arrays.finish(), self._keys
+        if keys is None:
+            hashes = arrays["hashes"], arrays["order"]
+            keys = Keys.build(arrays["text"], arrays["ends"], hashes)
         columns = {}
         for number, column in enumerate(self._columns):
-            offset, length = (arrays.get(f"{number} {part}", none) for part in ("offset", "length"))
-            starts, sums = None, None
-            if column.field.sequence:
-                starts = arrays.get(f"{number} starts")
-            if self._keys is not None:
-                sums = arrays.get(f"{number} crc32", np.zeros(0, np.uint32))
+            places: dict[str, Any] = {part: arrays[f"{number} {part}"] for part in self._parts}
             columns[column.field.name] = FieldExtents(
-                column.field, column.codec, 0, offset, length, sums, starts=starts
+                column.field, column.codec, 0, **places, starts=arrays.get(f"{number} starts")
             )
         return Table(self._samples, keys, columns, self._left_out)
-
-    def _keys_in(self, arrays: dict[str, np.ndarray]) -> Keys:
-        none = np.zeros(0, np.int64)
-        text = arrays.get("text", none.view(np.uint8))
-        hashes = arrays.get("hashes", none.view(np.uint64)), arrays.get("order", none)
-        return Keys.build(text, arrays["ends"], hashes)
 
     def close(self) -> None:
         """Drop the table, where `finish` is not called."""
@@ -326,6 +320,8 @@ class SampleTable:
     def _add_column(self, place: Place) -> None:
         number = self._numbers[place.field.name] = len(self._columns)
         self._columns.append(_Column(place))
+        for part in self._parts:
+            self._arrays.append(f"{number} {part}", np.full(0, _MISSING[part]))
         if place.field.sequence:
             self._arrays.append(f"{number} starts", np.zeros(1, np.int64))
 
@@ -393,10 +389,8 @@ class SampleTable:
             if column.field.sequence:
                 self._arrays.append(f"{number} starts", np.full(count, column.elements, np.int64))
                 continue
-            self._arrays.append(f"{number} offset", np.zeros(count, np.int64))
-            self._arrays.append(f"{number} length", np.full(count, MISSING, np.int64))
-            if self._keys is not None:
-                self._arrays.append(f"{number} crc32", np.zeros(count, np.uint32))
+            for part in self._parts:
+                self._arrays.append(f"{number} {part}", np.full(count, _MISSING[part]))
 
 
 def _joined(groups: Groups) -> Groups:
