@@ -21,7 +21,7 @@ EXCEPTIONS = {
     "the folder's own listing gave the name, which is one component": """
         storage/objects/location.py:ObjectPath.glob
         _dataset/open/splits.py:_inside
-        _dataset/open/folders.py:datasets_in cards/describing.py:_files
+        _dataset/open/discovery.py:_datasets_in cards/describing.py:_files
         storage/objects/hub.py:HubPath.listing sources/files.py:_walk sources/media.py:Frames.read
         sources/tables.py:Table._fitting _writer/publishing.py:_files_beside
         containers/bag/container.py:_numbered containers/gulp/reading.py:pair_chunks

@@ -30,9 +30,8 @@ class FieldBuilder:
     def __init__(self, field: Field, codec: str, file: int) -> None:
         self.field, self.codec, self.file = field, codec, file
         self.offset, self.length, self.crc32 = array("q"), array("q"), array("I")
-        self.starts = self.absent = None
-        if field.sequence:
-            self.starts, self.absent = array("q", [0]), array("b")
+        self.starts = array("q", [0]) if field.sequence else None
+        self.absent = array("b")  # of a sequence field
 
     def add(self, offset: int, length: int, crc32: int) -> None:
         """Add one extent: the field's value, or the next element of its list."""
@@ -47,7 +46,7 @@ class FieldBuilder:
 
     def close_sample(self, samples: int) -> None:
         """Complete sample number `samples`: a plain field that was not added is missing."""
-        if self.starts is not None and self.absent is not None:
+        if self.starts is not None:
             if len(self.absent) <= samples:
                 self.absent.append(0)
             self.starts.append(len(self.offset))
@@ -56,7 +55,7 @@ class FieldBuilder:
 
     def mark_absent(self) -> None:
         """Mark this sequence field as missing in the sample being added. An empty list is not missing."""
-        if self.absent is not None:
+        if self.starts is not None:
             self.absent.append(1)
 
     def truncate(self, samples: int) -> None:
@@ -64,7 +63,7 @@ class FieldBuilder:
         rows = samples if self.starts is None else self.starts[samples]
         for values in (self.offset, self.length, self.crc32):
             del values[rows:]
-        if self.starts is not None and self.absent is not None:
+        if self.starts is not None:
             del self.starts[samples + 1 :], self.absent[samples:]
 
     def load(self, column: FieldExtents) -> None:
@@ -72,7 +71,7 @@ class FieldBuilder:
         self.offset.frombytes(column.offset.tobytes())
         self.length.frombytes(column.length.tobytes())
         self.crc32.frombytes(column.checksums.tobytes())
-        if self.starts is not None and self.absent is not None and column.starts is not None:
+        if self.starts is not None and column.starts is not None:
             self.starts.frombytes(column.starts[1:].tobytes())
             self.absent.frombytes(column.empty_and_absent[1].astype(np.int8).tobytes())
 
@@ -84,9 +83,7 @@ class FieldBuilder:
 
     def build(self) -> FieldExtents:
         """Return the finished column, which has the memory of this one."""
-        starts = absent = None
-        if self.starts is not None and self.absent is not None:
-            starts, absent = np.frombuffer(self.starts, np.int64), np.array(self.absent, np.bool_)
+        starts = None if self.starts is None else np.frombuffer(self.starts, np.int64)
         return FieldExtents(
             self.field,
             self.codec,
@@ -95,7 +92,7 @@ class FieldBuilder:
             np.frombuffer(self.length, np.int64),
             np.frombuffer(self.crc32, np.uint32),
             starts,
-            if_any(absent),
+            if_any(np.array(self.absent, np.bool_)),
         )
 
 

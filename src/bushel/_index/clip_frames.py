@@ -6,14 +6,14 @@ docs/seek-tables.md specify their arrays. `scans` makes them. Nothing here does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import F64, I64, U8, U32, U64, offsets_of
+from bushel._runtime.arrays import F64, I64, U8, U32, U64, offsets_of, ranges
 
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets
@@ -39,6 +39,12 @@ class ClipFrames(Struct, frozen=True):
         """Number of clips."""
         return len(self.starts) - 1
 
+    def _packets(self, row: int) -> slice:
+        """Return which packets a clip has; none if that is unknown."""
+        first, last = int(self.starts[row]), int(self.starts[row + 1])
+        is_known = 0 <= first < last <= len(self.flags)
+        return slice(first, last if is_known else first)
+
     def knows(self, row: int) -> bool:
         """Return whether it has the packets of a clip."""
         return bool(self.starts[row] < self.starts[row + 1])
@@ -47,26 +53,19 @@ class ClipFrames(Struct, frozen=True):
         """Return the number of frames of a clip; None if it is unknown."""
         from bushel.codecs.clip_parts import SHOWN
 
-        first, last = int(self.starts[row]), int(self.starts[row + 1])
-        if not 0 <= first < last <= len(self.flags):
-            return None
-        return int(np.count_nonzero(self.flags[first:last] & SHOWN))
+        flags = self.flags[self._packets(row)]
+        return int(np.count_nonzero(flags & SHOWN)) if len(flags) else None
 
     def counts(self, rows: I64) -> I64:
         """Return the numbers of frames of clips: int64[n], -1 where they are unknown."""
-        if len(rows) * 8 < self.rows:
-            return np.array(
-                [-1 if (count := self.count(row)) is None else count for row in rows.tolist()],
-                np.int64,
-            )
         from bushel.codecs.clip_parts import SHOWN
 
-        sums = offsets_of((self.flags & SHOWN) != 0)
         first, last = self.starts[rows], self.starts[rows + 1]
-        is_known = (first >= 0) & (first < last) & (last < len(sums))
-        return np.where(
-            is_known, sums[np.where(is_known, last, 0)] - sums[np.where(is_known, first, 0)], -1
-        )
+        is_known = (first >= 0) & (first < last) & (last <= len(self.flags))
+        sizes = np.where(is_known, last - first, 0)
+        sums = offsets_of((self.flags[ranges(first, sizes)] & SHOWN) != 0)
+        ends = np.cumsum(sizes)
+        return np.where(is_known, sums[ends] - sums[ends - sizes], -1)
 
     def seconds(self, row: int) -> tuple[F64, float] | None:
         """Return when the frames of a clip are displayed, in seconds, ascending, and half the unit of its times.
@@ -75,14 +74,15 @@ class ClipFrames(Struct, frozen=True):
         """
         from bushel.codecs.clip_parts import SHOWN, clip_config
 
-        first, last, text = int(self.starts[row]), int(self.starts[row + 1]), self._config(row)
+        packets, text = self._packets(row), self._config(row)
         config = None if text is None else clip_config(text)
-        if config is None or not 0 <= first < last <= len(self.times):
+        times = self.times[packets]
+        if config is None or not len(times):
             return None
         numerator, denominator = config.time_base
         if numerator < 1 or denominator < 1:
             return None
-        times = self.times[first:last][(self.flags[first:last] & SHOWN) != 0]
+        times = times[(self.flags[packets] & SHOWN) != 0]
         unit = numerator / denominator
         return np.sort(times) * numerator / denominator, 0.499 * unit
 
@@ -100,49 +100,20 @@ class ClipFrames(Struct, frozen=True):
         """Return the packets of a clip of `size` bytes; None if the recorded packets do not fit it."""
         from bushel.codecs.clip_parts import ClipPackets
 
-        first, last, config = int(self.starts[row]), int(self.starts[row + 1]), self._config(row)
-        if config is None or not 0 <= first < last <= len(self.offsets):
+        packets, config = self._packets(row), self._config(row)
+        offsets, lengths = (part[packets].astype(np.int64) for part in (self.offsets, self.lengths))
+        is_whole = len(offsets) and lengths.all() and (offsets + lengths <= size).all()
+        if config is None or not is_whole:
             return None
-        offsets, lengths = (
-            part[first:last].astype(np.int64) for part in (self.offsets, self.lengths)
-        )
-        if not lengths.all() or (offsets + lengths > size).any():
-            return None
-        return ClipPackets(config, offsets, lengths, self.times[first:last], self.flags[first:last])
+        return ClipPackets(config, offsets, lengths, self.times[packets], self.flags[packets])
 
 
-ARRAYS: Mapping[str, tuple[str, type[np.generic]]] = {
-    "frame_starts": ("starts", np.int64),
-    "frame_offsets": ("offsets", np.uint32),
-    "frame_lengths": ("lengths", np.uint32),
-    "frame_times": ("times", np.int64),
-    "frame_flags": ("flags", np.uint8),
-    "frame_config": ("config", np.uint32),
-    "frame_config_text": ("config_text", np.uint8),
-    "frame_config_offsets": ("config_offsets", np.int64),
+_OF_PACKETS: Mapping[str, type[np.generic]] = {
+    "offsets": np.uint32,
+    "lengths": np.uint32,
+    "times": np.int64,
+    "flags": np.uint8,
 }
-"""The arrays of a sidecar, after the name of the field and a dot: the attribute and the type of each."""
-
-
-def frames_of(
-    name: str, rows: int, array: Callable[[str, type[np.generic], int | None], np.ndarray]
-) -> ClipFrames:
-    """Return the frames of the clips of a field from the arrays of a sidecar. Only types and lengths are checked.
-
-    Args:
-        name: The field.
-        rows: Number of clips.
-        array: Returns the array of a name, type and length (None for any), or raises an error.
-    """
-    attributes: dict[str, Any] = {}
-    for key, (attribute, dtype) in ARRAYS.items():
-        length: int | None = None
-        if attribute in ("starts", "config"):
-            length = rows + (attribute == "starts")
-        elif attribute in ("lengths", "times", "flags"):
-            length = len(attributes["offsets"])
-        attributes[attribute] = array(f"{name}.{key}", dtype, length)
-    return ClipFrames(**attributes)
 
 
 def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> ClipFrames:
@@ -167,8 +138,7 @@ def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> Cli
         name: np.concatenate(
             [np.zeros(0, dtype), *(getattr(source, name).astype(dtype) for source in sources)]
         )
-        for name, dtype in ARRAYS.values()
-        if name in ("offsets", "lengths", "times", "flags")
+        for name, dtype in _OF_PACKETS.items()
     }
     return ClipFrames(
         starts=offsets_of(np.concatenate([counts, np.array(sizes, np.int64)])),
@@ -212,3 +182,51 @@ class SeekTables(Struct, frozen=True):
             np.maximum(self.starts[rows + 1], 0).tolist(),
         )
         return [self.words[begin:end] for begin, end in zip(first, last, strict=True)]
+
+
+ARRAYS: Mapping[str, tuple[str, type[Struct], Mapping[str, type[np.generic]]]] = {
+    "segments": ("segment", Segments, {"starts": np.int64, "lengths": np.uint32}),
+    "seek": ("seek", SeekTables, {"starts": np.int64, "words": np.uint64}),
+    "frames": (
+        "frame",
+        ClipFrames,
+        {
+            "starts": np.int64,
+            **_OF_PACKETS,
+            "config": np.uint32,
+            "config_text": np.uint8,
+            "config_offsets": np.int64,
+        },
+    ),
+}
+"""The scans of a column by its attribute: the beginning of the names of their arrays, such as `frame_starts`,
+the class, and the types of the arrays by their attributes."""
+
+
+def scans_in(
+    name: str,
+    rows: int,
+    names: Collection[str],
+    array: Callable[[str, type[np.generic], int | None], np.ndarray],
+) -> dict[str, Any]:
+    """Return the scans of a field that a sidecar has, by the attribute. Only types and lengths are checked.
+
+    Args:
+        name: The field.
+        rows: Number of its values.
+        names: The names of the arrays of the sidecar.
+        array: Returns the array of a name, type and length (None for any), or raises an error.
+    """
+    scans = {}
+    for scan, (beginning, kind, dtypes) in ARRAYS.items():
+        if f"{name}.{beginning}_starts" not in names:
+            continue
+        lengths: dict[str, int | None] = {"starts": rows + 1, "config": rows}
+        arrays = {}
+        for attribute, dtype in dtypes.items():
+            length = lengths.get(attribute)
+            arrays[attribute] = array(f"{name}.{beginning}_{attribute}", dtype, length)
+            if attribute == "offsets":
+                lengths |= dict.fromkeys(_OF_PACKETS, len(arrays[attribute]))
+        scans[scan] = kind(**arrays)
+    return scans

@@ -24,7 +24,7 @@ from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers,
 from bushel.storage import Extents, File, gather, read_many
 
 from .column_names import ColumnOf
-from .columns import LONGEST_TEXT, Column, numbers, of_texts
+from .columns import LONGEST_TEXT, NUMBERS, Column, Kind, numbers, of_texts
 from .object_columns import of_array, of_objects, reader_of
 from .table import MISSING, FieldExtents, ShardIndex
 
@@ -78,7 +78,7 @@ def add_columns(index: ShardIndex, missing: Sequence[ColumnOf], files: ValueFile
         return index
     scanned: dict[str, Column] = {}
     for name, columns in by_field.items():
-        scanned |= _Scan(index.fields[name], index, files).run(columns, cpu_count())
+        scanned |= _Scan(index.fields[name], index, files).run(columns)
     in_order = {column.name: scanned[column.name] for column in missing}
     return replace(index, columns={**index.columns, **in_order})
 
@@ -89,16 +89,15 @@ def present_rows(column: FieldExtents, first: int = 0) -> I64:
 
 
 def each_chunk(
-    column: FieldExtents, rows: I64, read: Callable[[I64], U], threads: int, most: int = 4096
+    column: FieldExtents, rows: I64, read: Callable[[I64], U], most: int = 4096
 ) -> Iterator[tuple[I64, U]]:
     """Yield some rows in chunks with the results of a function, which threads call with each chunk.
 
     A chunk has 4 MiB of values and `most` rows at most.
     """
     chunks = list(_chunks(rows, column.length, most))
-    yield from zip(
-        chunks, parallel_map(read, chunks, threads=threads, name="bushel-scan"), strict=True
-    )
+    results = parallel_map(read, chunks, threads=cpu_count(), name="bushel-scan")
+    yield from zip(chunks, results, strict=True)
 
 
 def _chunks(rows: I64, lengths: I64, most: int) -> Iterator[I64]:
@@ -116,7 +115,8 @@ class _Scan:
 
     def __init__(self, column: FieldExtents, index: ShardIndex, files: ValueFiles) -> None:
         self._column, self._file = column, files.file_of(column.file)
-        self._recorded = files.recorded.get(column.field.name)
+        nothing = RecordedValues(column.length)
+        self._recorded = files.recorded.get(column.field.name, nothing)
         number, self._offset = index.in_one_piece(column)
         self._mapped, self._whole = self._file, np.full(column.rows, False)
         if index.blocks_of(column.file) is None:
@@ -125,29 +125,27 @@ class _Scan:
             home = int(number[number >= 0][0])
             self._mapped, self._whole = files.file_of(home), number == home
 
-    def run(self, columns: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
-        """Return the columns of the field."""
-        scanned: dict[str, Column] = {}
-        rest = list(columns)
-        value = next((candidate for candidate in rest if candidate.reading == "value"), None)
-        if value is not None:
-            values = self._numbers() or self._texts()
-            if values is not None:
-                scanned[value.name] = values
-                rest.remove(value)
-        length = next((candidate for candidate in rest if candidate.reading == "length"), None)
-        if length is not None and (lengths := self._text_lengths(threads)) is not None:
-            scanned[length.name] = numbers("int", lengths, lengths < 0)
-            rest.remove(length)
-        if rest and rest[0].reading == "array" and (arrays := self._arrays(rest)) is not None:
-            return scanned | arrays
-        images = [candidate for candidate in rest if candidate.reading == "image"]
-        if images:
-            scanned |= self._images(images, threads)
-            rest = [candidate for candidate in rest if candidate.reading != "image"]
-        if rest:
-            return scanned | self._decoded(rest, threads)
-        return scanned
+    def run(self, columns: Sequence[ColumnOf]) -> dict[str, Column]:
+        """Return the columns of the field, which are of one kind: only texts have values and lengths."""
+        reading, scanned = columns[0].reading, None
+        if reading == "image":
+            scanned = self._images(columns)
+        elif reading == "array":
+            scanned = self._arrays(columns)
+        if scanned is not None:
+            return scanned
+        scanned, rest = {}, []
+        for requested in columns:
+            column = None
+            if requested.reading == "value":
+                column = self._numbers() or self._texts()
+            elif requested.reading == "length":
+                column = self._text_lengths()
+            if column is None:
+                rest.append(requested)
+            else:
+                scanned[requested.name] = column
+        return scanned | self._decoded(rest) if rest else scanned
 
     # Numbers and texts, with kernels
 
@@ -157,16 +155,15 @@ class _Scan:
         layout = get_codec(column.codec).layout
         if not isinstance(layout, NumberLayout):
             return None
-        if layout.length is None:
-            forms = None
-        else:
+        forms = None
+        if layout.length is not None:
             forms = NumberForms({layout.length: layout.header})
         rows = column.rows
-        out = np.empty(rows, np.float64 if layout.kind == "real" else np.int64)
-        if self._recorded is not None and self._recorded.data is not None:
-            bad = decode_numbers(
-                self._recorded.data, self._recorded.length, layout.kind, forms, out
-            )
+        kind: Kind = "float" if layout.kind == "real" else "int"
+        out = np.empty(rows, NUMBERS[kind])
+        recorded = self._recorded
+        if recorded.data is not None:
+            bad = decode_numbers(recorded.data, recorded.length, layout.kind, forms, out)
         elif isinstance(self._mapped, MappedFile):
             length = np.where(self._whole, column.length, MISSING)
             table = NumberTable(
@@ -175,21 +172,19 @@ class _Scan:
             [bad], _ = table.gather(np.arange(rows), [[out]])
         else:
             return None
-        missing = None if bad is None else column.length == MISSING
-        if bad is not None and missing is not None and not missing[bad].all():
-            return None  # damaged, too large or in pieces: decoded one by one
-        return numbers("float" if layout.kind == "real" else "int", out, missing)
+        if bad is None:
+            return numbers(kind, out)
+        missing = column.length == MISSING
+        if missing[bad].all():
+            return numbers(kind, out, missing)
+        return None  # damaged, too large or in pieces: decoded one by one
 
     def _texts(self) -> Column | None:
         """Return the texts of a field; None if some have to be decoded one by one."""
         column, recorded = self._column, self._recorded
         if column.codec != "utf8":
             return None
-        if (
-            recorded is not None
-            and recorded.data is not None
-            and int(recorded.length.max(initial=0)) <= LONGEST_TEXT
-        ):
+        if recorded.data is not None and int(recorded.length.max(initial=0)) <= LONGEST_TEXT:
             short = recorded.length != MISSING
             text, offsets = recorded.data, offsets_of(np.maximum(recorded.length, 0))
         elif isinstance(self._mapped, MappedFile):
@@ -198,35 +193,27 @@ class _Scan:
             text, offsets = gather([self._file], Extents(0, np.asarray(column.offset), length))
         else:
             return None
-        try:
-            str(text.data, "utf-8")
-        except UnicodeDecodeError:
+        if (lengths_of_texts(text, offsets) == DAMAGED).any():
             return None
-        if ((text[offsets[:-1][offsets[:-1] < len(text)]] & 0xC0) == 0x80).any():
-            return None  # a text begins inside a character
         return of_texts(text, offsets, ~short)
 
-    def _text_lengths(self, threads: int) -> I64 | None:
-        """Return the characters of each text, negative if it is missing or damaged; None if all have to be decoded."""
-        column, recorded = self._column, self._recorded
+    def _text_lengths(self) -> Column | None:
+        """Return the characters of each text; missing where it is damaged. None if all have to be decoded."""
+        column, characters = self._column, self._recorded.characters
         if column.codec != "utf8":
             return None
-        if recorded is not None and recorded.characters is not None:
-            return recorded.characters
-        if not isinstance(self._mapped, MappedFile):
-            return None
+        if characters is None:
+            if not isinstance(self._mapped, MappedFile):
+                return None
 
-        def of_chunk(rows: I64) -> I64:
-            return lengths_of_texts(
-                *gather([self._file], Extents(0, column.offset[rows], column.length[rows]))
-            )
+            def of_chunk(rows: I64) -> I64:
+                extents = Extents(0, column.offset[rows], column.length[rows])
+                return lengths_of_texts(*gather([self._file], extents))
 
-        characters = np.full(column.rows, MISSING, np.int64)
-        for rows, lengths in each_chunk(
-            column, present_rows(column), of_chunk, threads, _SHORT_TEXTS
-        ):
-            characters[rows] = lengths
-        return characters
+            characters = np.full(column.rows, MISSING, np.int64)
+            for rows, lengths in each_chunk(column, present_rows(column), of_chunk, _SHORT_TEXTS):
+                characters[rows] = lengths
+        return numbers("int", characters, characters < 0)
 
     # Arrays
 
@@ -269,35 +256,28 @@ class _Scan:
 
     # Images
 
-    def _images(self, columns: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
-        rows = self._column.rows
-        header = np.zeros((rows, 5), np.int32)
-        other_formats: dict[int, str] = {}  # formats that the kernel does not know
-        if self._recorded is not None and self._recorded.headers is not None:
+    def _images(self, columns: Sequence[ColumnOf]) -> dict[str, Column]:
+        header = np.zeros((self._column.rows, 5), np.int32)
+        if self._recorded.headers is not None:
             header = self._recorded.headers.copy()
         elif isinstance(self._mapped, MappedFile):
             length = np.where(self._whole, self._column.length, MISSING)
             header = image_headers(self._mapped, self._offset, length)
+        formats = [_FORMATS.get(number) for number in header[:, 0].tolist()]
         rest = np.flatnonzero((header[:, 0] == 0) & (self._column.length != MISSING))
         if len(rest):
             from bushel.codecs.headers import image_header
 
             head = None if isinstance(self._mapped, MappedFile) else _HEAD
-            for row, image in zip(
-                rest.tolist(), self._each(rest, image_header, threads, head), strict=True
-            ):
+            images = self._each(rest, image_header, head)
+            for row, image in zip(rest.tolist(), images, strict=True):
                 if image is not None:
-                    other_formats[row] = image.format
+                    formats[row] = image.format
                     header[row] = -1, image.width, image.height, image.channels, image.orientation
         missing = header[:, 0] == 0
         places = {"width": 1, "height": 2, "channels": 3, "exif_orientation": 4}
         return {
-            requested.name: of_objects(
-                [
-                    _FORMATS.get(n, other_formats.get(row))
-                    for row, n in enumerate(header[:, 0].tolist())
-                ]
-            )
+            requested.name: of_objects(formats)
             if requested.part == "format"
             else numbers("int", header[:, places[requested.part]], missing)
             for requested in columns
@@ -305,11 +285,11 @@ class _Scan:
 
     # Everything else
 
-    def _decoded(self, columns: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
+    def _decoded(self, columns: Sequence[ColumnOf]) -> dict[str, Column]:
         read = reader_of(self._column, columns)
         rows = present_rows(self._column)
         values_of_columns: list[list[Any]] = [[None] * self._column.rows for _ in columns]
-        for row, values in zip(rows.tolist(), self._each(rows, read, threads), strict=True):
+        for row, values in zip(rows.tolist(), self._each(rows, read), strict=True):
             for column_values, value in zip(values_of_columns, values or (), strict=False):
                 column_values[row] = value
         return {
@@ -318,30 +298,26 @@ class _Scan:
         }
 
     def _each(
-        self, rows: I64, read: Callable[[bytes], Any], threads: int, head: int | None = None
+        self, rows: I64, read: Callable[[bytes], Any], head: int | None = None
     ) -> Iterator[Any]:
         """Yield the result of a function for the stored bytes of each row, or first for its first `head` bytes."""
 
         def of_chunk(chunk: I64) -> list[Any]:
             values = [None if data is None else read(data) for data in self._stored(chunk, head)]
-            if head is None:
-                unread = []
-            else:
-                unread = [at for at, value in enumerate(values) if value is None]
+            unread = [at for at, value in enumerate(values) if head and value is None]
             for at, data in zip(unread, self._stored(chunk[unread], None), strict=True):
                 values[at] = None if data is None else read(data)
             return values
 
-        for _, values in each_chunk(self._column, rows, of_chunk, threads):
+        for _, values in each_chunk(self._column, rows, of_chunk):
             yield from values
 
     def _stored(self, rows: I64, head: int | None) -> list[bytes | None]:
         """Return the stored bytes of rows, or the first ones."""
         column = self._column
-        if head is None:
-            length = column.length[rows]
-        else:
-            length = np.minimum(column.length[rows], head)
+        length = column.length[rows]
+        if head is not None:
+            length = np.minimum(length, head)
         return read_many([self._file], Extents(0, column.offset[rows], length))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, U8, U32, Array, Bools, if_any, offsets_of, selected
+from bushel._runtime.arrays import I64, U8, U32, Array, Bools, if_any, offsets_of, ranges, selected
 from bushel.kernels import number_texts
 
 LONGEST_TEXT = 256
@@ -187,11 +187,9 @@ def of_texts(text: U8, offsets: I64, missing: Bools | None) -> Column:
     if (numbered := number_texts(text, offsets, (len(offsets) - 1) // 2)) is None:
         return Column("text", missing=missing, text=text, offsets=offsets)
     codes, rows = numbered
-    ends = offsets_of(offsets[rows + 1] - offsets[rows])
-    view = text.data
-    pairs = zip(offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True)
-    joint = np.frombuffer(b"".join(view[a:b] for a, b in pairs), np.uint8)
-    return Column("text", missing=missing, codes=codes, text=joint, offsets=ends)
+    lengths = offsets[rows + 1] - offsets[rows]
+    joint = text[ranges(offsets[rows], lengths)]
+    return Column("text", missing=missing, codes=codes, text=joint, offsets=offsets_of(lengths))
 
 
 def as_text(value: float | str) -> bytes | None:
@@ -291,21 +289,25 @@ def join_pieces(pieces: Sequence[Piece]) -> Part:
     """
     types = list(map(_types, pieces))
     every = int(np.bitwise_or.reduce(types))
-    arrays: Sequence[Array]
-    if len({piece.values.dtype for piece in pieces}) == 1 and all(
-        piece.types is None for piece in pieces
-    ):
-        arrays = [piece.values for piece in pieces]
-    elif not every:
-        arrays = [_nothing(piece, pieces[0].values.dtype) for piece in pieces]
+    # the places of those with values; without any, the first one gives the dtype
+    filled = [place for place, type_of_piece in enumerate(types) if type_of_piece] or [0]
+    chosen = [pieces[place] for place in filled]
+    is_same = len({piece.values.dtype for piece in chosen}) == 1
+    if not every or (is_same and all(piece.types is None for piece in chosen)):
+        arrays = [piece.values for piece in chosen]
     elif every & _TIME:
-        arrays = _times(pieces, types)
+        arrays = _times(chosen, every)
     elif every & TEXT:
-        arrays = [
-            _texts(piece, type_of_piece) for piece, type_of_piece in zip(pieces, types, strict=True)
-        ]
+        arrays = list(map(_texts, chosen))
     else:
-        arrays = _numbers(pieces, types, every)
+        arrays = _numbers(chosen, every)
+    if len(filled) < len(pieces):
+        dtype, array_at = arrays[0].dtype, dict(zip(filled, arrays, strict=True))
+        nothing = "" if dtype.kind == "O" and (every & TEXT or not every) else 0
+        arrays = [
+            array_at[place] if place in array_at else np.full(len(piece.values), nothing, dtype)
+            for place, piece in enumerate(pieces)
+        ]
     joined = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
     if all(piece.missing is None for piece in pieces):
         return joined, None
@@ -329,62 +331,44 @@ def _types(piece: Piece) -> int:
     return int(np.bitwise_or.reduce(present_types))
 
 
-def _nothing(piece: Piece, dtype: np.dtype[Any]) -> Array:
-    count = len(piece.values)
-    if dtype.kind == "O":
-        return objects_of([""] * count)
-    return np.zeros(count, dtype)
-
-
-def _texts(piece: Piece, kind: int) -> Array:
+def _texts(piece: Piece) -> Array:
     """Return the values of a piece as texts; missing ones are empty."""
-    if piece.values.dtype.kind == "O" or not kind:
-        if kind:
-            return piece.values
-        return _nothing(piece, np.dtype(np.object_))
+    if piece.values.dtype.kind == "O":
+        return piece.values
     return objects_of(
         ["" if value is None else (as_text(value) or b"").decode() for value in piece.plain()]
     )
 
 
-def _times(pieces: Sequence[Piece], types: Sequence[int]) -> list[Array]:
-    """Return pieces of times with the finest of their units.
+def _times(pieces: Sequence[Piece], every: int) -> list[Array]:
+    """Return pieces of times with the finest of their units. `every` joins the types of all values.
 
     Raises:
         ValueError: Other pieces have other values, or the unit does not hold all times.
     """
-    if any(type_of_piece not in (0, _TIME) for type_of_piece in types):
+    if every != _TIME:
         raise ValueError(
             "it has times in some files, and other values in others: declare one type with spec="
         )
-    dtypes = [
-        piece.values.dtype
-        for piece, type_of_piece in zip(pieces, types, strict=True)
-        if type_of_piece
-    ]
+    dtypes = [piece.values.dtype for piece in pieces]
     if len({dtype.kind for dtype in dtypes}) > 1:
         raise ValueError("it has times in some files, and durations in others")
     dtype = np.result_type(*dtypes)
     arrays = []
-    for piece, types_of_piece in zip(pieces, types, strict=True):
-        array = np.zeros(len(piece.values), dtype)
-        if types_of_piece:
-            array = piece.values.astype(dtype)
-            if (array.astype(piece.values.dtype) != piece.values).any():
-                raise ValueError(f"some of its times are outside the range of {dtype}")
+    for piece in pieces:
+        array = piece.values.astype(dtype)
+        if (array.astype(piece.values.dtype) != piece.values).any():
+            raise ValueError(f"some of its times are outside the range of {dtype}")
         arrays.append(array)
     return arrays
 
 
-def _numbers(pieces: Sequence[Piece], types: Sequence[int], every: int) -> list[Array]:
+def _numbers(pieces: Sequence[Piece], every: int) -> list[Array]:
     """Return pieces of numbers and truth values as arrays of the first dtype that holds all of them exactly."""
     for dtype in map(np.dtype, _DTYPES[every]):
-        cast_arrays = [
-            _cast(piece, dtype) if type_of_piece else _nothing(piece, dtype)
-            for piece, type_of_piece in zip(pieces, types, strict=True)
-        ]
-        exact = [array for array in cast_arrays if array is not None]
-        if len(exact) == len(cast_arrays):
+        arrays = [_cast(piece, dtype) for piece in pieces]
+        exact = [array for array in arrays if array is not None]
+        if len(exact) == len(arrays):
             return exact
     return [
         objects_of([0 if value is None else value for value in piece.plain()]) for piece in pieces

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from msgspec import Struct
@@ -43,26 +43,19 @@ if TYPE_CHECKING:
 
 _CHUNK_ROWS = 256  # number of rows that one thread reads and scans at once
 
-T = TypeVar("T")
-
 Scanned = Literal["segments", "frames", "seek"]
 """The attribute of `FieldExtents` that a scan fills."""
 
 
 @dataclass(frozen=True, slots=True)
-class ValueScan(Generic[T]):
+class ValueScan:
     """One kind of scan of stored values."""
 
     attribute: Scanned  # the attribute of `FieldExtents` that holds it
     fits: Callable[[FieldExtents], bool]  # whether the values of a field can have it
-    # reads the values of a field and returns it; the arguments are the extents, their file, the
-    # known array of the first rows, which are not read again (None without one), and the number of
-    # threads
-    scan: Callable[[FieldExtents, File, T | None, int], T]
-
-    def fields(self, index: ShardIndex) -> list[str]:
-        """Return the fields that can have it."""
-        return [name for name, column in index.fields.items() if self.fits(column)]
+    # reads the values of a field and returns it; the arguments are the extents, their file, and the
+    # known array of the first rows, which are not read again (None without one)
+    scan: Callable[[FieldExtents, File, Any], Any]
 
     def add(
         self, index: ShardIndex, file_of: Callable[[int], File], before: ShardIndex | None = None
@@ -82,14 +75,11 @@ class ValueScan(Generic[T]):
             ExtentError: A file is shorter than an extent in the index requires.
         """
         scanned = {}
-        for name in self.fields(index):
-            column = index.fields[name]
-            if getattr(column, self.attribute) is None:
-                if before is None:
-                    scanned_before = None
-                else:
-                    scanned_before = getattr(before.fields.get(name), self.attribute, None)
-                value: Any = self.scan(column, file_of(column.file), scanned_before, cpu_count())
+        known = {} if before is None else before.fields
+        for name, column in index.fields.items():
+            if self.fits(column) and getattr(column, self.attribute) is None:
+                scanned_before = getattr(known.get(name), self.attribute, None)
+                value = self.scan(column, file_of(column.file), scanned_before)
                 scanned[name] = replace(column, **{self.attribute: value})
         if scanned:
             return replace(index, fields={**index.fields, **scanned})
@@ -98,17 +88,16 @@ class ValueScan(Generic[T]):
 
 def scanned_in(index: ShardIndex) -> frozenset[Scanned]:
     """Return the kinds that an index holds for any of its fields."""
-    kinds: tuple[Scanned, ...] = ("segments", "frames", "seek")
     return frozenset(
         kind
-        for kind in kinds
+        for kind in get_args(Scanned)
         if any(getattr(column, kind) is not None for column in index.fields.values())
     )
 
 
-def _segments(column: FieldExtents, file: File, earlier: Segments | None, threads: int) -> Segments:
+def _segments(column: FieldExtents, file: File, earlier: Segments | None) -> Segments:
     earlier = earlier or Segments(np.zeros(1, np.int64), np.zeros(0, np.uint32))
-    starts, lengths = _scan(column, file, earlier.starts, _lengths_of_segments, threads)
+    starts, lengths = _scan(column, file, earlier.starts, _lengths_of_segments)
     return Segments(starts, np.concatenate([earlier.lengths, *lengths]))
 
 
@@ -116,11 +105,9 @@ def _lengths_of_segments(data: bytes) -> U32:
     return np.diff(jpeg_segment_offsets(data), prepend=0).astype(np.uint32)
 
 
-def _seek_tables(
-    column: FieldExtents, file: File, earlier: SeekTables | None, threads: int
-) -> SeekTables:
+def _seek_tables(column: FieldExtents, file: File, earlier: SeekTables | None) -> SeekTables:
     earlier = earlier or SeekTables(np.zeros(1, np.int64), np.zeros(0, np.uint64))
-    starts, words = _scan(column, file, earlier.starts, jpeg_seek_table, threads)
+    starts, words = _scan(column, file, earlier.starts, jpeg_seek_table)
     return SeekTables(starts, np.concatenate([earlier.words, *words]))
 
 
@@ -134,11 +121,7 @@ SEEK_TABLES = ValueScan("seek", lambda column: holds_image(column.codec), _seek_
 
 
 def _scan(
-    column: FieldExtents,
-    file: File,
-    known: I64,
-    array_of: Callable[[bytes], np.ndarray],
-    threads: int,
+    column: FieldExtents, file: File, known: I64, array_of: Callable[[bytes], np.ndarray]
 ) -> tuple[I64, list[np.ndarray]]:
     """Return where the array of each row starts, after the arrays of the known rows, and the new arrays."""
     scanned = len(known) - 1
@@ -150,9 +133,7 @@ def _scan(
         return [_array(data, array_of) for data in datas if data is not None]
 
     new_arrays = []
-    for chunk, arrays in each_chunk(
-        column, present_rows(column, scanned), arrays_of, threads, _CHUNK_ROWS
-    ):
+    for chunk, arrays in each_chunk(column, present_rows(column, scanned), arrays_of, _CHUNK_ROWS):
         sizes[chunk] = [len(array) for array in arrays]
         new_arrays += [array for array in arrays if len(array)]
     return offsets_of(sizes), new_arrays
@@ -173,7 +154,7 @@ def has_pyav() -> bool:
     return find_spec("av") is not None
 
 
-def _frames(column: FieldExtents, file: File, known: ClipFrames | None, threads: int) -> ClipFrames:
+def _frames(column: FieldExtents, file: File, known: ClipFrames | None) -> ClipFrames:
     from bushel.codecs.clip_parts import scan_clip  # raises MissingPackageError without PyAV
 
     def scan(row: int) -> ClipPackets | None:
@@ -182,7 +163,7 @@ def _frames(column: FieldExtents, file: File, known: ClipFrames | None, threads:
     scanned = 0 if known is None else known.rows
     rows = present_rows(column, scanned).tolist()
     clips = dict(
-        zip(rows, parallel_map(scan, rows, threads=threads, name="bushel-scan"), strict=True)
+        zip(rows, parallel_map(scan, rows, threads=cpu_count(), name="bushel-scan"), strict=True)
     )
     return joined(known, (clips.get(row) for row in range(scanned, column.rows)))
 
@@ -292,7 +273,7 @@ class Contents(Struct, frozen=True):
         files: ValueFiles,
         before: ShardIndex | None = None,
         *,
-        all_frames: bool = False,
+        frames: bool,
     ) -> ShardIndex:
         """Return a table with the contents that it lacks. Values are read.
 
@@ -301,7 +282,7 @@ class Contents(Struct, frozen=True):
             files: The files of the shard.
             before: The table of the shard before it grew: only the values that came later are
                 scanned, except for columns.
-            all_frames: Whether packets of clips are found whenever PyAV is installed.
+            frames: Whether packets of clips are found, which needs PyAV.
 
         Raises:
             ExtentError: A file is shorter than an extent in the table requires.
@@ -310,7 +291,7 @@ class Contents(Struct, frozen=True):
         for scan in (SEGMENTS, SEEK_TABLES):
             if scan.attribute in self.scans:
                 index = scan.add(index, files.file_of, before)
-        if all_frames and FRAMES.fields(index) and has_pyav():
+        if frames:
             index = FRAMES.add(index, files.file_of, before)
         return add_columns(index, self.columns.of(index), files)
 

@@ -3,6 +3,7 @@
 # Annotations are evaluated here: msgspec compiles those that are text, which took 0.4 ms of the
 # first `bushel.open`.
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -43,46 +44,48 @@ COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
 # a count so small that the sum over all shards fits into int64
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
 
+LineNumber = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+
 Digest = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{32})?\Z")]
 
 LabelNames = Annotated[
-    list[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]],
+    tuple[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)], ...],
     msgspec.Meta(max_length=MAX_NAMES),
 ]
 """The names of the classes of a field."""
 
 
-class HeaderField(msgspec.Struct):
+class HeaderField(msgspec.Struct, omit_defaults=True):
     name: str
     type: str
     codec: str
     file: int
-    lines: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)] | msgspec.UnsetType = msgspec.UNSET
+    lines: LineNumber | None = None
     """The number of the field in blocks of lines, if they have its extents."""
-    quotes: bool | msgspec.UnsetType = msgspec.UNSET
+    quotes: bool = False
     """Whether these include the quotes around texts."""
 
 
-class HeaderColumn(msgspec.Struct):
+class HeaderColumn(msgspec.Struct, omit_defaults=True):
     name: str
     kind: str
-    lines: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)] | msgspec.UnsetType = msgspec.UNSET
+    lines: LineNumber | None = None
     """The number of the field in blocks of lines, if they have its numbers."""
 
 
-class Header(msgspec.Struct):
+class Header(msgspec.Struct, omit_defaults=True):
     version: int
     container: str
     samples: Count
     files: list[tuple[str, int, int]]
     fields: list[HeaderField]
     stamps: list[int | None]
-    labels: dict[str, LabelNames]
+    labels: Mapping[str, LabelNames]
     crc32: str
     columns: list[HeaderColumn]
     digest: Digest
     """The digest of the table (`bushel._index.identity`)."""
-    filters: list[list[str]] | msgspec.UnsetType = msgspec.UNSET
+    filters: list[list[str]] = []
     """The names of the filters of each block file."""
 
 

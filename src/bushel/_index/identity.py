@@ -56,8 +56,8 @@ def table_digest(index: ShardIndex) -> str:
     """
     files = [] if index.has_all_checksums else facts_of_files(index.files)
     names = sorted(index.fields)
-    types = [(name, _type_of(index.fields[name].field)) for name in names]
-    classes = sorted((name, list(labels)) for name, labels in index.labels.items())
+    types = [(name, type_of(index.fields[name].field)) for name in names]
+    classes = sorted(index.labels.items())
     digest = hashlib.sha256(msgspec.json.encode([index.samples, types, classes, files]))
     if index.keys is not None:
         _add(digest.update, index.keys.offsets, np.int64)
@@ -82,7 +82,7 @@ def facts_of_files(stamps: Sequence[FileStamp]) -> list[tuple[int, int | None]]:
     return facts
 
 
-def _type_of(field: Field) -> str:
+def type_of(field: Field) -> str:
     """Return the type as a writer names it: a sidecar gives `stored(pickle)` for a type that runs code."""
     return Field(field.name, asked_for(field.codec), field.sequence).type
 

@@ -9,7 +9,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 from msgspec import Struct
@@ -17,13 +17,10 @@ from msgspec import Struct
 from bushel._runtime.arrays import I64, U32, U64, offsets_of
 from bushel.kernels import hash_keys
 
-if TYPE_CHECKING:
-    from .table import ShardIndex
-
 _CHUNK = 1024
 
 
-def unkeyed_position(key: str, shards: Sequence[KeyedShard], starts: I64) -> int | None:
+def unkeyed_position(key: str, shards: Sequence[Any], starts: I64) -> int | None:
     """Return the position of the sample that has no key of its own and is found by this number, or None."""
     if not (key.isascii() and key.isdecimal()) or len(key) >= 19 or str(int(key)) != key:
         return None
@@ -32,17 +29,6 @@ def unkeyed_position(key: str, shards: Sequence[KeyedShard], starts: I64) -> int
         return None
     shard = int(np.searchsorted(starts, position, side="right")) - 1
     return None if shards[shard].keyed else position
-
-
-class KeyedShard(Protocol):
-    """The facts of a shard by which keys are looked up: an `OpenShard`."""
-
-    samples: int
-    keyed: bool
-
-    @property
-    def index(self) -> ShardIndex:
-        """The table of the shard."""
 
 
 class KeyFinder(Protocol):
@@ -58,7 +44,7 @@ class KeyLookup(Struct, frozen=True):
     Samples without keys of their own have no hash; their key is their position.
     """
 
-    shards: Sequence[KeyedShard]  # the dataset's shards
+    shards: Sequence[Any]  # the dataset's `OpenShard`s
     starts: I64  # int64[shards + 1], position of each shard's first sample
     hashes: U64  # uint64[keyed samples], ascending
 
@@ -93,34 +79,24 @@ class KeyTable(KeyLookup, frozen=True):
     positions: I64 | U32
 
     @classmethod
-    def of(cls, shards: Sequence[KeyedShard]) -> KeyTable:
+    def of(cls, shards: Sequence[Any]) -> KeyTable:
         """Return the table of these shards. A single shard's own table is used without a copy."""
         starts = offsets_of(shard.samples for shard in shards)
-        keyed = [
-            (shard.index.keys, start)
-            for shard, start in zip(shards, starts.tolist(), strict=False)
-            if shard.keyed
-        ]
         tables = [
             (keys.hashes, keys.order + np.int64(start) if start else keys.order)
-            for keys, start in keyed
-            if keys is not None
+            for shard, start in zip(shards, starts.tolist(), strict=False)
+            if shard.keyed and (keys := shard.index.keys) is not None
         ]
         if len(tables) == 1:
             return cls(shards, starts, *tables[0])
         if not tables:
             return cls.without_keys(shards, starts)
-        hashes = np.concatenate([hashes for hashes, _ in tables])
+        hashes, positions = map(np.concatenate, zip(*tables, strict=True))
         order = np.argsort(hashes, kind="stable")
-        return cls(
-            shards,
-            starts,
-            hashes[order],
-            np.concatenate([positions for _, positions in tables])[order],
-        )
+        return cls(shards, starts, hashes[order], positions[order])
 
     @classmethod
-    def without_keys(cls, shards: Sequence[KeyedShard], starts: I64) -> KeyTable:
+    def without_keys(cls, shards: Sequence[Any], starts: I64) -> KeyTable:
         """Return the table of shards whose samples have no keys of their own."""
         return cls(shards, starts, np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
@@ -141,14 +117,10 @@ class StoredKeyTable(KeyLookup, frozen=True):
     def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
         places = _places(self.hashes, wanted)
         for shard in np.unique(self.shard_numbers[places.start : places.stop]).tolist():
-            keys = None
-            if shard < len(self.shards):
-                keys = self.shards[shard].index.keys
-            if keys is None:
-                continue  # a damaged table
-            for at in _places(keys.hashes, wanted):
-                if 0 <= (row := int(keys.order[at])) < len(keys):
-                    yield shard, row
+            # of a damaged table, there may be no such shard, key or sample
+            if shard < len(self.shards) and (keys := self.shards[shard].index.keys) is not None:
+                rows = (int(keys.order[at]) for at in _places(keys.hashes, wanted))
+                yield from ((shard, row) for row in rows if 0 <= row < len(keys))
 
 
 def _places(hashes: U64, wanted: np.uint64) -> range:
@@ -243,7 +215,4 @@ class LookedUp:
 
     def places(self, hash_: np.uint64) -> Iterator[int]:
         """Yield all places of a hash."""
-        first = int(self.hashes.searchsorted(hash_))
-        while first < len(self.hashes) and self.hashes[first] == hash_:
-            yield int(self.order[first])
-            first += 1
+        return (int(self.order[place]) for place in _places(self.hashes, hash_))

@@ -142,13 +142,10 @@ def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
         equal += int((~differs).sum())
         if differs.any():
             wrong.setdefault(name, []).append((rows_now[differs], column.crc32[rows][differs]))
-    pairs = {
-        name: (
-            np.concatenate([rows for rows, _ in parts]),
-            np.concatenate([crc32 for _, crc32 in parts]),
-        )
-        for name, parts in wrong.items()
-    }
+    pairs = {}
+    for name, parts in wrong.items():
+        rows, crc32 = map(np.concatenate, zip(*parts, strict=True))
+        pairs[name] = rows, crc32
     gone = int((partner < 0).sum())
     added = now.samples - (known.samples - gone)
     return Comparison(now, equal, pairs, missing, empties, gone, added, compared)
@@ -162,15 +159,11 @@ def with_known_checksums(known: ShardIndex, now: ShardIndex) -> ShardIndex:
         if column.crc32 is not None:
             continue
         rows = np.flatnonzero(column.length != MISSING)
-        for other in known.fields.values():
-            if other.crc32 is None or not _same_file(now, column, known, other):
-                continue
-            rows_known = _find_extents(column, rows, other)
-            if (rows_known >= 0).all():
-                crc32 = np.zeros(column.rows, np.uint32)
-                crc32[rows] = other.crc32[rows_known]
-                columns[name] = replace(column, crc32=crc32)
-                break
+        best, rows_known = _by_extent(now, column, rows, known)
+        if best and (rows_known >= 0).all():
+            crc32 = np.zeros(column.rows, np.uint32)
+            crc32[rows] = known.fields[best].checksums[rows_known]
+            columns[name] = replace(column, crc32=crc32)
     return replace(now, fields=columns)
 
 
@@ -218,22 +211,19 @@ def _rows_in(column: FieldExtents, other: FieldExtents, rows: I64, partner: I64)
 
 
 def _by_extent(
-    known: ShardIndex, column: FieldExtents, rows: I64, now: ShardIndex
+    table: ShardIndex, column: FieldExtents, rows: I64, other_table: ShardIndex
 ) -> tuple[str, I64]:
-    """Return the column that has most of these extents, and the row of each in it."""
-    best, rows_now = "", np.full(len(rows), -1, np.int64)
-    for name, other in now.fields.items():
-        if other.crc32 is not None and _same_file(known, column, now, other):
+    """Return the field of another table that has checksums and most of these extents, and the row of each in it."""
+    best, rows_there = "", np.full(len(rows), -1, np.int64)
+    files = _names_of(table, column.file)
+    for name, other in other_table.fields.items():
+        if other.crc32 is not None and files == _names_of(other_table, other.file) != set():
             these = _find_extents(column, rows, other)
-            if not best or (these >= 0).sum() > (rows_now >= 0).sum():
-                best, rows_now = name, these
-    return best, rows_now
-
-
-def _same_file(
-    table: ShardIndex, column: FieldExtents, two: ShardIndex, other: FieldExtents
-) -> bool:
-    return _names_of(table, column.file) == _names_of(two, other.file) != set()
+            if not best or (these >= 0).sum() > (rows_there >= 0).sum():
+                best, rows_there = name, these
+            if (these >= 0).all():
+                break
+    return best, rows_there
 
 
 def _names_of(index: ShardIndex, file: int) -> set[str]:

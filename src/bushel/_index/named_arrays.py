@@ -28,9 +28,12 @@ def in_order(arrays: Mapping[str, np.ndarray]) -> Arrays:
     return dict(sorted(arrays.items(), key=lambda own: (_PLACES[own[1].dtype], own[0])))
 
 
-def head_of(arrays: Arrays, text: str) -> bytes:
-    """Return the bytes before arrays in order: the length of the header, and the header, with a text of its own."""
-    entries: dict[str, Any] = {"__metadata__": {"bushel": text}}
+def head_of(arrays: Arrays, header: object) -> bytes:
+    """Return the bytes before arrays in order: the length of their JSON, and the JSON, with a header as its text.
+
+    msgspec encodes the header.
+    """
+    entries: dict[str, Any] = {"__metadata__": {"bushel": msgspec.json.encode(header).decode()}}
     at = 0
     for name, array in arrays.items():
         end = at + array.nbytes
@@ -40,9 +43,9 @@ def head_of(arrays: Arrays, text: str) -> bytes:
             "data_offsets": (at, end),
         }
         at = end
-    header = msgspec.json.encode(entries)
-    header += b" " * (-len(header) % 8)
-    return len(header).to_bytes(8, "little") + header
+    described = msgspec.json.encode(entries)
+    described += b" " * (-len(described) % 8)
+    return len(described).to_bytes(8, "little") + described
 
 
 def pieces_of(arrays: Arrays) -> Iterator[memoryview]:
@@ -56,7 +59,7 @@ def pieces_of(arrays: Arrays) -> Iterator[memoryview]:
 def encode(arrays: Mapping[str, np.ndarray], header: object) -> bytes:
     """Return the bytes of a file of small arrays, with a header that msgspec can encode as its text."""
     arrays = in_order(arrays)
-    return b"".join([head_of(arrays, msgspec.json.encode(header).decode()), *pieces_of(arrays)])
+    return b"".join([head_of(arrays, header), *pieces_of(arrays)])
 
 
 def parse(data: memoryview, kinds: Mapping[str, str]) -> tuple[str, Arrays]:

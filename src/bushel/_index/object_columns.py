@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import Bools, joined
+from bushel._runtime.arrays import joined
 from bushel.codecs import get_codec
 from bushel.codecs.base import ArrayLayout, Codec
 from bushel.errors import BushelError
@@ -46,7 +46,9 @@ def of_objects(found: Sequence[object]) -> Column:
         type(value) is float or _is_float(value) for value in whole
     ):
         return replace(numbers("float", np.array(whole, np.float64), missing), types=mixed)
-    return replace(_as_texts(storable, missing), types=None if present_types == {TEXT} else types)
+    stored = [b"" if value is None else as_text(value) or b"" for value in storable]
+    texts = of_texts(*joined(stored), missing)
+    return replace(texts, types=None if present_types == {TEXT} else types)
 
 
 def _kept(value: object) -> bool | int | float | str | None:
@@ -72,11 +74,6 @@ def _is_float(value: int) -> bool:
         return float(value) == value
     except OverflowError:
         return False
-
-
-def _as_texts(objects: Sequence[Any], missing: Bools) -> Column:
-    stored = [b"" if value is None else as_text(value) or b"" for value in objects]
-    return of_texts(*joined(stored), missing)
 
 
 def reader_of(
@@ -139,8 +136,6 @@ def of_array(shape: tuple[int, ...], dtype: np.dtype[Any], part: str) -> Any:
 def _of_value(value: Any, requested: ColumnOf) -> Any:
     if requested.reading == "length":
         return len(value)
-    if requested.reading == "value":
-        return _plain(value)
     names: Iterable[str] = requested.part.split(".") if requested.part else ()
     for name in names:
         if isinstance(value, Mapping) and name in value:
@@ -154,11 +149,6 @@ def _of_value(value: Any, requested: ColumnOf) -> Any:
             value = value[int(name)]
         else:
             return None
-    return _plain(value)
-
-
-def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as a Python value."""
     if isinstance(value, np.generic):
         return value.item()
     return value

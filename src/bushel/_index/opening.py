@@ -182,13 +182,3 @@ def opener(index: ShardIndex, path_of: Callable[[int], AnyPath]) -> Callable[[in
         return block_file(index, number, real, str(path_of(home or 0)))
 
     return opened
-
-
-def block_files(index: ShardIndex, file_of: Callable[[int], File]) -> list[BlockFile]:
-    """Open all block files of a shard."""
-    first = len(index.files)
-    homes = [index.place(first + number, 0).file or 0 for number in range(len(index.blocks))]
-    return [
-        block_file(index, first + number, file_of, file_of(home).path)
-        for number, home in enumerate(homes)
-    ]

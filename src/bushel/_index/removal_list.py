@@ -17,11 +17,9 @@ from msgspec import Struct
 from bushel._runtime.arrays import (
     I64,
     NO_NUMBERS,
-    U8,
     U64,
     Bools,
     equal_places,
-    joined,
     offsets_of,
     ranges,
 )
@@ -30,8 +28,7 @@ from bushel.storage import AnyPath, read_whole
 
 from .headers import DAMAGES
 from .named_arrays import body_crc32, encode, parse
-from .shard import Keys
-from .shard_list import Strings
+from .shard import Keys, Strings
 from .table import ShardIndex
 
 _VERSION = 3
@@ -49,18 +46,12 @@ _ARRAYS = {
     "sizes": "I64",
     "clean": "U8",
 }
-_BITS = 22
-_SHIFT = np.uint64(64 - _BITS)
-# below one name for this many keys of a shard, each name is looked up; else each key passes the
-# filter
-_FEW = 20
 
 
 class Names(Struct, frozen=True):
     """Names of samples: their keys, and digests of their values."""
 
-    text: U8  # uint8[bytes], the keys in UTF-8, one after the other
-    offsets: I64  # int64[names + 1] into `text`
+    keys: Strings
     keyed: Bools  # bool[names], whether the sample has a key of its own, which is compared then
     digests: U64  # uint64[names], from `sample_digests`
     sizes: I64  # int64[names], stored bytes of all values
@@ -71,46 +62,32 @@ class Names(Struct, frozen=True):
     @classmethod
     def of(cls, keys: Sequence[str] | None, digests: U64, sizes: I64) -> Names:
         """Return the names of samples with these keys; None for samples without keys."""
-        if keys is None:
-            encoded = [b""] * len(digests)
-        else:
-            encoded = [key.encode("utf-8", "surrogateescape") for key in keys]
-        return cls(*joined(encoded), np.full(len(digests), keys is not None), digests, sizes)
+        keyed = np.full(len(digests), keys is not None)
+        return cls(Strings.of(keys or [""] * len(digests)), keyed, digests, sizes)
 
     def take(self, entries: I64) -> Names:
         """Return some of them."""
-        lengths = np.diff(self.offsets)[entries]
-        text = self.text[ranges(self.offsets[entries], lengths)]
-        return Names(
-            text,
-            offsets_of(lengths),
-            self.keyed[entries],
-            self.digests[entries],
-            self.sizes[entries],
-        )
+        lengths = np.diff(self.keys.offsets)[entries]
+        text = self.keys.text[ranges(self.keys.offsets[entries], lengths)]
+        keys = Strings(text, offsets_of(lengths))
+        return Names(keys, self.keyed[entries], self.digests[entries], self.sizes[entries])
 
     @classmethod
     def join(cls, several: Sequence[Names]) -> Names:
         """Return the names in all of these."""
-        lengths = np.concatenate([NO_NUMBERS, *(np.diff(names.offsets) for names in several)])
+        lengths = np.concatenate([NO_NUMBERS, *(np.diff(names.keys.offsets) for names in several)])
+        text = np.concatenate([np.zeros(0, np.uint8), *(names.keys.text for names in several)])
         facts = [
             np.concatenate([np.zeros(0, dtype), *(getattr(names, name) for names in several)])
-            for name, dtype in (
-                ("text", np.uint8),
-                ("keyed", bool),
-                ("digests", np.uint64),
-                ("sizes", np.int64),
-            )
+            for name, dtype in (("keyed", bool), ("digests", np.uint64), ("sizes", np.int64))
         ]
-        return cls(facts[0], offsets_of(lengths), *facts[1:])
+        return cls(Strings(text, offsets_of(lengths)), *facts)
 
     def distinct(self) -> Names:
         """Return each name once, in the order of first appearance."""
-        keys = Strings(self.text, self.offsets).tolist()
+        keys, keyed, digests = self.keys.tolist(), self.keyed.tolist(), self.digests.tolist()
         first: dict[tuple[str, bool, int], int] = {}
-        for entry, name in enumerate(
-            zip(keys, self.keyed.tolist(), self.digests.tolist(), strict=True)
-        ):
+        for entry, name in enumerate(zip(keys, keyed, digests, strict=True)):
             first.setdefault(name, entry)
         if len(first) == len(self):
             return self
@@ -194,9 +171,7 @@ class NameLookup:
 
     def __init__(self, names: Names) -> None:
         self.names = names
-        self._keys = Keys.build(names.text, names.offsets)
-        self._filter = np.zeros(1 << _BITS, np.bool_)
-        self._filter[self._keys.hashes >> _SHIFT] = True
+        self._keys = Keys.build(names.keys.text, names.keys.offsets)
 
     def candidates(self, index: ShardIndex) -> tuple[I64, I64]:
         """Return pairs of a row of a table and a name that may be its sample: their digests have to be compared.
@@ -208,10 +183,7 @@ class NameLookup:
             entries: int64[pairs].
         """
         rows, entries = self._with_equal_keys(index.keys)
-        if index.keys is not None:
-            unnamed = np.flatnonzero(~self.names.keyed)
-        else:
-            unnamed = np.arange(len(self.names))
+        unnamed = np.flatnonzero(~self.names.keyed | (index.keys is None))
         if not len(unnamed):
             return rows, entries
         order = unnamed[np.argsort(self.names.sizes[unnamed], kind="stable")]
@@ -221,12 +193,7 @@ class NameLookup:
     def _with_equal_keys(self, keys: Keys | None) -> tuple[I64, I64]:
         if keys is None or not self.names.keyed.any():
             return NO_NUMBERS, NO_NUMBERS
-        if len(self.names) * _FEW < len(keys):
-            of_keys, of_names = equal_places(keys.hashes, self._keys.hashes)
-        else:  # looking up every key takes longer than this filter, which lets a few of the others pass
-            places = np.flatnonzero(self._filter[keys.hashes >> _SHIFT])
-            of_names, of_places = equal_places(self._keys.hashes, keys.hashes[places])
-            of_keys = places[of_places]
+        of_keys, of_names = equal_places(keys.hashes, self._keys.hashes)
         rows, entries = keys.samples_at(of_keys), self._keys.samples_at(of_names)
         # two keys may have one hash
         pairs = zip(keys.take(rows), self._keys.take(entries), strict=True)
@@ -323,31 +290,21 @@ def _list_of(arrays: dict[str, np.ndarray], checksum: int) -> RemovalList:
         raise ValueError("the names of its calls are not in order")
     ids, reasons = (texts.tolist() for texts in several)
     calls = tuple(map(RemovalCall, ids, reasons, times.tolist()))
-    names = Names(
-        keys.text, keys.offsets, keyed.astype(np.bool_), arrays["digests"], arrays["sizes"]
-    )
+    names = Names(keys, keyed.astype(np.bool_), arrays["digests"], arrays["sizes"])
     return RemovalList(calls, starts, names, arrays["clean"].view("S16"))
 
 
 def encode_removal_list(removed: RemovalList) -> bytes:
     """Return the bytes of the file."""
     ids, reasons = (
-        Strings.of([getattr(call, name) for call in removed.calls]) for name in ("id", "reason")
+        Strings.of(getattr(call, name) for call in removed.calls) for name in ("id", "reason")
     )
     times = np.array([call.time for call in removed.calls], np.int64)
     names = removed.names
-    of_calls = (
-        ids.text,
-        ids.offsets,
-        reasons.text,
-        reasons.offsets,
-        times,
-        removed.starts,
-        names.text,
-        names.offsets,
-    )
+    of_calls = (ids.text, ids.offsets, reasons.text, reasons.offsets, times, removed.starts)
+    of_keys = (names.keys.text, names.keys.offsets, names.keyed.astype(np.uint8))
     clean = removed.clean.view(np.uint8)
-    values = (*of_calls, names.keyed.astype(np.uint8), names.digests, names.sizes, clean)
+    values = (*of_calls, *of_keys, names.digests, names.sizes, clean)
     arrays: dict[str, np.ndarray] = dict(
         zip(_ARRAYS, map(np.ascontiguousarray, values), strict=True)
     )

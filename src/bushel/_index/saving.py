@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-import msgspec
 import numpy as np
-from msgspec.structs import replace
 
 from bushel.codecs.registry import asked_for
 from bushel.errors import UnsupportedError
@@ -26,13 +24,10 @@ from .headers import (
     HeaderColumn,
     HeaderField,
 )
-from .identity import table_digest
+from .identity import table_digest, type_of
 from .line_arrays import KeptLines, LineArray
 from .named_arrays import head_of, in_order, pieces_of
 from .table import FieldExtents, ShardIndex
-
-if TYPE_CHECKING:
-    from .columns import Column
 
 # an index with more bytes of arrays than this is written without a copy of them in memory
 _LARGE = 1 << 20
@@ -102,14 +97,17 @@ def _contents(index: ShardIndex, digest: str) -> tuple[Arrays, bytearray]:
         [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
         [_field(name, extents, kept_lines) for name, extents in index.fields.items()],
         [stamp.crc32 for stamp in index.files],
-        {name: list(names) for name, names in index.labels.items()},
+        index.labels,
         ZEROS,
-        [_column(name, values, kept_lines) for name, values in index.columns.items()],
+        [
+            HeaderColumn(name, values.kind, kept_lines.column(values.values))
+            for name, values in index.columns.items()
+        ],
         digest,
-        [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
+        [list(blocks.filters) for blocks in index.blocks],
     )
     arrays = in_order(arrays)
-    head = bytearray(head_of(arrays, msgspec.json.encode(header).decode()))
+    head = bytearray(head_of(arrays, header))
     checksum = crc32(head)
     for piece in pieces_of(arrays):
         checksum = crc32(piece, checksum)
@@ -129,29 +127,16 @@ def _arrays_of(name: str, column: FieldExtents, *, in_lines: bool) -> Arrays:
         if part == "length" and (array == array[:1]).all():
             array = array[:1]
         arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
-    if (segments := column.segments) is not None:
-        arrays |= {
-            f"{name}.segment_starts": segments.starts,
-            f"{name}.segment_lengths": segments.lengths,
-        }
-    if (frames := column.frames) is not None:
-        arrays |= {
-            f"{name}.{key}": getattr(frames, attribute) for key, (attribute, _) in ARRAYS.items()
-        }
-    if (seek := column.seek) is not None:
-        arrays |= {f"{name}.seek_starts": seek.starts, f"{name}.seek_words": seek.words}
+    for scan, (beginning, _, attributes) in ARRAYS.items():
+        if (places := getattr(column, scan)) is not None:
+            arrays |= {f"{name}.{beginning}_{part}": getattr(places, part) for part in attributes}
     return arrays
 
 
 def _field(name: str, extents: FieldExtents, lines: KeptLines) -> HeaderField:
-    kind = replace(extents.field, codec=asked_for(extents.field.codec)).type
+    kind = type_of(extents.field)
     if not lines.has(extents):
         return HeaderField(name, kind, asked_for(extents.codec), extents.file)
     line_array = cast("LineArray", extents.offset)
-    quotes = True if line_array.quotes else msgspec.UNSET
-    return HeaderField(name, kind, asked_for(extents.codec), extents.file, line_array.field, quotes)
-
-
-def _column(name: str, column: Column, lines: KeptLines) -> HeaderColumn:
-    number = lines.column(column.values)
-    return HeaderColumn(name, column.kind, msgspec.UNSET if number is None else number)
+    lines_of_field = line_array.field, line_array.quotes
+    return HeaderField(name, kind, asked_for(extents.codec), extents.file, *lines_of_field)

@@ -209,8 +209,41 @@ def stamps(shard: Shard, files: Sequence[File]) -> tuple[FileStamp, ...]:
     )
 
 
+class Strings(Struct, frozen=True):
+    """Many strings in one array."""
+
+    text: U8  # uint8[bytes], UTF-8
+    offsets: I64  # int64[n + 1]; string `i` is `text[offsets[i]:offsets[i + 1]]`
+
+    @classmethod
+    def of(cls, strings: Iterable[str]) -> Strings:
+        """Return these strings."""
+        return Strings(*joined([string.encode("utf-8", "surrogateescape") for string in strings]))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, number: int) -> str:
+        encoded = self.text[int(self.offsets[number]) : int(self.offsets[number + 1])]
+        return encoded.tobytes().decode("utf-8", "surrogateescape")
+
+    def take(self, numbers: I64) -> list[str]:
+        """Return the strings of these numbers."""
+        return kernels.decode_keys(self.text, self.offsets, numbers)
+
+    def tolist(self) -> list[str]:
+        """Return all strings."""
+        return self.take(np.arange(len(self)))
+
+    @property
+    def are_valid(self) -> bool:
+        """Whether the offsets ascend from 0 to the end."""
+        ends = len(self.offsets) > 0 and self.offsets[0] == 0 and self.offsets[-1] == len(self.text)
+        return bool(ends and (np.diff(self.offsets) >= 0).all())
+
+
 @public("bushel.containers")
-class Keys(Struct, frozen=True):
+class Keys(Strings, frozen=True):
     """The keys of one shard, and a hash table to find them without a dict.
 
     Attributes:
@@ -220,8 +253,6 @@ class Keys(Struct, frozen=True):
         order: int64 or uint32 [samples], the sample of each hash; ascending where hashes are equal.
     """
 
-    text: U8
-    offsets: I64
     hashes: U64
     order: I64 | U32
 
@@ -240,19 +271,8 @@ class Keys(Struct, frozen=True):
     @classmethod
     def of(cls, keys: Iterable[str]) -> Keys:
         """Return the table of a few keys that are given as strings."""
-        return cls.build(*joined([key.encode("utf-8", "surrogateescape") for key in keys]))
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, sample: int) -> str:
-        return bytes(self.text[self.offsets[sample] : self.offsets[sample + 1]]).decode(
-            "utf-8", "surrogateescape"
-        )
-
-    def take(self, samples: I64) -> list[str]:
-        """Return the keys of these samples."""
-        return kernels.decode_keys(self.text, self.offsets, samples)
+        strings = Strings.of(keys)
+        return cls.build(strings.text, strings.offsets)
 
     def samples_at(self, places: I64) -> I64:
         """Return the samples of hashes, given the places of these."""

@@ -7,26 +7,23 @@ sizes that it records.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, U8, joined
+from bushel._runtime.arrays import I64, U8
 from bushel.errors import SpecError
 from bushel.kernels import map_array
-from bushel.spec import Spec
+from bushel.spec import Spec, format_spec
 from bushel.storage import write_whole
 
 from .class_names import Labels, check_labels
 from .headers import DAMAGES
 from .manifest import spec_from_file
 from .named_arrays import encode, parse, whole_crc32
-from .shard import FileStamp
+from .shard import FileStamp, Strings
 
 NAME = "shards.safetensors"
 """Name of the file in the folder of the manifest."""
@@ -52,47 +49,12 @@ _ARRAYS = {
 }
 
 
-class FolderState(Struct, frozen=True):
+class FolderState(Struct, frozen=True, array_like=True):
     """The last changes of a dataset's folder and its manifest, in nanoseconds, and the manifest's size in bytes."""
 
     folder_ns: int
     manifest_ns: int
     manifest_size: int
-
-
-class Strings(Struct, frozen=True):
-    """Many strings in one array."""
-
-    text: U8  # uint8[bytes], UTF-8
-    offsets: I64  # int64[n + 1]; string `i` is `text[offsets[i]:offsets[i + 1]]`
-
-    @classmethod
-    def of(cls, strings: Sequence[str]) -> Strings:
-        """Return these strings."""
-        return cls(*joined([string.encode("utf-8", "surrogateescape") for string in strings]))
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, number: int) -> str:
-        encoded = self.text[int(self.offsets[number]) : int(self.offsets[number + 1])]
-        return encoded.tobytes().decode("utf-8", "surrogateescape")
-
-    def tolist(self) -> list[str]:
-        """Return all strings."""
-        text, offsets = self.text.tobytes(), self.offsets.tolist()
-        if text.isascii():
-            whole = text.decode("ascii")
-            return [whole[first:last] for first, last in pairwise(offsets)]
-        return [
-            text[first:last].decode("utf-8", "surrogateescape") for first, last in pairwise(offsets)
-        ]
-
-    @property
-    def are_valid(self) -> bool:
-        """Whether the offsets ascend from 0 to the end."""
-        ends = len(self.offsets) > 0 and self.offsets[0] == 0 and self.offsets[-1] == len(self.text)
-        return bool(ends and (np.diff(self.offsets) >= 0).all())
 
 
 class ShardList(Struct, frozen=True):
@@ -162,9 +124,9 @@ class _Header(msgspec.Struct):
     version: int
     container: str
     spec: dict[str, str]
-    labels: dict[str, list[str]]
+    labels: Labels
     sidecars: str
-    state: tuple[int, int, Annotated[int, msgspec.Meta(ge=0)]]
+    state: FolderState
     crc32: int
 
 
@@ -175,10 +137,8 @@ _HEADER = msgspec.json.Decoder(_Header)
 def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
     """Write a table atomically. Raise OSError if the folder is not writable."""
     arrays = _arrays(table)
-    spec = {name: field.type for name, field in table.spec.items()}
-    labels = {name: list(names) for name, names in table.labels.items()}
-    bound = (state.folder_ns, state.manifest_ns, state.manifest_size)
-    header = _Header(_VERSION, table.container, spec, labels, table.sidecars, bound, 0)
+    spec = format_spec(table.spec)
+    header = _Header(_VERSION, table.container, spec, table.labels, table.sidecars, state, 0)
     header.crc32 = whole_crc32(header, arrays)
     write_whole(path, encode(arrays, header), sync=False)
 
@@ -196,7 +156,7 @@ def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
         data = map_array(str(path)).data
         text, arrays = parse(data, _ARRAYS)
         header = _HEADER.decode(text)
-        if header.version != _VERSION or FolderState(*header.state) != state:
+        if header.version != _VERSION or header.state != state:
             return None
         if whole_crc32(header, arrays) != header.crc32:
             return None

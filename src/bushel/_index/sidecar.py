@@ -107,7 +107,7 @@ class Manifest(msgspec.Struct, frozen=True):
     complete: bool = True  # whether the writer of the dataset has finished
     # number of samples of the complete dataset, if it was known while it was written
     expected: int | None = None
-    labels: dict[str, LabelNames] = {}  # field to the names of its classes
+    labels: Mapping[str, LabelNames] = {}  # field to the names of its classes
     # number of samples that the dataset had before those that are being appended to it, until that
     # has ended
     before: Count | msgspec.UnsetType = msgspec.UNSET
@@ -187,7 +187,7 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
         entry.name: _column(arrays, entry, fields[entry.name], samples, lines)
         for entry in header.fields
     }
-    filters = [] if header.filters is msgspec.UNSET else header.filters
+    filters = header.filters
     for entry in header.fields:
         if not 0 <= entry.file < len(files) + len(filters):
             message = (
@@ -240,19 +240,14 @@ def _values(arrays: _Arrays, entry: HeaderColumn, samples: int, lines: "Lines | 
     name = f"__column__.{entry.name}"
     missing = arrays.optional(f"{name}.missing", np.bool_, samples)
     types = arrays.optional(f"{name}.types", np.uint8, samples)
-    if entry.lines is not msgspec.UNSET and entry.kind in ("int", "float"):
-        if lines is None:
-            raise _damaged(_NO_LINES, arrays.path)
-        return Column(
-            cast("Kind", entry.kind), lines.numbers(entry.lines, entry.kind), missing, types=types
-        )
     if (dtype := NUMBERS.get(entry.kind)) is not None:
-        return Column(
-            cast("Kind", entry.kind),
-            arrays.get(f"{name}.values", dtype, samples),
-            missing,
-            types=types,
-        )
+        if entry.lines is None or entry.kind not in ("int", "float"):
+            values = arrays.get(f"{name}.values", dtype, samples)
+        elif lines is None:
+            raise _damaged(_NO_LINES, arrays.path)
+        else:
+            values = lines.numbers(entry.lines, entry.kind)
+        return Column(cast("Kind", entry.kind), values, missing, types=types)
     if entry.kind != "text":
         message = (
             f"column {entry.name!r} is of the kind {entry.kind!r}, which this Bushel does not know"
@@ -272,30 +267,21 @@ def _column(
     name, starts, absent = entry.name, None, None
     rows = samples
     field = without_code(field)
-    if entry.lines is not msgspec.UNSET:
+    if entry.lines is not None:
         if lines is None:
             raise _damaged(_NO_LINES, arrays.path)
-        extents = lines.extents(entry.lines, quotes=entry.quotes is True)
+        extents = lines.extents(entry.lines, quotes=entry.quotes)
         crc32 = arrays.optional(f"{name}.crc32", np.uint32, rows)
         return FieldExtents(field, from_file(entry.codec), entry.file, *extents, crc32)
     if field.sequence:
         starts = arrays.get(f"{name}.starts", np.int64, samples + 1)
         rows = len(arrays.get(f"{name}.offset", np.int64))
         absent = arrays.optional(f"{name}.absent", np.bool_, samples)
-    segment_starts = arrays.optional(f"{name}.segment_starts", np.int64, rows + 1)
-    seek_starts = arrays.optional(f"{name}.seek_starts", np.int64, rows + 1)
-    segments = seek = frames = None
-    if segment_starts is not None or seek_starts is not None:
-        from .clip_frames import SeekTables, Segments
+    scans = {}
+    if any(f"{name}.{scan}_starts" in arrays.named for scan in ("segment", "seek", "frame")):
+        from .clip_frames import scans_in
 
-        if segment_starts is not None:
-            segments = Segments(segment_starts, arrays.get(f"{name}.segment_lengths", np.uint32))
-        if seek_starts is not None:
-            seek = SeekTables(seek_starts, arrays.get(f"{name}.seek_words", np.uint64))
-    if f"{name}.frame_starts" in arrays.named:
-        from .clip_frames import frames_of
-
-        frames = frames_of(name, rows, arrays.get)
+        scans = scans_in(name, rows, arrays.named, arrays.get)
     return FieldExtents(
         field,
         from_file(entry.codec),
@@ -305,9 +291,7 @@ def _column(
         arrays.optional(f"{name}.crc32", np.uint32, rows),
         starts,
         absent,
-        segments,
-        frames,
-        seek,
+        **scans,
     )
 
 
@@ -321,7 +305,7 @@ def _lengths(arrays: _Arrays, name: str, rows: int) -> "np.ndarray":
     return np.broadcast_to(lengths, rows)
 
 
-def checked_labels(labels: Mapping[str, list[str]], path: AnyPath) -> Labels:
+def checked_labels(labels: Labels, path: AnyPath) -> Labels:
     if not labels:
         return {}
     try:

@@ -49,8 +49,10 @@ def kept_table(
         section: Number of the section; -1 for the whole shard.
         fields: The fields of the table; empty for all.
     """
-    cache, name = cache_of_tables(), _identity(container, shard, stamps, fields)
-    if cache is None or name is None or (data := cache.get(name, section + 1)) is None:
+    if (place := _place(container, shard, stamps, fields)) is None:
+        return None
+    cache, name = place
+    if (data := cache.get(name, section + 1)) is None:
         return None
     try:
         index = decode_index(data, Path(cache.folder, name))
@@ -70,17 +72,17 @@ def has_table(
     fields: Sequence[str] = (),
 ) -> bool:
     """Return whether the cache seems to have a table: see `kept_table`. It is not read."""
-    cache, name = cache_of_tables(), _identity(container, shard, stamps, fields)
-    return cache is not None and name is not None and cache.has(name, section + 1)
+    place = _place(container, shard, stamps, fields)
+    return place is not None and place[0].has(place[1], section + 1)
 
 
 def keep_table(
     index: ShardIndex, shard: Shard, section: int = -1, fields: Sequence[str] = ()
 ) -> bool:
     """Keep a table in the cache. Return whether that was possible."""
-    cache, name = cache_of_tables(), _identity(index.container, shard, index.files, fields)
-    if cache is None or name is None:
+    if (place := _place(index.container, shard, index.files, fields)) is None:
         return False
+    cache, name = place
     data = encode_index(index)
     if len(data) > cache.limit:
         return False
@@ -88,17 +90,18 @@ def keep_table(
     return True
 
 
-def _identity(
+def _place(
     container: str, shard: Shard, stamps: Sequence[FileStamp], fields: Sequence[str]
-) -> str | None:
-    if not all(stamp.mtime_ns for stamp in stamps):
+) -> tuple[BlockCache, str] | None:
+    """Return the cache and the name of a table in it; None without a cache, or for files without stamps."""
+    cache = cache_of_tables()
+    if cache is None or not all(stamp.mtime_ns for stamp in stamps):
         return None
     files = [
         [str(shard.path(number)), stamp.size, stamp.mtime_ns] for number, stamp in enumerate(stamps)
     ]
-    return hashlib.sha256(json.dumps([_LAYOUT, container, files, *fields]).encode()).hexdigest()[
-        :40
-    ]
+    identity = json.dumps([_LAYOUT, container, files, *fields]).encode()
+    return cache, hashlib.sha256(identity).hexdigest()[:40]
 
 
 def cache_of_tables() -> BlockCache | None:

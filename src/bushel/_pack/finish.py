@@ -256,8 +256,7 @@ class _Joined:
         self._entries += [replace(entry, name=f"{name}/{entry.name}") for entry in manifest.shards]
         self._spec = manifest.spec | self._spec
         self._codecs = manifest.codecs | self._codecs
-        labels = {field: tuple(names) for field, names in manifest.labels.items()}
-        self._labels.setdefault(repr(labels), (name, labels))
+        self._labels.setdefault(repr(manifest.labels), (name, manifest.labels))
         note = note_in(manifest)
         self._errors += note.errors
         self._bytes += note.bytes
@@ -277,9 +276,8 @@ class _Joined:
         else:
             remove(error_log_path(run.target))
         if not run.single:
-            names = {field: list(classes) for field, classes in labels.items()}
             entries = self._entries
-            manifest = Manifest(plan.container, self._spec, self._codecs, entries, labels=names)
+            manifest = Manifest(plan.container, self._spec, self._codecs, entries, labels=labels)
             save_manifest(manifest, marker_path(run.root, ""))
 
 

@@ -33,12 +33,12 @@ OUTSIDE = "outside class folders"
 LABEL = "label"
 """The field of the numbers of classes."""
 
+# the kinds of media, whose names are also those of the codecs that read all codecs of the kind
 _MEDIA: Mapping[str, Callable[[str], bool]] = {
     "image": holds_image,
     "clip": holds_clip,
     "audio": holds_sound,
 }
-SEVERAL = {kind: kind for kind in _MEDIA}  # the codec that reads all codecs of a kind
 MANY = 2  # an extension is a field of samples if a sample of this many has it
 _SOME = 20  # in samples of several files, the same
 MIXED = 4  # a second kind of media counts if one file of this many is of it
@@ -95,7 +95,7 @@ def codec_of_files(kind: str, extensions: Iterable[str]) -> str | None:
     codecs = {codec_of_extension(extension) for extension in extensions}
     if len(codecs) == 1:
         return codecs.pop()
-    return SEVERAL.get(kind)
+    return kind if kind in _MEDIA else None
 
 
 def layout_of(
@@ -142,7 +142,7 @@ def layout_of(
 
 
 def main_media(
-    counts: Mapping[str, int], kind_of: Callable[[str], str | None] | None = None
+    counts: Mapping[str, int], kind_of: Callable[[str], str | None] = media_of
 ) -> dict[str, str]:
     """Return the extensions of media files, with their kinds; not of a kind that few of the files have.
 
@@ -150,7 +150,7 @@ def main_media(
         counts: The number of files with each extension.
         kind_of: Returns the kind of an extension; by default `media_of`.
     """
-    media = {name: kind for name in counts if (kind := (kind_of or media_of)(name)) is not None}
+    media = {name: kind for name in counts if (kind := kind_of(name)) is not None}
     kinds = Counter[str]()
     for extension, kind in media.items():
         kinds[kind] += counts[extension]
@@ -251,11 +251,10 @@ def layout_of_kind(
         ordered: Whether the samples have the order of the names instead of that of the keys.
     """
     listing = _Listing(names, *_cut_all(names))
-    kinds = set(listing.extensions) - {""}
-    kinds = {name for name in kinds if f".{name.rpartition('.')[2]}" in suffixes}
+    extensions = set(listing.extensions) - {""}
+    kinds = {name for name in extensions if f".{name.rpartition('.')[2]}" in suffixes}
     pairs = zip(names, listing.extensions, strict=True)
-    files = [name for name, extension in pairs if extension in kinds]
-    splits = _folders_of_splits(files)
+    splits = _folders_of_splits([name for name, extension in pairs if extension in kinds])
     return _one_kind(listing, "file", "bytes", kinds, splits, known, ordered=ordered)
 
 
@@ -378,7 +377,7 @@ def media_of_members(field: str) -> str | None:
         None of another field, of a suffix with a dot, since the name may have the dot, and of
         `image` and `audio`, which writers use as names of fields.
     """
-    if "." in field or field in SEVERAL:
+    if "." in field or field in _MEDIA:
         return None
     return media_of(field)
 
@@ -425,7 +424,7 @@ def _by_roles(
         imageless = sorted(files[field].keys() - files["image"].keys())
         matching = len(files[field]) - len(imageless)
         if MANY * matching < min(len(keys), len(files[field])):
-            images = next(folder for folder, field in roles.items() if field == "image")
+            images = {field: folder for folder, field in roles.items()}["image"]
             raise FormatError(
                 f"the files of {folder}/ would be the field {field!r} of the images in {images}/, "
                 f"but only {matching} of {len(files[field])} have the name of an image",

@@ -151,10 +151,8 @@ def _codec_for(stored: Stored, declared: Field, reading: str) -> str:
     if is_registered(base) or is_registered(wanted) or base == "bytes":
         return reading
     numbers = stored.numbers
-    if base in _TEXTS or base in ("cls", "float-text"):
+    if base in TEXT_CODECS:
         return _of_text(stored, declared, reading)
-    if base in _JSON:
-        return _of_json(stored, declared, reading)
     if base in _ARRAYS:
         return _of_array(stored, declared)
     if _is_number(base):
@@ -206,13 +204,19 @@ def _is_number(base: str) -> bool:
 
 
 def _of_text(stored: Stored, declared: Field, reading: str) -> str:
-    """Read text: as a number, as JSON, as it is."""
-    target, wanted = declared.codec, _base(declared.codec)
-    base = _base(stored.codec)
-    if base == "csv-text":
-        return f"as({target},csv-text)"
-    if base == "float-text" and wanted in WHOLE:
-        return f"as({target},float-text)"
+    """Read text or JSON: as a number, as a list of JSON, as it is."""
+    target, wanted, base = declared.codec, _base(declared.codec), _base(stored.codec)
+    is_json = base in _JSON
+    if is_json and stored.field.codec == "utf8" and wanted != "utf8":
+        raise _refused(stored, declared, "some of its texts have escapes")
+    is_whole = base == "float-text" and wanted in WHOLE
+    if (
+        (is_json and _is_number(wanted))
+        or base == "csv-text"
+        or is_whole
+        or time_dtype(target) is not None
+    ):
+        return f"as({target},{stored.codec})"
     if wanted in _NUMBER_TEXTS:
         text = _NUMBER_TEXTS[wanted]
         if target in ("uint", "u64", "f32"):
@@ -220,21 +224,6 @@ def _of_text(stored: Stored, declared: Field, reading: str) -> str:
         return text
     if wanted == "bool":
         return "as(bool,csv-text)"
-    if time_dtype(target) is not None:
-        return f"as({target},{stored.codec})"
-    if wanted == "array":
-        return f"json-{target}"
-    if holds_media(target) or wanted in _ARRAYS:
-        raise _refused(stored, declared)
-    return reading
-
-
-def _of_json(stored: Stored, declared: Field, reading: str) -> str:
-    target, wanted = declared.codec, _base(declared.codec)
-    if stored.field.codec == "utf8" and wanted != "utf8":
-        raise _refused(stored, declared, "some of its texts have escapes")
-    if _is_number(wanted):
-        return f"as({target},{stored.codec})"
     if wanted == "array":
         return f"json-{target}"
     if holds_media(target) or wanted in _ARRAYS:

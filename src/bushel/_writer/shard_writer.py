@@ -14,7 +14,7 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.class_names import Labels
 from bushel._index.column_scan import ValueFiles
-from bushel._index.contents import Contents
+from bushel._index.contents import Contents, has_pyav
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.shard import FileStamp, Shard
@@ -329,7 +329,7 @@ class ShardInProgress:
             values = self._recorder.recorded(index)
             files = ValueFiles(opener(index, staged_files.__getitem__), values)
             # without PyAV, clips are read whole until `bushel index --frames`
-            index = self._contents.add_to(index, files, self._before, all_frames=True)
+            index = self._contents.add_to(index, files, self._before, frames=has_pyav())
             for name, classes in index.labels.items():
                 column = index.columns.get(name)
                 if column is None or column.values is None or not len(column):

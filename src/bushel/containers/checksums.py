@@ -45,9 +45,11 @@ def with_checksums(
     if stored:
         opened = list(files)
         if index.blocks:
-            from bushel._index.opening import block_files
+            from bushel._index.opening import block_file
 
-            opened += block_files(index, files.__getitem__)
+            for number in range(len(files), index.next_file):
+                path = files[index.place(number, 0).file or 0].path
+                opened.append(block_file(index, number, files.__getitem__, path))
         reading = _Reading(index, opened, report)
         for number in dict.fromkeys(column.file for column in stored):
             columns_of_file = [column for column in stored if column.file == number]

@@ -227,7 +227,7 @@ class TestWriting:
             assert packets_of(tmp_path / other) == packets_of(tmp_path / "x") == packets_of(tmp_path / "y")
 
     def test_index_adds_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("bushel._index.contents.has_pyav", lambda: False)
+        monkeypatch.setattr("bushel._writer.shard_writer.has_pyav", lambda: False)
         write(tmp_path / "x.tar", "tar", ["h264"])
         [sidecar] = tmp_path.rglob("*.safetensors")
         assert load_index(sidecar).fields["video"].frames is None

@@ -29,7 +29,7 @@ from bushel._dataset.views.saved_views import _ARRAYS as VIEWS
 from bushel._index.manifest import sealed
 from bushel._index.named_arrays import body_crc32
 from bushel._index.removal_list import _ARRAYS as REMOVED
-from bushel._index.shard_list import Strings
+from bushel._index.shard import Strings
 from bushel._pack.finish import finish_run
 from bushel._pack.run_folder import find_run
 from bushel.errors import BushelError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -81,12 +82,12 @@ def discover(
         FormatError: They have no container, or several; or the manifest is damaged; or listed
             shards are gone, and `allow_incomplete` is false.
     """
-    if isinstance(paths[0], Path) or not is_object(paths[0]):
-        discovered = find(paths, container)
-        return _as_found(paths, discovered, readable_manifest, allow_incomplete=allow_incomplete)
-    from .remote_discovery import manifest_loader
+    loader: AbstractContextManager[LoadManifest] = nullcontext(readable_manifest)
+    if is_object(paths[0]):
+        from .remote_discovery import manifest_loader
 
-    with manifest_loader(paths) as load:
+        loader = manifest_loader(paths)
+    with loader as load:
         discovered = find(paths, container, whole=whole)
         return _as_found(paths, discovered, load, allow_incomplete=allow_incomplete)
 
@@ -240,10 +241,7 @@ def _compared(path: AnyPath, found: Found, manifest: Manifest, *, allow_incomple
 def warn_unlisted(path: AnyPath, names: Sequence[str]) -> None:
     """Warn the caller of `bushel.open` of files that are not read."""
     warnings.warn(
-        (
-            f"{path}: {_shown(names)} {_be(names)} not listed "
-            f"in the manifest, and not read: {_INDEX_OR_MOVE}"
-        ),
+        (f"{path}: {_shown(names)} not listed in the manifest, and not read: {_INDEX_OR_MOVE}"),
         IncompleteWarning,
         stacklevel=4,
     )
@@ -270,7 +268,7 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
             ),
         )
     if unlisted and unlisted_too:
-        message = f"{_shown(unlisted)} {_be(unlisted)} not listed in the manifest"
+        message = f"{_shown(unlisted)} not listed in the manifest"
         raise FormatError(message, path, hint=_INDEX_OR_MOVE)
 
 
@@ -283,9 +281,7 @@ def gone_and_unlisted(manifest: Manifest, names: Sequence[str]) -> tuple[list[st
 
 
 def _gone(names: Sequence[str], path: AnyPath, hint: str) -> FormatError:
-    return FormatError(
-        f"{_shown(names)} {_be(names)} listed in the manifest, but missing", path, hint=hint
-    )
+    return FormatError(f"{_shown(names)} listed in the manifest, but missing", path, hint=hint)
 
 
 def _still_there(shards: Sequence[Shard]) -> list[Shard]:
@@ -301,9 +297,7 @@ def _still_there(shards: Sequence[Shard]) -> list[Shard]:
     return [shard for shard, exists in zip(shards, present, strict=True) if exists]
 
 
-def _be(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
-
-
 def _shown(names: Sequence[str]) -> str:
-    return f"{len(names):,} shard{'' if len(names) == 1 else 's'} ({few(names)})"
+    """Return how a sentence about shards begins: `2 shards (a.tar, b.tar) are`."""
+    words, be = ("shard", "is") if len(names) == 1 else ("shards", "are")
+    return f"{len(names):,} {words} ({few(names)}) {be}"

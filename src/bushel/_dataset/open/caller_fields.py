@@ -329,8 +329,7 @@ def listed_table(container: str, shard: Shard) -> ShardIndex | None:
                 name: FieldExtents(field, field.codec, 0, nothing, nothing)
                 for name, field in spec.items()
             }
-            labels = {name: tuple(names) for name, names in manifest.labels.items()}
-            return ShardIndex(0, (), fields, container, labels=labels)
+            return ShardIndex(0, (), fields, container, labels=manifest.labels)
     return None
 
 

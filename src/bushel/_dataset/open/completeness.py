@@ -39,12 +39,6 @@ HOW_TO_COMPLETE = (
 )
 """Advice about an incomplete dataset."""
 
-_REPLACE_AGAIN = "run the interrupted command again: {erase}, or the writer with mode='overwrite'"
-
-_FINISH = (
-    "run the same call again, which writes the missing parts, or, if none is missing, {finish}"
-)
-
 _MANY = 1000  # if there are at least this many files, only the manifest of their folder is read
 LoadManifest = Callable[[AnyPath], Manifest | None]
 """Returns the manifest at a path, as `find_manifest` does."""
@@ -162,7 +156,8 @@ def _incomplete_at(path: AnyPath, load: LoadManifest, *, folder: bool) -> Incomp
 
 
 def _replace_again(path: AnyPath) -> str:
-    return _REPLACE_AGAIN.format(erase=command("remove", path, "--erase"))
+    erase = command("remove", path, "--erase")
+    return f"run the interrupted command again: {erase}, or the writer with mode='overwrite'"
 
 
 def is_staged(folder: Path, name: str) -> bool:
@@ -232,9 +227,12 @@ def _incomplete_parts(
     if manifest is None:
         return None
     if not manifest.complete:
-        return Incomplete(
-            str(path), manifest.expected, advice=_FINISH.format(finish=command("finish", path))
+        finish = command("finish", path)
+        advice = (
+            "run the same call again, which writes the missing "
+            f"parts, or, if none is missing, {finish}"
         )
+        return Incomplete(str(path), manifest.expected, advice=advice)
     listed = dict.fromkeys(entry.name.partition("/")[0] for entry in manifest.shards)
     present = {part.name for part in parts}
     missing = tuple(name for name in listed if name not in present)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from bushel._index.manifest import find_manifest
 from bushel._index.shard import FOLDER, Shard
 from bushel._index.sidecar import Manifest
+from bushel._runtime.messages import few
 from bushel.containers import (
     Container,
     candidates,
@@ -25,13 +26,14 @@ from bushel.containers import (
     installed_candidates,
     is_data_file,
     last_candidates,
+    nested_candidates,
     owners_of,
 )
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, below, is_object, open_file
 
 from .completeness import Incomplete, marker_path
-from .folders import datasets_in, is_part, nested_datasets, of_several_kinds, shard_of_entry
+from .folders import is_part, shard_of_entry
 from .source_paths import missing
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ _LISTINGS = 32  # number of paths in object stores that are listed at the same t
 _MANY, MANY_OBJECTS = 1000, 32
 """If there are more local files or objects than this, they are opened as the manifest of their folder lists them."""
 
+# entries of a folder: if it has sub-folders that form a dataset, few of them are files
+_LOOKED_INTO = 8
 _HEAD = 16  # bytes of a file that tell its container
 _NUMBERED = re.compile(r"[^.]*[0-9]")
 
@@ -137,11 +141,11 @@ def _find_at(
         refuse_splits(path, folder)
     name, shards = _sniff(folder, container)
     shards = [replace(shard, root=path) if shard.root is folder else shard for shard in shards]
-    few = alone and len(shards) <= MANY_OBJECTS
+    are_few = alone and len(shards) <= MANY_OBJECTS
     return Found(
         name,
         shards,
-        listed=folder.files(file for shard in shards for file in shard.files) if few else None,
+        listed=folder.files(file for shard in shards for file in shard.files) if are_few else None,
     )
 
 
@@ -181,7 +185,9 @@ def _attempts(
         raise FormatError(f"no {container} dataset was found here", path)
     yield _ask(path, installed_candidates(names))
     if not file:
-        yield nested_datasets(path, names)
+        some = [name for name in names if not name.startswith(".")][:_LOOKED_INTO]
+        nested = ((kind.name, kind.certain_shards(path)) for kind in nested_candidates(path, some))
+        yield [(name, shards) for name, shards in nested if shards]
     yield _ask(path, last_candidates(file))
     yield _by_content(path, names, None)
 
@@ -200,7 +206,7 @@ def _unowned(path: AnyPath, file: str, names: list[str]) -> FormatError:
             path,
             hint="`bushel pack` writes a dataset into a folder",
         )
-    if not file and (error := of_several_kinds(path, names, owners_of(names))) is not None:
+    if not file and (error := _of_several_kinds(path, names, owners_of(names))) is not None:
         return error
     from .repository import splits_hint
 
@@ -212,11 +218,52 @@ def _unowned(path: AnyPath, file: str, names: list[str]) -> FormatError:
         f"this {'file' if file else 'folder'} does not belong to any "
         f"container that Bushel reads ({', '.join(container_names())})",
         path,
-        hint=datasets_in(path, names)
+        hint=_datasets_in(path, names)
         or lance_hint
         or splits_hint(path)
         or _container_hint(path)
         or "a folder of plain files is a dataset: open the folder, or pack it with `bushel pack`",
+    )
+
+
+def _of_several_kinds(
+    path: AnyPath, names: Iterable[str], kinds: Mapping[str, Sequence[str]]
+) -> FormatError | None:
+    """Return the error of a folder that no container owns, and in which some containers (`kinds`) own files.
+
+    None if all files belong to one container, or none do.
+    """
+    owned = {name for files in kinds.values() for name in files}
+    described = [f"{container} ({few(examples)})" for container, examples in kinds.items()]
+    if unowned := sorted(name for name in names if name not in owned and not name.startswith(".")):
+        described.append(f"others ({few(unowned)})")
+    if not kinds or len(described) < 2:
+        return None
+    first = next(iter(kinds.values()))[0]
+    pattern = f"{str(path).rstrip('/')}/*{first[first.index('.', 1) :]}"
+    return FormatError(
+        f"this folder holds files of several kinds: {', '.join(described)}",
+        path,
+        hint=(
+            f"name the files of one kind, such as bushel.open({pattern!r}), "
+            "or move the others to another folder"
+        ),
+    )
+
+
+def _datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
+    """Return a hint that names the datasets in sub-folders, as `bushel split` writes them; None without any.
+
+    A split that was opened has tables in its folder, and no manifest.
+    """
+    if not isinstance(path, Path):
+        return None
+    inner = sorted(name for name in names if (path / name / FOLDER / "manifest.json").is_file())
+    if not inner:
+        return None
+    return (
+        "its sub-folders are datasets: "
+        f"{few([str(path / name) for name in inner])}. Name one of them"
     )
 
 

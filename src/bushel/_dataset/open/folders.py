@@ -12,21 +12,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
 from bushel._index.shard import FOLDER, Shard
 from bushel._index.sidecar import ManifestShard
-from bushel._runtime.messages import few
-from bushel.containers import nested_candidates
-from bushel.errors import FormatError
 from bushel.storage import AnyPath
 from bushel.storage.names import PathT
-
-# entries of a folder: if it has sub-folders that form a dataset, few of them are files
-_LOOKED_INTO = 8
 
 
 def is_part(name: str) -> bool:
@@ -140,54 +134,3 @@ def above_parts(shards: Sequence[Shard]) -> AnyPath | None:
         return None
     above = first.parent
     return above if all(root.parent == above for root in roots) else None
-
-
-def of_several_kinds(
-    path: AnyPath, names: Iterable[str], kinds: Mapping[str, Sequence[str]]
-) -> FormatError | None:
-    """Return the error of a folder that no container owns, and in which some containers (`kinds`) own files.
-
-    None if all files belong to one container, or none do.
-    """
-    owned = {name for files in kinds.values() for name in files}
-    described = [f"{container} ({few(examples)})" for container, examples in kinds.items()]
-    if unowned := sorted(name for name in names if name not in owned and not name.startswith(".")):
-        described.append(f"others ({few(unowned)})")
-    if not kinds or len(described) < 2:
-        return None
-    first = next(iter(kinds.values()))[0]
-    pattern = f"{str(path).rstrip('/')}/*{first[first.index('.', 1) :]}"
-    return FormatError(
-        f"this folder holds files of several kinds: {', '.join(described)}",
-        path,
-        hint=(
-            f"name the files of one kind, such as bushel.open({pattern!r}), "
-            "or move the others to another folder"
-        ),
-    )
-
-
-def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
-    """Return a hint that names the datasets in sub-folders, as `bushel split` writes them; None without any.
-
-    A split that was opened has tables in its folder, and no manifest.
-    """
-    if not isinstance(path, Path):
-        return None
-    inner = sorted(name for name in names if (path / name / FOLDER / "manifest.json").is_file())
-    if not inner:
-        return None
-    return (
-        "its sub-folders are datasets: "
-        f"{few([str(path / name) for name in inner])}. Name one of them"
-    )
-
-
-def nested_datasets(path: AnyPath, names: Sequence[str]) -> list[tuple[str, list[Shard]]]:
-    """Return the dataset whose parts are the sub-folders of a folder, if that is certain."""
-    some = [name for name in names if not name.startswith(".")][:_LOOKED_INTO]
-    candidates = (
-        (candidate.name, candidate.certain_shards(path))
-        for candidate in nested_candidates(path, some)
-    )
-    return [(name, shards) for name, shards in candidates if shards]

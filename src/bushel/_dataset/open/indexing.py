@@ -20,7 +20,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.column_names import column_of, expanded, names_of
 from bushel._index.column_scan import ValueFiles
-from bushel._index.contents import FRAMES, ColumnRequest, Contents, has_pyav
+from bushel._index.contents import ColumnRequest, Contents, has_pyav
 from bushel._index.manifest import find_manifest, spec_from_file
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
@@ -210,8 +210,16 @@ def _index(
     task = replace(task, container=name, labels=labels_beside(name, files, manifest))
     if is_object(files[0].root):
         _say_size(paths[0], found, again=task.options.checksums)
-    count = _Count(len(files), progress)
-    rebuilt = each(files, partial(rebuilt_index, task), finished=count.add)
+    finished = read = 0
+
+    def count(rebuilt: Rebuilt) -> None:
+        """Report the number of finished shards, and the bytes of those that were read."""
+        nonlocal finished, read
+        finished, read = finished + 1, read + rebuilt.bytes
+        if progress is not None:
+            progress(Progress(finished, len(files), "shards", bytes=read))
+
+    rebuilt = each(files, partial(rebuilt_index, task), finished=count)
     shards = [result.shard for result in rebuilt]
     root = above_parts(files) or files[0].root
     state = None if incomplete is None else find_manifest(marker_path(root, ""))
@@ -268,20 +276,6 @@ def _is_whole_folder(found: Found) -> bool:
     return folder.container == found.container and set(listed_names(folder.shards)) == set(
         listed_names(found.shards)
     )
-
-
-class _Count:
-    """Reports the number of finished shards, and the bytes of those that were read."""
-
-    def __init__(self, shards: int, progress: OnProgress | None) -> None:
-        self._total, self._progress = shards, progress
-        self._done = self._bytes = 0
-
-    def add(self, rebuilt: Rebuilt) -> None:
-        self._done += 1
-        self._bytes += rebuilt.bytes
-        if self._progress is not None:
-            self._progress(Progress(self._done, self._total, "shards", bytes=self._bytes))
 
 
 def _counting(total: int, progress: OnProgress | None) -> Callable[[int], None] | None:
@@ -387,7 +381,6 @@ def _completed(
 ) -> ShardIndex:
     """Return a table with the requested contents, and with the contents of the shard's other table."""
     wanted, again = wanted or Contents(), Contents() if known is None else Contents.of(known)
-    frames = FRAMES.attribute in wanted.scans or (FRAMES.attribute in again.scans and has_pyav())
-    if frames:
-        index = FRAMES.add(index, opener(index, shard.path))
-    return (again | wanted).add_to(index, ValueFiles(opener(index, shard.path)))
+    frames = "frames" in wanted.scans or ("frames" in again.scans and has_pyav())
+    files = ValueFiles(opener(index, shard.path))
+    return (again | wanted).add_to(index, files, frames=frames)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial as bind
 from itertools import chain
 from operator import attrgetter
@@ -22,9 +22,9 @@ from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError
 from bushel.storage import AnyLocation, AnyPath, AnySource, absolute, as_path
 
-from .as_listed import as_written, discover, folder_state, manifest_stat
-from .caller_fields import POLICIES, IndexPolicy, checked_spec, warn_withheld
-from .completeness import warn_incomplete, with_advice
+from .as_listed import as_written, discover, folder_state, manifest_stat, warn_unlisted
+from .caller_fields import POLICIES, IndexPolicy, check_declared, checked_spec, warn_withheld
+from .completeness import warn_damaged, warn_incomplete, with_advice
 from .discovery import Found
 from .folders import pinned
 from .shards import open_shards
@@ -156,9 +156,8 @@ def open(
         features=files.features,
         path=paths[0],
         recover=on_damage == "warn",
+        understood=container is None,
     )
-    if container is None:
-        tables = bind(_understood_shards, tables=tables, declared=spec or ())
     while True:
         with pinned(paths) as is_same:
             try:
@@ -289,8 +288,11 @@ def _checked_shards(
     path: AnyPath,
     *,
     recover: bool,
+    understood: bool,
 ) -> list[OpenShard]:
     """Open the shards, compare their fields and names of classes, and warn of damage, withheld codecs and odd files.
+
+    If archives are `understood`, they are opened as the folders that they were made from.
 
     Raises:
         FormatError, SpecError: See `open_shards`, `check_declared`, `with_one_type` and
@@ -299,8 +301,6 @@ def _checked_shards(
     listings = found.manifest, found.listed
     shards = open_shards(found.container, found.shards, options, policy, *listings, recover=recover)
     if options.spec is not None:
-        from .caller_fields import check_declared
-
         check_declared(options.spec, [shard.index for shard in shards], str(path))
     if features:
         from bushel._dataset.read.shard_fields import described
@@ -322,30 +322,22 @@ def _checked_shards(
     if any(map(is_withheld, map(_CODEC, fields))):
         warn_withheld(fields, str(path))
     if found.unlisted:
-        from .as_listed import warn_unlisted
-
         warn_unlisted(path, found.unlisted)
     if damages := list(filter(None, map(_DAMAGE, shards))):
-        from .completeness import warn_damaged
-
         warn_damaged(damages)
+    # a list has more than a thousand shards, whose tables are not looked at
+    if (
+        understood
+        and not isinstance(shards, Listing)
+        and get_container(found.container).holds_files
+    ):
+        from bushel._recognise.layout import has_media
+
+        if has_media(frozenset(field.name for field in fields)):
+            from .archives import as_folders
+
+            shards = as_folders(shards, options.spec or ())
     return shards
-
-
-def _understood_shards(
-    found: Found, tables: Callable[[Found], list[OpenShard]], declared: Collection[str]
-) -> list[OpenShard]:
-    """Open the shards; archives are understood as the folders that they were made from."""
-    shards = tables(found)
-    if isinstance(shards, Listing) or not get_container(found.container).holds_files:
-        return shards  # a list has more than a thousand shards, whose tables are not looked at
-    from bushel._recognise.layout import has_media
-
-    if not has_media(frozenset(field.name for shard in shards for field in shard.fields)):
-        return shards
-    from .archives import as_folders
-
-    return as_folders(shards, declared)
 
 
 def _saved(dataset: Dataset, name: str | None, *, allow_stale: bool) -> Dataset:

@@ -31,11 +31,19 @@ from bushel.storage import AnyPath, absolute, as_path, below, is_local, is_objec
 from bushel.storage.base import FROM_TAG
 
 from .binding import bind, same_files, stamped, stamps_of
-from .caller_fields import POLICIES, CallerFields, IndexPolicy
+from .caller_fields import (
+    POLICIES,
+    CallerFields,
+    IndexPolicy,
+    has_declared,
+    listed_table,
+    read_structure,
+    with_recorded_names,
+)
+from .completeness import Damage, recovered_table
 from .folders import overwrite_folder
 
 if TYPE_CHECKING:
-    from .completeness import Damage
     from .remote_discovery import ListedFiles
 
 
@@ -88,9 +96,6 @@ def index_is_in_cache() -> bool:
         )
     return choice == "cache"
 
-
-_NO_SIDECAR = (FileNotFoundError, PermissionError)
-"""Errors that mean that a sidecar does not exist. A store that forbids listing refuses access to missing objects."""
 
 _NAMED = 3  # number of changed values that an error names
 
@@ -152,8 +157,8 @@ def _read(
 ) -> StoredTable | None:
     try:
         index = load_index(sidecar, check=check)
-    except _NO_SIDECAR:
-        return None
+    except (FileNotFoundError, PermissionError):
+        return None  # a store that forbids listing refuses access to missing objects
     except FormatError as error:
         log_warning("%s; the shard is read without it, until `bushel index` makes it again", error)
         return None
@@ -235,7 +240,12 @@ def table_to_read(
         table = stored_table(shard, note=keep and options.spec is None, listed=listed)
     else:
         table = staged_table(shard)
-    if table is not None and table.fits and _serves(table.index, options):
+    if (
+        table is not None
+        and table.fits
+        and has_declared(table.index, options.spec)
+        and not lacks_checksums(table.index, options)
+    ):
         return TableToRead(table.index, stored=True)
     if policy == "require":
         message = "the shard has no index, or its index is stale"
@@ -249,11 +259,7 @@ def table_to_read(
     except FormatError as error:
         if not recover:
             raise
-        from .completeness import recovered_table
-
-        types = None
-        if table is not None:
-            types = table.index.spec
+        types = None if table is None else table.index.spec
         index, damage = recovered_table(container, shard, options, error, types)
         return TableToRead(index, damage=damage)
     complete = table is not None and table.index.has_checksums
@@ -358,8 +364,6 @@ def build_table(
         FormatError: The shard is damaged.
         SpecError: `options.spec` does not fit the data.
     """
-    from .caller_fields import listed_table, read_structure, with_recorded_names
-
     stored = listed_table(container, shard) if table is None else table.index
     changed = table is not None and not table.fits
     structure = read_structure(container, shard, options, stored, changed=changed)
@@ -371,16 +375,6 @@ def build_table(
         files = list(map(open_file, shard.paths))
         index = with_checksums(index, files, report=options.report)
     return index if stored is None else with_recorded_names(index, stored)
-
-
-def _serves(index: ShardIndex, options: ReadOptions) -> bool:
-    """Return whether a table has the declared fields, and the checksums that are asked for."""
-    if options.spec is not None:
-        from .caller_fields import has_declared
-
-        if not has_declared(index, options.spec):
-            return False
-    return not lacks_checksums(index, options)
 
 
 def lacks_checksums(index: ShardIndex, options: ReadOptions) -> bool:

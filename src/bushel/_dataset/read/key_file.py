@@ -141,7 +141,7 @@ def _head(count: int, state: str, sums: Sequence[int]) -> bytes:
         "hashes": np.broadcast_to(np.uint64(0), count),
         "shards": np.broadcast_to(np.uint32(0), count),
     }
-    return head_of(arrays, msgspec.json.encode(header).decode())
+    return head_of(arrays, header)
 
 
 def load_key_file(path: Path, state: str) -> Arrays | None:
@@ -335,7 +335,7 @@ def shards_with(rows: ShardRows, names: Names, positions: I64) -> Container[int]
     stored = stored_lookup(rows.shards, rows.starts)
     if stored is None or len(stored.hashes) < rows.starts[-1] or not names.keyed.all():
         return range(len(rows.shards))
-    places, _ = equal_places(stored.hashes, Keys.build(names.text, names.offsets).hashes)
+    places, _ = equal_places(stored.hashes, Keys.build(names.keys.text, names.keys.offsets).hashes)
     numbers = np.searchsorted(rows.starts, positions, side="right") - 1
     return {*stored.shard_numbers[places].tolist(), *numbers.tolist()}
 

@@ -22,14 +22,13 @@ from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._index.headers import PartOfRun
 from bushel._index.identity import table_digest
 from bushel._index.manifest import save_manifest
-from bushel._index.shard import FOLDER, Shard
+from bushel._index.shard import FOLDER, Shard, Strings
 from bushel._index.shard_list import (
     KEYED,
     NAME,
     SUMMED,
     FolderState,
     ShardList,
-    Strings,
     load_shard_list,
     save_shard_list,
 )
@@ -42,7 +41,7 @@ from bushel.codecs.registry import asked_for
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath, is_local
 
-from .shard_fields import labels_in, labels_of
+from .shard_fields import labels_of
 from .shards import Listing, OpenShard, samples_of
 
 # number of remote shards that are indexed at once; each may have 64 MiB of requests in flight
@@ -195,7 +194,7 @@ def as_listed(
 ) -> list[OpenShard]:
     """Return shards with the facts in the manifest. Each is compared with its files when it is first read."""
     fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
-    entries, labels = {entry.name: entry for entry in manifest.shards}, labels_in(manifest)
+    entries, labels = {entry.name: entry for entry in manifest.shards}, manifest.labels
     opened = []
     for shard, name in zip(shards, listed_names(shards), strict=True):
         entry = entries[name]
@@ -317,7 +316,7 @@ def write_manifest(
     names = listed_names([opened.shard for opened in shards])
     manifest = manifest_of_tables(shards[0].container, names, [opened.index for opened in shards])
     fields = parse_spec(manifest.spec)
-    labels = {name: list(classes) for name, classes in labels_of(shards, fields).items()}
+    labels = labels_of(shards, fields)
     if others is None:
         manifest = structs.replace(manifest, labels=labels, part=part)
     else:
@@ -328,7 +327,7 @@ def write_manifest(
             shards=[*listed, *new.values()],
             spec=others.spec | manifest.spec,
             codecs=others.codecs | manifest.codecs,
-            labels=others.labels | labels,
+            labels={**others.labels, **labels},
         )
     save_manifest(manifest, path, sync=sync)
     return path

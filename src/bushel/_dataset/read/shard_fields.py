@@ -209,12 +209,7 @@ def labels_beside(container: str, shards: Sequence[Shard], manifest: Manifest | 
             labels = kind.class_names(first)
     if manifest is None:
         return labels
-    return {**labels, **labels_in(manifest)}
-
-
-def labels_in(manifest: Manifest) -> Labels:
-    """Return the names of classes in a manifest."""
-    return {name: tuple(names) for name, names in manifest.labels.items()}
+    return {**labels, **manifest.labels}
 
 
 def narrowed(shard: OpenShard, names: Collection[str]) -> OpenShard:

@@ -24,8 +24,7 @@ from bushel._dataset.read.remaining import digests_at
 from bushel._dataset.read.shards import kinds
 from bushel._index.headers import DAMAGES
 from bushel._index.named_arrays import encode, parse, whole_crc32
-from bushel._index.shard import FOLDER
-from bushel._index.shard_list import Strings
+from bushel._index.shard import FOLDER, Strings
 from bushel._runtime.arrays import I64, U64
 from bushel._runtime.public import did_you_mean, public
 from bushel.errors import FormatError, StateError, UnsupportedError
