@@ -91,9 +91,10 @@ class JoinedBlocks:
         for number in dict.fromkeys(extents.file for extents in index.fields.values()):
             starts[number] = self.size
             blocks = index.blocks_of(number)
-            self._add(
-                _whole_file(number, index.size_of(number)) if blocks is None else blocks, first
-            )
+            if blocks is None:  # a file is a block file of one block
+                size, file = np.array([index.size_of(number)]), np.array([number], np.int32)
+                blocks = Blocks.of(np.zeros(1, np.int64), size, file=file)
+            self._add(blocks, first)
         return {name: starts[extents.file] for name, extents in index.fields.items()}
 
     def _add(self, blocks: Blocks, first: int) -> None:
@@ -146,13 +147,6 @@ class JoinedBlocks:
 
 def _joined(arrays: list[np.ndarray], dtype: type[np.generic]) -> np.ndarray:
     return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype, copy=False)
-
-
-def _whole_file(number: int, size: int) -> Blocks:
-    """Return a file of a shard as a block file of one block."""
-    return Blocks.of(
-        np.zeros(1, np.int64), np.array([size], np.int64), file=np.array([number], np.int32)
-    )
 
 
 # Records in pieces, as a block file: RecordIO files whose records have several parts. A record whose

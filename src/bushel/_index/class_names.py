@@ -23,28 +23,26 @@ MAX_NAMES = 1 << 20
 MAX_NAME_LENGTH = 1024
 """Largest number of characters in a name."""
 
-_LISTS = ("array",)
-_MAPS = ("json", "msgpack")
-
 
 def holds_numbers(fields: Spec, name: str) -> bool:
     """Return whether names of this field stand for numbers; else the field has texts or JSON."""
-    return name in fields and fields[name].codec.partition("(")[0] in NUMBERS
+    return _base(fields, name) in NUMBERS
+
+
+def _base(fields: Spec, name: str) -> str:
+    return fields[name].codec.partition("(")[0] if name in fields else ""
 
 
 def numbers_classes(fields: Spec, name: str) -> bool:
     """Return whether names of this field stand for numbers: values are numbers, or arrays that may hold several."""
-    return holds_numbers(fields, name) or (
-        name in fields and fields[name].codec.partition("(")[0] in _LISTS
-    )
+    return _base(fields, name) in (*NUMBERS, "array")
 
 
 def can_be_named(fields: Spec, name: str) -> bool:
     """Return whether a dataset with these fields can have names for `name`: a field, or a member of a JSON field."""
     if name in fields:
         return numbers_classes(fields, name) or fields[name].codec == "utf8"
-    whole = name.partition(".")[0]
-    return whole in fields and fields[whole].codec in _MAPS
+    return _base(fields, name.partition(".")[0]) in ("json", "msgpack")
 
 
 def labels_of_fields(labels: Labels, names: Iterable[str]) -> Labels:

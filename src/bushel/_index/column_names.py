@@ -96,7 +96,8 @@ def column_of(name: str, fields: Spec) -> ColumnOf:
     if field is None:
         meant = did_you_mean(name, [*possible, *fields])
         raise KeyError(
-            f"no field for a column {name!r}: {meant or 'the fields are ' + _listed(fields)}"
+            f"no field for a column {name!r}: "
+            f"{meant or 'the fields are ' + (', '.join(fields) or 'none')}"
         )
     columns_of_field = [
         candidate
@@ -132,15 +133,11 @@ def _field_of(name: str, fields: Spec) -> Field | None:
 
 
 def _reading(field: Field, part: str) -> Reading | None:
-    if field.sequence:
-        if part == BYTES:
-            return "bytes"
-        if part == "length":
-            return "elements"
-        return None
-    kind = _kind(field)
     if part == BYTES:
         return "bytes"
+    if field.sequence:
+        return "elements" if part == "length" else None
+    kind = _kind(field)
     if kind == "member":
         return "member"
     if not part:
@@ -206,7 +203,3 @@ def _has_one_length(codec: str) -> bool:
     """Return whether a codec's type gives all arrays the same length."""
     _, _, shape = codec.partition("(")[2].rstrip(")").partition(",")
     return shape.split(",")[0].strip().isdecimal()
-
-
-def _listed(fields: Iterable[str]) -> str:
-    return ", ".join(fields) or "none"

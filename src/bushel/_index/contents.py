@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel._runtime.parallel import parallel_map
@@ -95,35 +96,20 @@ def scanned_in(index: ShardIndex) -> frozenset[Scanned]:
     )
 
 
-def _segments(column: FieldExtents, file: File, earlier: Segments | None) -> Segments:
-    earlier = earlier or Segments(np.zeros(1, np.int64), np.zeros(0, np.uint32))
-    starts, lengths = _scan(column, file, earlier.starts, _lengths_of_segments)
-    return Segments(starts, np.concatenate([earlier.lengths, *lengths]))
-
-
 def _lengths_of_segments(data: bytes) -> U32:
     return np.diff(jpeg_segment_offsets(data), prepend=0).astype(np.uint32)
 
 
-def _seek_tables(column: FieldExtents, file: File, earlier: SeekTables | None) -> SeekTables:
-    earlier = earlier or SeekTables(np.zeros(1, np.int64), np.zeros(0, np.uint64))
-    starts, words = _scan(column, file, earlier.starts, jpeg_seek_table)
-    return SeekTables(starts, np.concatenate([earlier.words, *words]))
-
-
-SEGMENTS = ValueScan(
-    "segments", lambda column: column.starts is None and holds_image(column.codec), _segments
-)
-"""The segments of tiled JPEGs. Elements of sequences have none."""
-
-SEEK_TABLES = ValueScan("seek", lambda column: holds_image(column.codec), _seek_tables)
-"""The seek tables of plain JPEGs. Each JPEG is decoded once."""
-
-
 def _scan(
-    column: FieldExtents, file: File, known: I64, array_of: Callable[[bytes], np.ndarray]
-) -> tuple[I64, list[np.ndarray]]:
-    """Return where the array of each row starts, after the arrays of the known rows, and the new arrays."""
+    kind: type[Segments | SeekTables],
+    dtype: type[np.generic],
+    array_of: Callable[[bytes], np.ndarray],
+    column: FieldExtents,
+    file: File,
+    earlier: Segments | SeekTables | None,
+) -> Segments | SeekTables:
+    """Return the arrays of the JPEGs of a field, after those of the first rows, which are known."""
+    known, values = astuple(earlier or kind(np.zeros(1, np.int64), np.zeros(0, dtype)))
     scanned = len(known) - 1
     sizes = np.zeros(column.rows, np.int64)
     sizes[:scanned] = np.diff(known)
@@ -136,7 +122,7 @@ def _scan(
     for chunk, arrays in each_chunk(column, present_rows(column, scanned), arrays_of, _CHUNK_ROWS):
         sizes[chunk] = [len(array) for array in arrays]
         new_arrays += [array for array in arrays if len(array)]
-    return offsets_of(sizes), new_arrays
+    return kind(offsets_of(sizes), np.concatenate([values, *new_arrays]))
 
 
 def _array(data: bytes, array_of: Callable[[bytes], np.ndarray]) -> np.ndarray:
@@ -144,6 +130,21 @@ def _array(data: bytes, array_of: Callable[[bytes], np.ndarray]) -> np.ndarray:
         return array_of(data)
     except JpegError:  # not a JPEG, or a damaged one, which reading it will report
         return np.zeros(0, np.uint8)
+
+
+SEGMENTS = ValueScan(
+    "segments",
+    lambda column: column.starts is None and holds_image(column.codec),
+    partial(_scan, Segments, np.uint32, _lengths_of_segments),
+)
+"""The segments of tiled JPEGs. Elements of sequences have none."""
+
+SEEK_TABLES = ValueScan(
+    "seek",
+    lambda column: holds_image(column.codec),
+    partial(_scan, SeekTables, np.uint64, jpeg_seek_table),
+)
+"""The seek tables of plain JPEGs. Each JPEG is decoded once."""
 
 
 # Clips

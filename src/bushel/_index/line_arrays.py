@@ -79,7 +79,7 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
     __slots__ = ("_own", "field", "item", "lines", "part", "quotes")
     ndim = 1
 
-    def __init__(self, lines: Lines, field: int, part: Part, *, quotes: bool) -> None:
+    def __init__(self, lines: Lines, field: int, part: Part, quotes: bool) -> None:
         self.lines, self.field, self.part, self.quotes = lines, field, part, quotes
         self._own = LineColumn(lines.blocks, field, part, quotes)
         # one element as a number of Python; ValueError for a damaged block
@@ -158,7 +158,7 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(np.asarray(self), name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (self.lines, self.field, self.part, self.quotes)
+        return LineArray, (self.lines, self.field, self.part, self.quotes)
 
 
 class KeptLines:
@@ -215,7 +215,3 @@ def lines_of(path: str, samples: int, get: Callable[[str, type[np.generic]], np.
     if lines.blocks.samples != samples:
         raise lines.damaged(f"it has blocks of {lines.blocks.samples} lines for {samples} samples")
     return lines
-
-
-def _made(lines: Lines, number: int, part: Part, quotes: bool) -> LineArray:
-    return LineArray(lines, number, part, quotes=quotes)

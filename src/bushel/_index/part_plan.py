@@ -100,8 +100,6 @@ def plan_parts(
         IndexError: An element is out of range.
     """
     parts: list[Part | None] = [None] * total
-    if elements is None:
-        return None
     for column, rows, places, forms in values:
         of_row: dict[int, list[int]] = {}
         for row, place in zip(rows.tolist(), places.tolist(), strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import I64, U32, Bools, ranges, selected
+from bushel._runtime.arrays import I64, U32, ranges, selected
 from bushel.storage import Extents
 
 from .elements import Elements, Group, damaged_sequences, element_rows
@@ -100,8 +100,9 @@ def plan_kernel(
                 crc32 = selected(crc32, group.rows)
             fields.append((name, plan.file(group, column), *extents, crc32))
         elif columns:
-            joint = plan.plain(columns).extents
-            crc32 = joint.crc32 if verify else None
+            joint, crc32 = plan.plain(columns), None
+            if verify and joint.crc32 is not None:
+                crc32 = joint.crc32.astype(np.uint32)
             fields.append((name, joint.file, joint.offset, joint.length, crc32))
     return fields, list(plan.files), groups[0].rows if whole else None
 
@@ -214,7 +215,7 @@ class _Builder:
 
     Attributes:
         files: (shard number, file number) to the number by which extents refer to the file.
-        extents: The extents of each field.
+        extents: The extents of each field; without a checksum where that is -1, or None for all.
         fields: The values of each field.
     """
 
@@ -231,7 +232,7 @@ class _Builder:
         self._parts, self._forms = parts, forms
         self._rows = 0  # number of extents so far
         self.files: dict[tuple[int, int], int] = {}
-        self.extents: list[_Planned] = []
+        self.extents: list[Extents] = []
         self.fields: list[FieldPlan] = []
 
     def add(self, name: str, elements: Elements) -> None:
@@ -259,7 +260,7 @@ class _Builder:
             FieldPlan(name, self._rows, _codecs(present, self._total), counts, parts)
         )
         self.extents.append(extents)
-        self._rows += len(extents.extents.offset)
+        self._rows += len(extents.offset)
 
     def file(self, group: Group, column: FieldExtents) -> int:
         """Return the number by which extents refer to the file of a field."""
@@ -269,18 +270,17 @@ class _Builder:
         """Return the checksums that values of a field are compared with, if they are."""
         return column.crc32 if group.number in self._checksums else None
 
-    def _direct(self, group: Group, column: FieldExtents) -> _Planned:
+    def _direct(self, group: Group, column: FieldExtents) -> Extents:
         """Plan a plain field of samples of one shard."""
-        rows, sums = group.rows, self._sums(group, column)
-        crc32 = None if sums is None else sums[rows]
-        return _Planned(Extents(self.file(group, column), *_extents_of(column, rows), crc32))
+        rows, crc32 = group.rows, selected(self._sums(group, column), group.rows)
+        return Extents(self.file(group, column), *_extents_of(column, rows), crc32)
 
-    def plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> _Planned:
+    def plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> Extents:
         """Plan a plain field of samples of several shards."""
-        planned = _Planned.missing(self._total, bool(self._checksums))
+        extents = self._missing(self._total)
         for group, column in present:
-            self._put(planned, group, column, group.rows, group.places_in(self._total))
-        return planned
+            self._put(extents, group, column, group.rows, group.places_in(self._total))
+        return extents
 
     def _in_parts(
         self, name: str, present: Iterable[tuple[Group, FieldExtents]], elements: Elements
@@ -300,16 +300,15 @@ class _Builder:
 
     def _some(
         self, present: Sequence[tuple[Group, FieldExtents]], parts: Sequence[Part | None]
-    ) -> _Planned:
+    ) -> Extents:
         """Plan the parts of values, and the values that are read whole."""
         sizes = _sizes_of(parts)
         first = np.cumsum(sizes) - sizes
-        planned = _Planned.missing(int(sizes.sum()), bool(self._checksums))
-        extents = planned.extents
+        extents = self._missing(int(sizes.sum()))
         for group, column in present:
             places = group.places_in(self._total)
             whole = np.array([parts[place] is None for place in places.tolist()], np.bool_)
-            self._put(planned, group, column, group.rows[whole], first[places[whole]])
+            self._put(extents, group, column, group.rows[whole], first[places[whole]])
             for row, place in zip(
                 group.rows[~whole].tolist(), places[~whole].tolist(), strict=True
             ):
@@ -318,13 +317,11 @@ class _Builder:
                     extents.file[range_of_value] = self.file(group, column)  # type: ignore[index] # `_missing` makes an array
                     extents.offset[range_of_value] = part.offsets + column.offset[row]
                     extents.length[range_of_value] = part.lengths
-                    if planned.unchecked is not None:
-                        planned.unchecked[range_of_value] = True
-        return planned
+        return extents
 
     def _sequence(
         self, present: Iterable[tuple[Group, FieldExtents]], elements: Elements
-    ) -> tuple[_Planned, list[int]]:
+    ) -> tuple[Extents, list[int]]:
         """Plan a sequence field. Returns also the number of elements of each sample."""
         counts = np.full(self._total, -1, np.int64)
         chosen = []
@@ -341,75 +338,55 @@ class _Builder:
             chosen.append((group, column, rows, places))
         sizes = np.maximum(counts, 0)
         first = np.cumsum(sizes) - sizes
-        planned = _Planned.missing(int(sizes.sum()), bool(self._checksums))
+        extents = self._missing(int(sizes.sum()))
         for group, column, rows, places in chosen:
-            counts_of_samples = sizes[places]
-            self._put(planned, group, column, rows, ranges(first[places], counts_of_samples))
-        return planned, counts.tolist()
+            self._put(extents, group, column, rows, ranges(first[places], sizes[places]))
+        return extents, counts.tolist()
+
+    def _missing(self, size: int) -> Extents:
+        """Return extents to fill in. All are missing at first, and without a checksum."""
+        file, offset = np.zeros(size, np.int32), np.zeros(size, np.int64)
+        sums: Any = np.full(size, -1, np.int64) if self._checksums else None
+        return Extents(file, offset, np.full(size, MISSING, np.int64), sums)
 
     def _put(
-        self, planned: _Planned, group: Group, column: FieldExtents, rows: I64, at: I64
+        self, extents: Extents, group: Group, column: FieldExtents, rows: I64, at: I64
     ) -> None:
         """Fill in the extents of rows of a field at the numbers `at`."""
-        extents = planned.extents
-        extents.file[at] = self.file(group, column)  # type: ignore[index] # `missing` makes an array
+        extents.file[at] = self.file(group, column)  # type: ignore[index] # `_missing` makes an array
         extents.offset[at], extents.length[at] = _extents_of(column, rows)
-        if planned.unchecked is not None and extents.crc32 is not None:
-            if (sums := self._sums(group, column)) is None:
-                planned.unchecked[at] = True
-            else:
-                extents.crc32[at] = sums[rows]
+        if extents.crc32 is not None and (sums := self._sums(group, column)) is not None:
+            extents.crc32[at] = sums[rows]
 
     def batches(self) -> tuple[int, list[Batch]]:
         """Return the number of all extents, and the extents, divided by whether they have a checksum."""
-        files, planned = list(self.files), self.extents
-        if not planned:
+        files = list(self.files)
+        if not self.extents:
             return 0, []
-        if len(planned) == 1 and planned[0].unchecked is None:
-            return self._rows, [Batch(files, planned[0].extents)]
-        extents, unchecked = _joined(planned)
-        if unchecked is None or not unchecked.any():
+        extents = self.extents[0] if len(self.extents) == 1 else _joined(self.extents)
+        if extents.crc32 is None:
             return self._rows, [Batch(files, extents)]
-        if (unchecked | (extents.length == MISSING)).all():
+        unchecked = extents.crc32 < 0
+        if unchecked.all():
             return self._rows, [Batch(files, replace(extents, crc32=None))]
+        extents = replace(extents, crc32=extents.crc32.astype(np.uint32, copy=False))
+        unchecked &= extents.length != MISSING
+        if not unchecked.any():
+            return self._rows, [Batch(files, extents)]
         summed, rest = np.flatnonzero(~unchecked), np.flatnonzero(unchecked)
         unsummed = batch_of_rows(files, replace(extents, crc32=None), rest)
         return self._rows, [batch_of_rows(files, extents, summed), unsummed]
 
 
-class _Planned(Struct, frozen=True):
-    """The extents of one field."""
-
-    extents: Extents
-    # bool[n], which of them have no checksum to compare with; None if that is all, or none, as
-    # `extents.crc32` says
-    unchecked: Bools | None = None
-
-    @classmethod
-    def missing(cls, size: int, checksums: bool) -> _Planned:
-        """Return extents to fill in. All are missing at first."""
-        file, offset = np.zeros(size, np.int32), np.zeros(size, np.int64)
-        sums = np.zeros(size, np.uint32) if checksums else None
-        extents = Extents(file, offset, np.full(size, MISSING, np.int64), sums)
-        return cls(extents, np.zeros(size, np.bool_) if checksums else None)
-
-
-def _joined(planned: Sequence[_Planned]) -> tuple[Extents, Bools | None]:
-    """Return the extents of all fields, and which of them have no checksum, None if none has one."""
-    fields = [planned_field.extents for planned_field in planned]
+def _joined(fields: Sequence[Extents]) -> Extents:
+    """Return the extents of all fields."""
     file = np.concatenate([np.full(len(e), e.file, np.int32) for e in fields])
     offset = np.concatenate([e.offset for e in fields])
     length = np.concatenate([e.length for e in fields])
     if all(e.crc32 is None for e in fields):
-        return Extents(file, offset, length), None
-    sums = [np.full(len(e), 0 if e.crc32 is None else e.crc32, np.uint32) for e in fields]
-    unchecked = [
-        np.full(len(planned_field.extents.offset), planned_field.extents.crc32 is None)
-        if planned_field.unchecked is None
-        else planned_field.unchecked
-        for planned_field in planned
-    ]
-    return Extents(file, offset, length, np.concatenate(sums)), np.concatenate(unchecked)
+        return Extents(file, offset, length)
+    sums = [np.full(len(e), -1 if e.crc32 is None else e.crc32, np.int64) for e in fields]
+    return Extents(file, offset, length, np.concatenate(sums))
 
 
 def _codecs(present: Sequence[tuple[Group, FieldExtents]], total: int) -> str | list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from os.path import exists
 from pathlib import Path
@@ -281,12 +282,5 @@ class Keys(Strings, frozen=True):
     def duplicates(self) -> list[str]:
         """Return the keys that more than one sample has, each once."""
         same = np.flatnonzero(self.hashes[1:] == self.hashes[:-1])
-        if not len(same):
-            return []
-        seen: set[str] = set()
-        repeated = []
-        for key in self.take(np.unique(self.samples_at(np.union1d(same, same + 1)))):
-            if key in seen:
-                repeated.append(key)
-            seen.add(key)
-        return list(dict.fromkeys(repeated))
+        counts = Counter(self.take(np.unique(self.samples_at(np.union1d(same, same + 1)))))
+        return [key for key, count in counts.items() if count > 1]

@@ -89,13 +89,12 @@ class ShardList(Struct, frozen=True):
 
     def stamps(self, number: int) -> tuple[FileStamp, ...]:
         """Return the files of a shard."""
-        files = range(int(self.starts[number]), int(self.starts[number + 1]))
-        return tuple(self._file(at) for at in files)
-
-    def _file(self, number: int) -> FileStamp:
-        stamp = int(self.crc32[number])
-        size_and_time = (int(self.sizes[number]), int(self.times[number]))
-        return FileStamp(self.files[number], *size_and_time, stamp if stamp >= 0 else None)
+        stamps = []
+        for file in range(self.starts.item(number), self.starts.item(number + 1)):
+            facts = (array.item(file) for array in (self.sizes, self.times, self.crc32))
+            size, time, crc32 = facts
+            stamps.append(FileStamp(self.files[file], size, time, None if crc32 < 0 else crc32))
+        return tuple(stamps)
 
     def digest(self, number: int) -> str:
         """Return the digest of the table of a shard."""
@@ -136,18 +135,16 @@ _HEADER = msgspec.json.Decoder(_Header)
 
 def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
     """Write a table atomically. Raise OSError if the folder is not writable."""
-    arrays = _arrays(table)
+    names, files = table.names, table.files
+    of_shards = (names.text, names.offsets, table.samples, table.flags, table.starts)
+    of_files = (files.text, files.offsets, table.sizes, table.times, table.crc32)
+    arrays: dict[str, np.ndarray] = dict(
+        zip(_ARRAYS, (*of_shards, *of_files, table.digests), strict=True)
+    )
     spec = format_spec(table.spec)
     header = _Header(_VERSION, table.container, spec, table.labels, table.sidecars, state, 0)
     header.crc32 = whole_crc32(header, arrays)
     write_whole(path, encode(arrays, header), sync=False)
-
-
-def _arrays(table: ShardList) -> dict[str, np.ndarray]:
-    names, files = table.names, table.files
-    of_shards = (names.text, names.offsets, table.samples, table.flags, table.starts)
-    of_files = (files.text, files.offsets, table.sizes, table.times, table.crc32)
-    return dict(zip(_ARRAYS, (*of_shards, *of_files, table.digests), strict=True))
 
 
 def load_shard_list(path: Path, state: FolderState) -> ShardList | None:

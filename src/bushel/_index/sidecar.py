@@ -168,10 +168,19 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
 
 def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> ShardIndex:
     """Return the index with these bytes: see `load_index`. `path` is for messages."""
-    arrays, header = _parse(data, str(path))
+    try:
+        text, named = parse_all(data)
+        header = _HEADER.decode(text)
+    except DAMAGES as error:
+        raise _damaged(f"not an index: {error}", path) from error
+    if header.version != VERSION:
+        raise FormatError(
+            f"version {header.version} of an index; this Bushel knows {VERSION}", path, hint=_HINT
+        )
     if check or len(data) <= ALWAYS_CHECKED:
         _compare(data, header.crc32, path)
-    samples, keys, files = header.samples, _keys(arrays, header.samples), _files(header, path)
+    arrays, samples = _Arrays(str(path), named), header.samples
+    keys, files = _keys(arrays, samples), _files(header, path)
     if samples and keys is None and not header.fields:
         raise _damaged(f"the index has {samples} samples, but no field and no key", path)
     try:
@@ -403,19 +412,6 @@ def parse_all(data: memoryview) -> "tuple[str, Arrays]":
             raise ValueError(f"array {name!r} has the bytes {first} to {last} of {len(body)}")
         arrays[name] = np.frombuffer(body[first:last], DTYPES[entry["dtype"]]).reshape(shape)
     return text, arrays
-
-
-def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
-    try:
-        text, arrays = parse_all(data)
-        header = _HEADER.decode(text)
-    except DAMAGES as error:
-        raise _damaged(f"not an index: {error}", path) from error
-    if header.version != VERSION:
-        raise FormatError(
-            f"version {header.version} of an index; this Bushel knows {VERSION}", path, hint=_HINT
-        )
-    return _Arrays(path, arrays), header
 
 
 def _compare(data: memoryview, expected: str, path: AnyPath) -> None:

@@ -149,14 +149,13 @@ def bind(
         return None
     stamps = tuple(replace(stamp, crc32=was.crc32) for was, stamp in zip(known, now, strict=True))
     moved = [
-        number
+        (number, was, stamp)
         for number, (was, stamp) in enumerate(zip(known, now, strict=True))
         if was.mtime_ns != stamp.mtime_ns
     ]
     if not moved or _stored_after_data(known, shard):
         return stamps
-    for number in moved:
-        was, stamp = known[number], now[number]
+    for number, was, stamp in moved:
         tagged = was.mtime_ns >= FROM_TAG and stamp.mtime_ns >= FROM_TAG
         if was.crc32 is None or tagged or not _has_stamp(shard, number, was):
             return None

@@ -75,29 +75,23 @@ class CallerFields(Struct, frozen=True):
             SpecError: Values cannot be read as the declared type without a change
                 (`_recognise.types.resolve`).
         """
-        index = self._typed(index, shard)
-        if self.names:
-            return renamed(index, self.names)
-        return index
-
-    def _typed(self, index: ShardIndex, shard: Shard | None) -> ShardIndex:
         fields = {
             name: self._extents(index, extents, shard) for name, extents in index.fields.items()
         }
-        if all(fields[name] is extents for name, extents in index.fields.items()):
-            return index
-        changed = [
-            name for name, extents in fields.items() if extents.field != index.fields[name].field
-        ]
-        columns = {
-            name: column
-            for name, column in index.columns.items()
-            if not any(f"{name}.".startswith(f"{parent}.") for parent in changed)
-        }
-        for name in changed:
-            if (column := _converted(index.columns.get(name), fields[name].field)) is not None:
-                columns[name] = column
-        return replace(index, fields=fields, columns=columns)
+        if any(fields[name] is not extents for name, extents in index.fields.items()):
+            changed = [name for name in fields if fields[name].field != index.fields[name].field]
+            columns = {
+                name: column
+                for name, column in index.columns.items()
+                if not any(f"{name}.".startswith(f"{parent}.") for parent in changed)
+            }
+            for name in changed:
+                if (column := _converted(index.columns.get(name), fields[name].field)) is not None:
+                    columns[name] = column
+            index = replace(index, fields=fields, columns=columns)
+        if self.names:
+            return renamed(index, self.names)
+        return index
 
     def _extents(
         self, index: ShardIndex, extents: FieldExtents, shard: Shard | None

@@ -296,7 +296,7 @@ class Indexing(Struct, frozen=True):
     options: ReadOptions  # the user's declarations about the data, and whether checksums are wanted
     # the contents to find by reading values, beside the contents of the old table, which are found
     # again
-    contents: Contents | None = None
+    contents: Contents
     labels: Labels = field(default_factory=dict)  # names of classes for shards that have none
     # whether to index shards whose table fits, and to accept other checksums than the recorded ones
     force: bool = False
@@ -349,10 +349,9 @@ def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
         index = replace(index, container=container)
     if wanted.labels and not index.labels:
         index = replace(index, labels=labels_of_fields(wanted.labels, index.fields))
-    if wanted.contents is not None or (recorded is not None and recorded is not index):
-        before = index
-        index = _completed(index, shard, wanted.contents, recorded)
-        read = read or index is not before
+    before = index
+    index = _completed(index, shard, wanted.contents, recorded)
+    read = read or index is not before
     if wanted.in_cache:
         if index is not recorded and not keep_table(index, shard):
             raise FormatError(
@@ -373,14 +372,14 @@ def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
 
 def again(index: ShardIndex, known: ShardIndex, shard: Shard) -> ShardIndex:
     """Return a table of unchanged files with the contents that the recorded table has, made of the values again."""
-    return _completed(index, known.shard_with_files(shard), None, known)
+    return _completed(index, known.shard_with_files(shard), Contents(), known)
 
 
 def _completed(
-    index: ShardIndex, shard: Shard, wanted: Contents | None, known: ShardIndex | None
+    index: ShardIndex, shard: Shard, wanted: Contents, known: ShardIndex | None
 ) -> ShardIndex:
     """Return a table with the requested contents, and with the contents of the shard's other table."""
-    wanted, again = wanted or Contents(), Contents() if known is None else Contents.of(known)
+    again = Contents() if known is None else Contents.of(known)
     frames = "frames" in wanted.scans or ("frames" in again.scans and has_pyav())
     files = ValueFiles(opener(index, shard.path))
     return (again | wanted).add_to(index, files, frames=frames)

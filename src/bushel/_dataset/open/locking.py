@@ -21,8 +21,6 @@ from .folders import is_part, place_of, recover_files, run_folder
 
 _PATIENCE = 120.0  # seconds to wait for others who join the same run
 _WHOLE = "dataset"
-NO_LOCK = Lock((), "")
-"""The lock of a target that cannot have one."""
 
 
 def lock_of(root: PathT, name: str = _WHOLE) -> PathT:
@@ -103,7 +101,7 @@ def lock_run(
     if root is None or (join is None and is_object(root)):  # there, the plan refuses other writers
         if join is not None:
             join()
-        return NO_LOCK
+        return Lock((), "")  # a target that cannot have one
     gate = [] if join is None else [(lock_of(root, f"{name}.join"), False)]
     with Lock(gate, path, patience=_PATIENCE, sync=True):
         lock = Lock(_locks(root, name, shared=not is_object(root)), path, run=run, sync=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, cast
 from msgspec.structs import replace
 
 from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
+from bushel._dataset.read.shards import Listing, OpenShard, kinds, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.shard import may_lack_samples, warn_of_lists_above
 from bushel._runtime.public import check_flags, check_names, public
@@ -368,9 +368,7 @@ def remaining_of(
     shards: Sequence[OpenShard], lists: RequestedLists | None = None
 ) -> Remaining | None:
     """Return the positions that remain after removals; None if no shard may lack samples."""
-    if not may_lack_samples(
-        [shard.shard for shard in (shards[:1] if isinstance(shards, Listing) else shards)]
-    ):
+    if not may_lack_samples([shard.shard for shard in kinds(shards)]):
         return None
     from bushel._dataset.read.remaining import remaining_in
 

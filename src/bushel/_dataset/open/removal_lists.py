@@ -56,10 +56,10 @@ def lists_beside(shards: Iterable[Shard]) -> list[PlacedList]:
         partial(_loaded, path, None) for path in folders.values()
     ]
     jobs += [partial(_of_files, root, names[name]) for name, root in roots.items()]
-    if all(isinstance(path, Path) for path in folders.values()):
-        return [placed for job in jobs for placed in job()]
-    placed_lists = map_all(lambda job: job(), jobs, threads=len(jobs), name="bushel-removed")
-    return [placed for lists in placed_lists for placed in lists]
+    loaded: Iterable[list[PlacedList]] = (job() for job in jobs)
+    if not all(isinstance(path, Path) for path in folders.values()):
+        loaded = map_all(lambda job: job(), jobs, threads=len(jobs), name="bushel-removed")
+    return [placed for lists in loaded for placed in lists]
 
 
 def _loaded(path: AnyPath, file: str | None) -> list[PlacedList]:

@@ -146,14 +146,19 @@ def staged_table(shard: Shard) -> StoredTable | None:
         return None
     replaced = overwrite_folder(below(shard.root, shard.name, any_text=True))
     path = replaced / FOLDER / shard.sidecar.name
-    staged = _read(shard, path, note=False, check=False, listed=None)
+    staged = _read(shard, path)
     if staged is not None and staged.fits:
         return staged
     return None
 
 
 def _read(
-    shard: Shard, sidecar: AnyPath, *, note: bool, check: bool, listed: ListedFiles | None
+    shard: Shard,
+    sidecar: AnyPath,
+    *,
+    note: bool = False,
+    check: bool = False,
+    listed: ListedFiles | None = None,
 ) -> StoredTable | None:
     try:
         index = load_index(sidecar, check=check)
@@ -319,35 +324,34 @@ def accepted(
     if table.fits:
         index = with_known_checksums(stored, index)
     compared = compare_values(stored, index)
-    if not (compared.differing or compared.missing or compared.empties):
-        return index
     counted = {
         "values with other bytes": compared.differing,
         "values that are missing or would lose their checksums": compared.missing,
         "sequences that were empty and are missing now, or the reverse": compared.empties,
     }
+    if not any(counted.values()):
+        return index
     counts = "; ".join(f"{what}: {number}" for what, number in counted.items() if number)
     counts = f"the data differ from the recorded checksums ({counts})"
     named = list(islice(compared.differences(), _NAMED))
     if not named:
         raise FormatError(counts, shard.path(0), hint=hint)
-    places = [index.place(change.file, change.offset) for change in named]
-    files = (shard.locate(place)[0].removeprefix(f"{shard.root}/") for place in places)
+    places = [shard.locate(index.place(change.file, change.offset)) for change in named]
     texts = (
         f"sample {change.key if change.key is not None else change.sample!r}, "
-        f"field {change.field!r} at {file}@{place.offset}"
-        for change, file, place in zip(named, files, places, strict=True)
+        f"field {change.field!r} at {file.removeprefix(f'{shard.root}/')}@{offset}"
+        for change, (file, offset) in zip(named, places, strict=True)
     )
     more = compared.differing - len(named)
-    file, offset = shard.locate(index.place(named[0].file, named[0].offset))
+    first, (file, offset) = named[0], places[0]
     raise CorruptError(
         f"{counts}: {'; '.join(texts)}{f'; and {more} more' if more else ''}",
-        key=named[0].key,
-        field=named[0].field,
+        key=first.key,
+        field=first.field,
         file=file,
         offset=offset,
-        expected=named[0].expected,
-        found=named[0].found,
+        expected=first.expected,
+        found=first.found,
         hint=hint,
     )
 
