@@ -68,7 +68,6 @@ PACKAGES = {
 """What examples need that a checkout may lack, by the text that shows it."""
 
 MARKED = {
-    "check_engine": [pytest.mark.nightly],  # 10 seconds
     "BushelDatasource": [pytest.mark.cluster, pytest.mark.filterwarnings("ignore")],
 }
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 from tests._pack.pack_sources import Numbered, files_of
+from tests.engines.conformance import check_engine
 from tests.engines.jobs import KillsOnce
 from tests.paths import ROOT
 
 import bushel
 from bushel.engines import connect
-from bushel.testing import check_engine
 
 distributed = pytest.importorskip("distributed")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests._pack.pack_sources import Numbered, files_of
+from tests.engines.conformance import check_engine
 from tests.engines.jobs import Doubling, KillsOnce
 
 import bushel
@@ -13,7 +14,6 @@ from bushel._pack.run_folder import find_run
 from bushel._runtime.tasks import drive
 from bushel.engines import LostWorkerError, connect
 from bushel.engines.local import LocalEngine
-from bushel.testing import check_engine
 
 
 def run(folder: Path, numbers: int, retries: int = 3) -> dict[int, int]:

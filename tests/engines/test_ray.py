@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from tests._pack.pack_sources import Numbered, files_of
+from tests.engines.conformance import check_engine
 from tests.engines.jobs import KillsOnce
 from tests.engines.local_ray import local_ray
 
 import bushel
-from bushel.testing import check_engine
 
 ray = pytest.importorskip("ray")
 

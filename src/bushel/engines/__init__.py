@@ -2,7 +2,7 @@
 
 `engine="local"` runs parts in worker processes of this machine, `"ray"` as tasks of Ray Core,
 `"dask"` on a cluster of Dask. Slurm runs commands, so `slurm` writes and submits scripts. To write
-an engine, see `bushel.engines.Engine`, and test it with `bushel.testing.check_engine`.
+an engine, see `bushel.engines.Engine`.
 """
 
 from __future__ import annotations

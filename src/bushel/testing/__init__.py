@@ -15,8 +15,6 @@ To run every check as a test of its own:
 """
 
 from .codecs import check_codec
-from .devices import CpuDeviceDecoder, check_device_decoder
-from .engines import check_engine
 from .expect import ConformanceError, InapplicableError
 from .readable import READABLE_CHECKS, Golden, Readable, check_readable
 from .sources import check_source
@@ -25,13 +23,10 @@ from .storage import check_storage
 __all__ = [
     "READABLE_CHECKS",
     "ConformanceError",
-    "CpuDeviceDecoder",
     "Golden",
     "InapplicableError",
     "Readable",
     "check_codec",
-    "check_device_decoder",
-    "check_engine",
     "check_readable",
     "check_source",
     "check_storage",

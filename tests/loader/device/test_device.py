@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tests.loader.device.cpu_decoder import CpuDeviceDecoder, check_device_decoder
 
 import bushel
 from bushel.errors import BushelError, CodecError
 from bushel.loader.device import device_step
 from bushel.loader.device.device import goes_to_device
 from bushel.loader.device.device_step import Tuning
-from bushel.testing import CpuDeviceDecoder, check_device_decoder
 from bushel.testing.expect import ConformanceError
 from bushel.transforms import (
     CenterCrop,

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tests.loader.device.cpu_decoder import check_device_decoder
 
 import bushel
 from bushel.errors import MissingPackageError
 from bushel.loader import EncodedImages, NvidiaDecoder
-from bushel.testing import check_device_decoder
 from bushel.transforms import Normalize, RandomHorizontalFlip, RandomResizedCrop, ToCHW
 
 torch = pytest.importorskip("torch")

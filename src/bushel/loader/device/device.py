@@ -65,12 +65,13 @@ class EncodedImages(Struct, frozen=True, eq=False):
 class DeviceDecoder(Protocol):
     """Decodes JPEGs on a device, for `Loader(decode="device", decoder=...)`.
 
-    Several threads call it, each with images of another batch. `bushel.testing.CpuDeviceDecoder` is
-    one for tests.
+    Several threads call it, each with images of another batch.
 
     Examples:
-        >>> from bushel.testing import CpuDeviceDecoder
-        >>> isinstance(CpuDeviceDecoder(), bushel.loader.DeviceDecoder)
+        >>> class Grey:  # every photo is grey
+        ...     def decode(self, images):
+        ...         return np.full((len(images), *images.size, 3), 128, np.uint8), {}
+        >>> isinstance(Grey(), bushel.loader.DeviceDecoder)
         True
     """
 

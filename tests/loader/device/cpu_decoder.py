@@ -1,4 +1,4 @@
-"""Conformance checks of device decoders, and a decoder on the CPU for tests."""
+"""A device decoder that works on the CPU, and what every device decoder must do."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import numpy as np
 from bushel._runtime.arrays import U8
 from bushel.loader.device.device import DeviceDecoder, EncodedImages
 from bushel.loader.values.outputs import AnyDevice
+from bushel.testing.expect import expect
 from bushel.transforms.fused import DecodePlan, decode_into
 from bushel.transforms.geometry import Geometry
-
-from .expect import expect
 
 _PLAN = DecodePlan((), None, "HWC", ())
 _LEVELS = 1.0  # mean difference of pixels from the CPU's, in levels of 255, that a decoder may have
@@ -22,9 +21,7 @@ _LEVELS = 1.0  # mean difference of pixels from the CPU's, in levels of 255, tha
 
 def geometry_of(images: EncodedImages, number: int) -> Geometry:
     """Return the crop, size and flips of an image as one value."""
-    box, scaled, window = (
-        tuple(array[number].tolist()) for array in (images.boxes, images.scaled, images.windows)
-    )
+    box, scaled, window = (tuple(array[number].tolist()) for array in (images.boxes, images.scaled, images.windows))
     horizontal, vertical = images.flips[number].tolist()
     return Geometry(box, scaled, window, horizontal, vertical)
 
@@ -39,17 +36,6 @@ class CpuDeviceDecoder:
 
     Attributes:
         batches: Number of images of each call.
-
-    Examples:
-        >>> import torch
-        >>> from bushel.testing import CpuDeviceDecoder
-        >>> from bushel.transforms import CenterCrop
-        >>> decoder = CpuDeviceDecoder()
-        >>> loader = bushel.Loader(
-        ...     ds, 4, transforms=CenterCrop(24), to="torch", decode="device", decoder=decoder
-        ... )
-        >>> tuple(loader.peek()["image"].shape)
-        (4, 24, 24, 3)
     """
 
     def __init__(
@@ -71,9 +57,7 @@ class CpuDeviceDecoder:
                 errors[number] = text
                 continue
             image, place = out[number : number + 1], geometry_of(images, number)
-            for error in decode_into(
-                _PLAN, [bytes(data)], [place], image, reducing_gap=self._gap
-            ).values():
+            for error in decode_into(_PLAN, [bytes(data)], [place], image, reducing_gap=self._gap).values():
                 errors[number] = str(error)
         return out, errors
 
@@ -87,11 +71,6 @@ def check_device_decoder(decoder: DeviceDecoder, device: AnyDevice | None = None
 
     Raises:
         ConformanceError: It does not.
-
-    Examples:
-        >>> import torch
-        >>> from bushel.testing import CpuDeviceDecoder, check_device_decoder
-        >>> check_device_decoder(CpuDeviceDecoder())
     """
     import torch
 
@@ -113,9 +92,7 @@ def check_device_decoder(decoder: DeviceDecoder, device: AnyDevice | None = None
     for number in range(len(datas)):
         _expect_near(decoded[number], expected[number], f"image {number}")
     damaged = datas[0][: len(datas[0]) // 2] + b"\xff\xd9"
-    pixels, errors = decoder.decode(
-        _images([datas[1], damaged, datas[3]], [places[1], places[0], places[3]], device)
-    )
+    pixels, errors = decoder.decode(_images([datas[1], damaged, datas[3]], [places[1], places[0], places[3]], device))
     expect(
         set(errors) <= {1},
         f"expected at most an error of the damaged image 1, found {dict(errors)}",

@@ -1,4 +1,4 @@
-"""Conformance checks of engines."""
+"""Checks that every engine must pass: results, errors, lost workers, tasks that hang."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from bushel.engines import Engine, Finished, LostWorkerError, Task
-
-from .expect import expect, expect_equal
+from bushel.testing.expect import expect, expect_equal
 
 _TASKS = 7
 _PATIENCE_SECONDS = 120.0
@@ -30,12 +29,6 @@ def check_engine(make: Callable[[], Engine], folder: Path, *, kills: bool = True
 
     Raises:
         ConformanceError: A check failed.
-
-    Examples:
-        >>> from bushel.engines import connect
-        >>> from bushel.testing import check_engine
-        >>> Path("empty").mkdir()
-        >>> check_engine(lambda: connect("local"), Path("empty"))
     """
     with closing(make()) as engine:
         expect(engine.slots >= 2, f"the engine has {engine.slots} slots; these checks need two")
