@@ -464,4 +464,4 @@ def test_bushel_alone_prints_the_commands_to_start_with() -> None:
     assert max(map(len, START.splitlines())) <= 82
     rows = [line[2:22] for line in START.splitlines() if line.startswith("  ")]
     named = {name for row in rows for name in row.replace(",", "").split() if name.islower()}
-    assert named == _COMMANDS.keys() - {"completion", "im2rec-list"}
+    assert named == _COMMANDS.keys() - {"im2rec-list"}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import click
 
 from bushel import __version__
 from bushel._runtime.public import did_you_mean
 
-from .command import Argument, command_from, complete_files
-from .output import WRONG_USE, guarded, print_text, say_json, stopped
+from .command import command_from, complete_files
+from .output import WRONG_USE, guarded, say_json, stopped
 
 _GULP = "bushel.compat.gulpio2.commands"
 _MXNET = "bushel.compat.mxnet.commands"
@@ -66,12 +66,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Join the parts of a run to one dataset: manifest, class names, error log.",
         ),
         "bench": ("bench", "Measure how fast a dataset loads, and what limits it."),
-    },
-    "Others": {
-        "completion": (
-            "app",
-            "Print a script that completes commands and options of `bushel` in a shell.",
-        )
     },
     "Commands of the original tools": {
         "im2rec-list": ("pack", "Write lists of images for `bushel pack` and MXNet's im2rec."),
@@ -205,23 +199,6 @@ def _original(name: str) -> click.Command:
         add_help_option=False,
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )
-
-
-def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Argument("The shell.")]) -> None:
-    """Print a script that completes commands and options of `bushel` in a shell.
-
-    Examples:
-      bushel completion bash > ~/.local/share/bash-completion/completions/bushel
-      bushel completion fish > ~/.config/fish/completions/bushel.fish
-      eval "$(bushel completion zsh)"
-    """
-    from click.shell_completion import get_completion_class
-
-    kind = get_completion_class(shell)
-    if kind is None:
-        raise click.BadParameter(f"click cannot complete in {shell}", param_hint="SHELL")
-    script = kind(click.get_current_context().find_root().command, {}, "bushel", "_BUSHEL_COMPLETE")
-    print_text(script.source_template % script.source_vars())
 
 
 app = _Group(

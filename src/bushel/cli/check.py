@@ -27,8 +27,6 @@ from .options import (
     SizeOptions,
     Target,
     Workers,
-    engines,
-    new_containers,
     pairs,
 )
 from .output import count, print_json, print_text, resumable, size, with_options
@@ -230,7 +228,7 @@ class FormOptions(Struct, frozen=True):
     container: Kind = None
     to: Annotated[
         str | None,
-        Option("Container of the new dataset. [default: the damaged one's]", values=new_containers),
+        Option("Container of the new dataset. [default: the damaged one's]"),
     ] = None
     decode: Annotated[bool, Option("Also leave out samples that do not decode.")] = False
     index: IndexPlace = "auto"
@@ -245,7 +243,6 @@ class RunOptions(Struct, frozen=True):
         str | None,
         Option(
             "Where shards are read and parts are written: local, ray, dask, an address.",
-            values=engines(),
         ),
     ] = None
 

@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import click
@@ -58,8 +58,6 @@ class Option:
             parameter, such as `--world-size`.
         min: Least value of a number.
         max: Greatest value of a number.
-        values: Returns the values that a shell completes; by default it completes the names of
-            files.
     """
 
     def __init__(
@@ -68,9 +66,8 @@ class Option:
         *names: str,
         min: float | None = None,
         max: float | None = None,
-        values: Callable[[], Iterable[str]] | None = None,
     ) -> None:
-        self.names, self.help, self.min, self.max, self.values = names, help, min, max, values
+        self.names, self.help, self.min, self.max = names, help, min, max
 
 
 def complete_files(
@@ -323,7 +320,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         multiple=many,
         callback=_listed if many else None,
         show_default=default is not None and default != "",
-        shell_complete=_completion(described) if kind is str else None,
+        shell_complete=complete_files if taken in ("FILE", "FOLDER", "PATH") else None,
         **default_of_option,
     )
 
@@ -331,24 +328,6 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
 def _listed(ctx: click.Context, parameter: click.Parameter, values: Collection[Any]) -> Any:
     """Return the values of a repeatable option as a list; None without any."""
     return list(values) or None
-
-
-def _completion(
-    option: Option,
-) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Return the completion of an option's values."""
-    values = option.values
-    if values is None:
-        return complete_files
-
-    def complete(
-        ctx: click.Context, parameter: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
-        return [CompletionItem(value) for value in values() if value.startswith(incomplete)]
-
-    return complete
 
 
 def _element(kind: Any) -> tuple[bool, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -15,31 +14,6 @@ if TYPE_CHECKING:
 
 from .command import Argument, Option
 from .output import print_json, print_text
-
-
-def _containers() -> Iterable[str]:
-    from bushel.containers import container_names
-
-    return container_names()
-
-
-def new_containers() -> Iterable[str]:
-    """Return the names of the containers that can be written."""
-    from bushel.containers import writable_containers
-
-    return [container.name for container in writable_containers()]
-
-
-def engines(*more: str) -> Callable[[], Iterable[str]]:
-    """Return a function that returns the names of the engines."""
-
-    def names() -> Iterable[str]:
-        from bushel.engines import ENGINES
-
-        return (*ENGINES, *more)
-
-    return names
-
 
 OnePath = Annotated[
     str,
@@ -63,7 +37,6 @@ Kind = Annotated[
         "Container, such as tar or parquet, if the files do not imply it.",
         "--container",
         "-c",
-        values=_containers,
     ),
 ]
 Target = Annotated[
@@ -75,7 +48,6 @@ NewKind = Annotated[
         "bag, tar, ffrecord, gulp or recordio. [default: from the suffix of TARGET]",
         "--container",
         "-c",
-        values=new_containers,
     ),
 ]
 Resume = Annotated[bool, Option("Continue an interrupted run with the same options.", "--resume")]
@@ -112,7 +84,7 @@ class ShardRunOptions(Struct, frozen=True):
 
     threads: Workers = None
     engine: Annotated[
-        str | None, Option("Where shards are read: local, ray, dask, an address.", values=engines())
+        str | None, Option("Where shards are read: local, ray, dask, an address.")
     ] = None
 
 
@@ -121,18 +93,17 @@ class SplitOptions(Struct, frozen=True):
 
     config: Annotated[
         str | None,
-        Option("Configuration of a dataset of the Hub (hf://), or of a local copy.", values=tuple),
+        Option("Configuration of a dataset of the Hub (hf://), or of a local copy."),
     ] = None
     split: Annotated[
         str | None,
         Option(
             "Split of a dataset of the Hub, or of a folder of splits; 'all' joins these.",
-            values=tuple,
         ),
     ] = None
     revision: Annotated[
         str | None,
-        Option("Branch, tag or commit of a dataset of the Hub. [default: main]", values=tuple),
+        Option("Branch, tag or commit of a dataset of the Hub. [default: main]"),
     ] = None
 
     def files(self, source: str, *, ask: bool = False) -> Any:
@@ -216,7 +187,6 @@ SameKind = Annotated[
         "Container of the new datasets. [default: that of the source, or of the first one]",
         "--container",
         "-c",
-        values=new_containers,
     ),
 ]
 
@@ -228,7 +198,6 @@ class ShardOptions(SizeOptions, frozen=True):
         str | None,
         Option(
             "Generation of a bag: B (Granular 0.20, 0.21) or C (0.22 and later).",
-            values=lambda: ("B", "C"),
         ),
     ] = None
 

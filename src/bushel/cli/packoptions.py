@@ -34,12 +34,6 @@ _OF_IMAGES = ("--center-crop", "--color", "--encoding", "--inter-method", "--ima
 _OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality")
 
 
-def _kinds() -> Collection[str]:
-    from bushel.sources.opening import KINDS
-
-    return KINDS
-
-
 class SourceOptions(Struct, frozen=True):
     """The options for reading the source."""
 
@@ -48,7 +42,6 @@ class SourceOptions(Struct, frozen=True):
         Option(
             "images, videos, list, table, arrays or dataset, "
             "detected from SOURCE by default; or files.",
-            values=_kinds,
         ),
     ] = None
     root: Annotated[str | None, Option("Folder that the paths of a list are relative to.")] = None

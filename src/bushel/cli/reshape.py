@@ -18,7 +18,6 @@ from .options import (
     SameKind,
     SizeOptions,
     Target,
-    new_containers,
     pairs,
 )
 from .output import count, print_json, print_text, resumable, say
@@ -150,7 +149,6 @@ class ResultOptions(Struct, frozen=True):
             "Container of --out. [default: by its suffix]",
             "--container",
             "-c",
-            values=new_containers,
         ),
     ] = None
 

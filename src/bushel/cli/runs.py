@@ -11,7 +11,7 @@ import click
 from msgspec import Struct, structs
 
 from .command import Option
-from .options import NewKind, OutputOptions, Parts, ShardOptions, Workers, engines
+from .options import NewKind, OutputOptions, Parts, ShardOptions, Workers
 from .output import count, print_json, print_text, progress_of, say, size
 from .packoptions import allowed_errors
 
@@ -29,7 +29,6 @@ class WriteOptions(ShardOptions, frozen=True):
             "check: decode every image, to find damaged ones; upright: rotate by Exif; "
             "baseline: rewrite progressive JPEGs without loss; tile: store JPEGs in "
             "tiles, without loss, so that crops decode faster; may be repeated.",
-            values=lambda: ("check", "upright", "baseline", "tile"),
         ),
     ] = None
     seek: Annotated[
@@ -60,7 +59,6 @@ class WriteOptions(ShardOptions, frozen=True):
         str,
         Option(
             "bar (in a terminal), json (a line of JSON at a time, on standard error) or none.",
-            values=lambda: ("bar", "json", "none"),
         ),
     ] = "bar"
 
@@ -111,14 +109,12 @@ class PartOptions(Struct, frozen=True):
         Option(
             "Write only this part, counted from 0; or plan: only "
             "the plan of the parts, which lists the source once.",
-            values=lambda: ("plan",),
         ),
     ] = None
     engine: Annotated[
         str | None,
         Option(
             "Where parts are written: local, ray, dask, an address, or slurm.",
-            values=engines("slurm"),
         ),
     ] = None
     sbatch: Annotated[
