@@ -15,7 +15,7 @@ from tests.loader.documents import write as write_documents
 from tests.viewer.serving import client_of, write
 
 import bushel
-from bushel.transforms import CenterCrop, RandomHorizontalFlip, RandomResizedCrop, Resize
+from bushel.transforms import CenterCrop, Resize
 from bushel.viewer.batch_pages import rows_of_batch
 from bushel.viewer.named import loader_named, tokenizer_named
 
@@ -99,36 +99,21 @@ def test_pictures_are_those_of_the_loader(tmp_path: Path) -> None:
         assert client.get("/d/0/batch-picture?f=image&row=9").status_code == 404
 
 
-def test_usual_transforms_are_offered_for_pictures(tmp_path: Path) -> None:
-    folder = write(tmp_path / "data", 40)
-    steps: list[Any] = [RandomResizedCrop(16), RandomHorizontalFlip()]
-    ds = bushel.open(folder)
-    loader = bushel.Loader(ds, 24, fields=["image"], shuffle=True, transforms={"image": steps}, rank=0, world_size=1)
-    with client_of(folder, transforms={"mine": steps}) as client:
-        assert 'href="/d/0/batches"' in client.get("/d/0").text
-        page = client.get("/d/0/batches?epoch=2&step=1").text
-        assert "<option selected>mine</option><option>train 224</option>" in page
-        assert "RandomResizedCrop(size=16" in page
-        assert re.findall(r'<span class="key">([^<]+)</span>', page) == loader.who(1, 0, 2)
-        source = re.findall(r'src="(/d/0/batch-picture[^"]+)"', page)[3]
-        shown = np.array(Image.open(io.BytesIO(client.get(source.replace("&amp;", "&")).content)))
-        np.testing.assert_array_equal(shown, loader.peek(1, 0, 2)["image"][3])
-
-
 def test_a_transform_that_fails_is_named(tmp_path: Path) -> None:
     def broken(image: Any) -> Any:
         raise ValueError("this transform is broken")
 
-    with client_of(write(tmp_path / "data", 4), transforms={"broken": [broken]}) as client:
+    ds = bushel.open(write(tmp_path / "data", 4))
+    with client_of(bushel.Loader(ds, 2, transforms={"image": [broken]})) as client:
         answer = client.get("/d/0/batches")
         assert answer.status_code in (400, 422)
         assert "this transform is broken" in answer.text
 
 
-def test_a_dataset_without_pictures_has_no_page_of_batches(texts: bushel.Dataset) -> None:
+def test_a_viewer_without_loaders_has_no_page_of_batches(texts: bushel.Dataset) -> None:
     with client_of(texts) as client:
         assert "/d/0/batches" not in client.get("/d/0").text
-        assert "no field of pictures" in client.get("/d/0/batches").text
+        assert "--loader MODULE:NAME" in client.get("/d/0/batches").text
 
 
 def test_shares_of_a_mixture(texts: bushel.Dataset) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bushel._dataset.read.where import choose
 from bushel._dataset.views.info import summary
-from bushel.viewer.histograms import Histogram, HistogramRequest, condition_name, histogram_of
+from bushel.viewer.histograms import Histogram, condition_name, histogram_of
 
 VALUES = st.one_of(
     st.lists(st.integers(-5, 5), max_size=40).map(lambda found: np.array(found, np.int64)),
@@ -41,8 +41,8 @@ def test_counts_are_those_of_the_conditions(values: Any, data: st.DataObject) ->
     missing = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), np.bool_)
     selected = np.array(sorted(data.draw(st.sets(st.integers(0, max(size - 1, 0)), max_size=size))), np.int64)
     selected = selected[selected < size]
-    asked = HistogramRequest(size=data.draw(st.booleans()), logarithmic=data.draw(st.booleans()))
-    found = histogram_of("c", values, missing, selected, asked)
+    asked = dict(size=data.draw(st.booleans()), logarithmic=data.draw(st.booleans()))
+    found = histogram_of("c", values, missing, selected, **asked)
     for bin_ in found.bins:
         chosen = choose(bin_.condition, size, lambda name: (values, missing))
         assert bin_.all == int(chosen.sum())
@@ -54,7 +54,7 @@ def test_counts_are_those_of_the_conditions(values: Any, data: st.DataObject) ->
 
 def test_few_whole_numbers_are_classes_with_names() -> None:
     labels = ["cat", "dog", "", "", "", "", "", "dog"]
-    found = histogram_of("label", np.array([0, 1, 1, 2, 7]), None, None, HistogramRequest(labels=labels))
+    found = histogram_of("label", np.array([0, 1, 1, 2, 7]), None, None, labels=labels)
     assert found.kind == "classes"
     assert [bin_.label for bin_ in found.bins] == ["0 cat", "1 dog", "2", "7 dog"]
     conditions = [bin_.condition for bin_ in found.bins]
@@ -64,7 +64,7 @@ def test_few_whole_numbers_are_classes_with_names() -> None:
 
 
 def test_many_whole_numbers_are_intervals() -> None:
-    found = histogram_of("width", np.arange(1000), None, np.arange(500), HistogramRequest(size=True))
+    found = histogram_of("width", np.arange(1000), None, np.arange(500), size=True)
     assert found.kind == "numbers"
     assert len(found.bins) == 28
     assert sum(count for count, _ in counts(found)) == 500
@@ -74,18 +74,16 @@ def test_more_than_a_hundred_classes_are_a_list_that_is_searched() -> None:
     values = np.arange(1008).repeat(3)
     found = histogram_of("label", values, None, None)
     assert (found.kind, len(found.bins), found.more) == ("classes", 100, 908)
-    found = histogram_of(
-        "label", values, None, None, HistogramRequest(labels=[f"Breed {n}" for n in range(1008)], find="breed 99")
-    )
+    found = histogram_of("label", values, None, None, labels=[f"Breed {n}" for n in range(1008)], find="breed 99")
     assert [bin_.label for bin_ in found.bins] == ["99 Breed 99", *(f"99{n} Breed 99{n}" for n in range(10))]
     texts = np.array([f"t{number}" for number in range(100)] * 2, object)
-    found = histogram_of("text", texts, None, None, HistogramRequest(find="T9"))
+    found = histogram_of("text", texts, None, None, find="T9")
     assert [bin_.label for bin_ in found.bins] == ["t9", *(f"t9{number}" for number in range(10))]
 
 
 def test_sizes_are_never_classes() -> None:
     values = np.array([224, 256] * 9)
-    assert histogram_of("image.width", values, None, None, HistogramRequest(size=True)).kind == "numbers"
+    assert histogram_of("image.width", values, None, None, size=True).kind == "numbers"
     assert histogram_of("image.width", values, None, None).kind == "classes"
 
 
@@ -102,12 +100,12 @@ def test_outliers_do_not_hide_a_histogram(dtype: Any, far: int) -> None:
 
 def test_logarithmic_intervals_grow_by_a_factor() -> None:
     values = (10 ** np.random.default_rng(0).uniform(0, 6, 5000)).astype(np.int64)
-    found = histogram_of("c", values, None, None, HistogramRequest(size=True, logarithmic=True))
+    found = histogram_of("c", values, None, None, size=True, logarithmic=True)
     widths = [float(bin_.high) / float(bin_.low) for bin_ in found.bins[8:]]
     assert max(widths) / min(widths) < 1.2
     for bin_ in found.bins:
         assert bin_.all == int(choose(bin_.condition, len(values), lambda name: (values, None)).sum())
-    zero = histogram_of("c", np.append(values, 0), None, None, HistogramRequest(size=True, logarithmic=True))
+    zero = histogram_of("c", np.append(values, 0), None, None, size=True, logarithmic=True)
     assert sum(bin_.all for bin_ in zero.bins) == 5001
 
 

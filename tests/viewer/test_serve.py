@@ -107,23 +107,6 @@ def test_too_many_paths_are_refused(tmp_path: Path) -> None:
     assert "quote a pattern" in done.stderr
 
 
-def test_transforms_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bushel.transforms import CenterCrop, Resize
-    from bushel.viewer.named import transforms_named
-
-    (tmp_path / "named_transforms.py").write_text(
-        "from bushel.transforms import CenterCrop, Resize\none = CenterCrop(8)\nmany = (Resize(9), one)\n"
-        "def made():\n    return [one]\nwrong = 3\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    assert transforms_named("named_transforms:one") == [CenterCrop(8)]
-    assert transforms_named("named_transforms:many") == [Resize(9), CenterCrop(8)]
-    assert transforms_named("named_transforms:made") == [CenterCrop(8)]
-    for name in ("named_transforms", "named_transforms:other", "missing_module:x", "named_transforms:wrong"):
-        with pytest.raises(ValueError, match=name.partition(":")[0]):
-            transforms_named(name)
-
-
 def test_answers_do_not_wait_for_acknowledgements(tmp_path: Path) -> None:
     """asyncio turns Nagle's algorithm off for connections of a socket whose protocol is TCP by name, not 0."""
     pytest.importorskip("uvicorn")

@@ -17,6 +17,7 @@ from bushel.errors import BushelError
 from bushel.spec import KEY
 
 from .pixels import array_pixels
+from .terminal import class_name, plain_text, shortened
 from .thumbnail import encoded, shrunk, value_pixels
 
 _SIDE = 128
@@ -53,22 +54,11 @@ def sample_html(
     for name, value in sample.items():
         if sounds and name in sounds:
             rows.append((name, sound_html(name, np.asarray(value), sounds[name])))
-        elif labels and (named := _class_name(value, labels.get(name, ()))):
+        elif labels and (named := class_name(value, labels.get(name, ()))):
             rows.append((name, f"{html.escape(str(value))} {html.escape(named)}"))
         else:
             rows.append((name, _value_html(value)))
     return table_html(rows, escape=False)
-
-
-def _class_name(value: Any, names: Sequence[str]) -> str:
-    """Return the name of a class number; empty if the value is something else, or has no name."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | np.integer)
-        or not 0 <= value < len(names)
-    ):
-        return ""
-    return _plain(names[int(value)])
 
 
 def sound_html(name: str, frames: Any, data: bytes) -> str:
@@ -112,7 +102,7 @@ def batch_html(batch: Mapping[str, Any], labels: Mapping[str, Sequence[str]] | N
             first = []
         names = (labels or {}).get(name, ())
         shown = [
-            f"<span>{_value_html(element)} {html.escape(_class_name(element, names))}".rstrip()
+            f"<span>{_value_html(element)} {html.escape(class_name(element, names))}".rstrip()
             for element in first
         ]
         rows.append((name, facts, "</span>, ".join(shown) + "</span>" * bool(shown)))
@@ -170,7 +160,7 @@ class Gallery:
                 f"<div>{html.escape(name)}: {html.escape(text)}</div>" for name, text in texts
             )
             cards.append(
-                f'<div style="{_STYLE}">{picture}<b>{html.escape(_plain(key))}</b>{lines}</div>'
+                f'<div style="{_STYLE}">{picture}<b>{html.escape(plain_text(key))}</b>{lines}</div>'
             )
         return f"<div>{''.join(cards)}</div>"
 
@@ -197,7 +187,7 @@ class Gallery:
         return rows
 
     def _text(self, name: str, value: Any) -> str:
-        return f"{_line(value)} {_class_name(value, self._labels.get(name, ()))}".rstrip()
+        return f"{_line(value)} {class_name(value, self._labels.get(name, ()))}".rstrip()
 
 
 def main_field(spec: Mapping[str, str]) -> str | None:
@@ -280,16 +270,8 @@ def _is_short(kind: str) -> bool:
     return kind.partition("(")[0] in (*NUMBERS, "utf8")
 
 
-def _plain(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def _line(value: Any, most: int = _LINE) -> str:
-    text = describe(value) if isinstance(value, bytes) else str(value)
-    text = _plain(" ".join(text[: 2 * most].split()))
-    if len(text) <= most:
-        return text
-    return text[: most - 1] + "…"
+    return shortened(describe(value) if isinstance(value, bytes) else str(value), most)
 
 
 def _column_text(value: Any) -> str:
@@ -317,8 +299,8 @@ def table_html(
     lines = []
     for row in rows:
         cells = [
-            html.escape(_plain(row[0])),
-            *(html.escape(_plain(cell)) if escape else cell for cell in row[1:]),
+            html.escape(plain_text(row[0])),
+            *(html.escape(plain_text(cell)) if escape else cell for cell in row[1:]),
         ]
         lines.append(
             "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells) + "</tr>"

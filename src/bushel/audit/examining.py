@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from .recordings import U64, Stretch, digest, load_run, texts_of
+from bushel._runtime.arrays import U64
+from bushel._runtime.messages import count, few
+
+from .recordings import Stretch, digest, load_run, texts_of
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -49,11 +51,8 @@ class Report(msgspec.Struct, frozen=True):
             mark = ("", "PROBLEM: ")[finding.is_problem]
             lines.append(f"epoch {finding.epoch}: {mark}{finding.text}")
         number = len(self.problems)
-        lines.append({0: "no problems", 1: "1 problem"}.get(number, f"{number} problems"))
+        lines.append(count(number, "problem") if number else "no problems")
         return "\n".join(lines)
-
-
-_LISTED = 3  # keys and ranks that a finding names
 
 
 class Samples:
@@ -131,7 +130,7 @@ def examine(
             for epoch in sorted(other.keys() - run.keys())
         )
     ranks = max(stretch.world_size for stretches in run.values() for stretch in stretches)
-    return Report(f"{folder}: {_count(ranks, 'rank')}, {_count(len(run), 'epoch')}", findings)
+    return Report(f"{folder}: {count(ranks, 'rank')}, {count(len(run), 'epoch')}", findings)
 
 
 Found = Iterator[tuple[str, bool]]
@@ -141,25 +140,11 @@ def _number(key: str | bytes) -> int:
     return int.from_bytes(digest(key), "little")
 
 
-def _count(number: int, noun: str) -> str:
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun}s"
-
-
-def _listed(names: Iterable[str]) -> str:
-    """Return the first names of a list, in words."""
-    first = list(islice(names, _LISTED + 1))
-    if len(first) > _LISTED:
-        first[_LISTED] = "…"
-    return ", ".join(first)
-
-
 def _summary(rows: Samples, stretches: list[Stretch]) -> str:
     last = stretches[-1]
     steps = max(last.ends.values())
     samples, repeated = len(rows.digests), len(rows.repeated())
-    counts = f"{_count(steps, 'step')}, {_count(samples, 'sample')}"
+    counts = f"{count(steps, 'step')}, {count(samples, 'sample')}"
     if repeated:
         return f"{counts}, {samples - repeated:,} different ones"
     return f"{counts}, each of them once"
@@ -203,7 +188,7 @@ def _repeats(rows: Samples, stretches: list[Stretch]) -> Found:
     is_padding = (rows.steps[repeated] == last) | (rows.steps[repeated - 1] == last)
     if is_padding.all() and rows.stretches[repeated].max() == len(stretches) - 1:
         number = len(repeated)
-        yield f"{_count(number, 'sample')} of the last step came before: it is padded", False
+        yield f"{count(number, 'sample')} of the last step came before: it is padded", False
         return
     across = rows.ranks[repeated] != rows.ranks[repeated - 1]
     for chosen, what in ((repeated[across], "several ranks"), (repeated[~across], "one rank")):
@@ -212,7 +197,7 @@ def _repeats(rows: Samples, stretches: list[Stretch]) -> Found:
             places = " and ".join(
                 f"at step {rows.steps[row]} of rank {rows.ranks[row]}" for row in (first - 1, first)
             )
-            times = _count(len(chosen), "sample")
+            times = count(len(chosen), "sample")
             yield f"{times} came more than once to {what}, the first of them {places}", True
 
 
@@ -232,15 +217,15 @@ def _missing(
         absent = np.setdiff1d(expected, present)
         strange = len(np.setdiff1d(present, expected))
         if strange:
-            yield f"{_count(strange, 'sample')} came that the keys do not name", True
+            yield f"{count(strange, 'sample')} came that the keys do not name", True
         number = len(absent)
-        examples = ": " + _listed(str(named[int(number)]) for number in absent)
+        examples = ": " + few([str(named[int(number)]) for number in absent])
     else:
         number, examples = (samples or 0) - len(present), ""
     if number < 0:
-        yield f"{_count(-number, 'sample')} more came than there are", True
+        yield f"{count(-number, 'sample')} more came than there are", True
     elif number:
-        text = f"{_count(number, 'sample')} never came"
+        text = f"{count(number, 'sample')} never came"
         if number < last.batch:
             yield f"{text} (less than a step of all ranks: dropped at the end?){examples}", False
         else:
@@ -291,7 +276,7 @@ def _differences(stretches: list[Stretch], compared: list[Stretch], name: str) -
     elif common == len(steps) == len(other_steps):
         yield f"all steps have the same samples as {name}", False
     else:
-        yield f"the {_count(common, 'step')} of both have the same samples as {name}", False
+        yield f"the {count(common, 'step')} of both have the same samples as {name}", False
 
 
 def _by_step(stretches: list[Stretch]) -> dict[int, dict[int, U64]]:
@@ -311,4 +296,4 @@ def _together(ranks: dict[int, U64]) -> U64:
 def _ranks(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
-    return "ranks " + _listed(map(str, ranks))
+    return "ranks " + few(list(map(str, ranks)))

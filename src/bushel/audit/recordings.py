@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from bushel._runtime.arrays import U64
 from bushel.errors import FormatError
 from bushel.loader.base import detect_rank
 from bushel.spec import KEY
@@ -95,14 +95,10 @@ def record(
         file.write(COUNT.pack(END))
 
 
-U64 = npt.NDArray[np.uint64]
-
-
 class Recording(msgspec.Struct, frozen=True):
     """One file: the steps on a rank in an epoch, from the first one after a start or a resume.
 
     Attributes:
-        path: The file.
         rank: The rank that wrote it.
         world_size: The number of ranks.
         epoch: The number of the epoch.
@@ -111,7 +107,6 @@ class Recording(msgspec.Struct, frozen=True):
         is_complete: Whether the loader had no more batches.
     """
 
-    path: Path
     rank: int
     world_size: int
     epoch: int
@@ -191,7 +186,7 @@ def load(path: Path) -> Recording:
             break
         steps.append(np.frombuffer(data, "<u8", samples, at + COUNT.size))
         at = end
-    return Recording(path, rank, world_size, epoch, first, steps, is_complete)
+    return Recording(rank, world_size, epoch, first, steps, is_complete)
 
 
 def _stretches(recordings: list[Recording]) -> list[Stretch]:

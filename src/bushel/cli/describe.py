@@ -13,6 +13,7 @@ import numpy as np
 
 from bushel._dataset.read.selection import Sample
 from bushel._dataset.views.dataset import Dataset
+from bushel._pictures.terminal import class_name
 from bushel.codecs.registry import NUMBERS
 from bushel.spec import KEY
 
@@ -163,15 +164,8 @@ def lines(
 
 
 def _with_names(line: dict[str, Any], labels: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    names = {}
-    for field, names_of_classes in labels.items():
-        number = line.get(field)
-        if (
-            isinstance(number, int | float)
-            and number == number // 1
-            and 0 <= number < len(names_of_classes)
-        ):
-            names[field] = names_of_classes[int(number)]
+    named = {field: class_name(line.get(field), names) for field, names in labels.items()}
+    names = {field: name for field, name in named.items() if name}
     if names:
         return {**line, "__labels__": names}
     return line

@@ -45,13 +45,6 @@ class AddressOptions(Struct, frozen=True):
 class PageOptions(Struct, frozen=True):
     """Options for what the pages show."""
 
-    transforms: Annotated[
-        list[str] | None,
-        Option(
-            "MODULE:NAME of a transform, a list of them, or a function that returns "
-            "one: the page of batches shows what it makes of pictures. May be repeated."
-        ),
-    ] = None
     tags: Annotated[
         str | None,
         Option(
@@ -91,10 +84,9 @@ class PageOptions(Struct, frozen=True):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `make_shelf`."""
-        from bushel.viewer.named import loader_named, tokenizer_named, transforms_named
+        from bushel.viewer.named import loader_named, tokenizer_named
 
         return {
-            "transforms": {name: transforms_named(name) for name in self.transforms or ()},
             "tags": None if self.tags is None else Path(self.tags).expanduser(),
             "overlays": pairs(self.overlay, "--overlay"),
             "embeddings": [Path(file).expanduser() for file in self.embeddings or ()],
@@ -135,7 +127,6 @@ def view(
       bushel view train/ --tags reviewed.json
       bushel view coco/ --overlay objects=xywh
       bushel view train/ --embeddings clip.npy
-      bushel view train/ --transforms my_training:augment
       bushel view train/ --loader my_training:make_loader --tokenizer t.json
       bushel view train/ --port 8600 --token-file ~/.bushel-token
       bushel view 's3://bucket/train-{000..146}.tar' --port 8600 --no-browser

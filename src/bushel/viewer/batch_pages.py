@@ -1,4 +1,4 @@
-"""The page of batches: of loaders of the training program, for any rank and step, and of usual transforms."""
+"""The page of batches: of loaders of the training program, for any rank and step."""
 
 from __future__ import annotations
 
@@ -12,22 +12,16 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from bushel._pictures.pixels import array_pixels, is_picture
+from bushel._pictures.terminal import plain_text, shortened
 from bushel._pictures.thumbnail import encoded, shrunk
 from bushel.errors import CodecError
 from bushel.loader import Loader
 from bushel.loader.decode.sample_transforms import SOURCE
 from bushel.spec import KEY
-from bushel.transforms import (
-    CenterCrop,
-    ColorJitter,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-    Resize,
-)
 
 from .named import Tokenizer
-from .rows import shortened
-from .shelf import Shown, plain_text
+from .rows import LINE
+from .shelf import Shown
 from .site import Pages, Site, at, bytes_answer, number_in
 
 # the entries of batches apart from fields
@@ -168,21 +162,9 @@ def _line(value: Any) -> str:
         return f"{value.dtype}{list(value.shape)} {start}{', …' if value.size > 6 else ''}"
     if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
         return f"{len(value)} arrays, the first {_line(value[0])}"
-    return shortened(str(value))
+    return shortened(str(value), LINE)
 
 
-PRESETS: Mapping[str, Sequence[Any]] = {
-    "train 224": (RandomResizedCrop(224), RandomHorizontalFlip()),
-    "train 224, colours": (
-        RandomResizedCrop(224),
-        RandomHorizontalFlip(),
-        ColorJitter(0.4, 0.4, 0.4),
-    ),
-    "evaluate 224": (Resize(256), CenterCrop(224)),
-}
-"""Transforms of pictures whose batches the page offers beside the loaders that it was given."""
-
-_BATCH = 24  # samples of a batch that the page loads itself
 _ROWS = 256  # largest number of rows of a batch that are shown
 _STEPS = 40  # steps whose shares are drawn
 _SIDE = 256
@@ -208,9 +190,6 @@ class BatchPages(Pages):
         super().__init__(site)
         self._lock = threading.Lock()
         self._last: tuple[tuple[int, _Place], Mapping[str, Any]] | None = None
-        self._transforms = {**site.shelf.transforms, **PRESETS}
-        # loaders of transforms, by number of the dataset and name
-        self._made: dict[tuple[int, str], Loader] = {}
 
     @at("/d/{d:int}/batches")
     def page(self, shown: Shown, request: Any) -> Any:
@@ -231,7 +210,7 @@ class BatchPages(Pages):
             shown,
             place=place,
             loaders=self._names(shown),
-            described=self._described(place.loader, loader),
+            described=repr(loader),
             ranks=loader.world_size,
             problem=problem,
             rows=rows,
@@ -258,48 +237,18 @@ class BatchPages(Pages):
         return bytes_answer(picture.data, picture.media_type)
 
     def _names(self, shown: Shown) -> list[str]:
-        """Return the names of this dataset's loaders, of transforms if it has pictures, and of other loaders."""
-        loaders = self._shelf.loaders
-        identity = shown.dataset.fingerprint
-        names = [name for name in loaders if loaders[name].dataset.fingerprint == identity]
-        transforms = self._transforms if shown.photo else ()
-        return list(dict.fromkeys([*names, *transforms, *loaders]))
-
-    def _described(self, name: str, loader: Loader) -> str:
-        """Return a loader, or the transforms that it was made for, as text."""
-        if name in self._shelf.loaders:
-            return repr(loader)
-        return ", ".join(map(repr, self._transforms[name])) or "nothing"
+        """Return the names of the loaders, those of this dataset first."""
+        loaders, identity = self._shelf.loaders, shown.dataset.fingerprint
+        return sorted(loaders, key=lambda name: loaders[name].dataset.fingerprint != identity)
 
     def _asked(self, shown: Shown, parameters: Mapping[str, str]) -> tuple[_Place, Loader]:
         names = self._names(shown)
         name = parameters.get("loader") or next(iter(names), "")
         if name not in names:
-            if not names:
-                raise KeyError(f"{shown.name} has no field of pictures, so no batches can be shown")
-            raise KeyError(f"unknown loader {name!r}; known loaders: {', '.join(names)}")
+            known = ", ".join(names) or "none; `bushel view PATH --loader MODULE:NAME` names one"
+            raise KeyError(f"unknown loader {name!r}; known loaders: {known}")
         numbers = [number_in(parameters, key, 0, 1 << 48) for key in ("epoch", "step", "rank")]
-        loaders = self._shelf.loaders
-        loader = loaders[name] if name in loaders else self._loader_of(shown, name)
-        return _Place(name, *numbers), loader
-
-    def _loader_of(self, shown: Shown, name: str) -> Loader:
-        """Return a loader of the pictures of a dataset, with the transforms of this name."""
-        key, photo = (shown.number, name), shown.photo
-        if key not in self._made and photo is not None:
-            steps = self._transforms[name]
-            short = [field.name for field in shown.fields if field.short and field.kind != "tree"]
-            self._made[key] = Loader(
-                shown.dataset,
-                _BATCH,
-                fields=[photo, *short],
-                transforms={photo: list(steps)},
-                collate=dict.fromkeys([photo, *short], "list"),  # samples may lack a field
-                shuffle=True,
-                rank=0,
-                world_size=1,
-            )
-        return self._made[key]
+        return _Place(name, *numbers), self._shelf.loaders[name]
 
     def _batch(self, shown: Shown, place: _Place, loader: Loader) -> Mapping[str, Any]:
         key = shown.number, place

@@ -14,6 +14,7 @@ import numpy as np
 
 from bushel._dataset.views.stored_values import same_value
 from bushel._pictures.pixels import array_pixels, colours, is_picture
+from bushel._pictures.terminal import plain_text
 from bushel._pictures.thumbnail import shrunk
 from bushel._runtime.arrays import F64, I64, U8
 from bushel.codecs.base import describe
@@ -21,7 +22,7 @@ from bushel.errors import BushelError, CodecError
 from bushel.spec import KEY
 
 from .rows import line_of
-from .shelf import Shown, plain_text
+from .shelf import Shown
 from .stored import Stored, stored_values
 
 if TYPE_CHECKING:
@@ -220,10 +221,10 @@ def compare_values(left: list[Stored] | None, right: list[Stored] | None) -> str
     if [value.size for value in left] != [value.size for value in right]:
         return "differs"
     for stored, other in zip(left, right, strict=True):
-        checksums = stored.extent.crc32, other.extent.crc32
+        checksums = stored.crc32, other.crc32
         if None not in checksums and checksums[0] != checksums[1]:
             return "differs"
-        if stored.extent != other.extent and stored.read() != other.read():
+        if stored != other and stored.read() != other.read():
             return "differs"
     return "same"
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from bushel._index.columns import drawable
+from bushel._pictures.terminal import class_name, plain_text
 from bushel._runtime.arrays import I64, Bools
 
 from .selection import Query, select
-from .shelf import Shown, plain_text
+from .shelf import Shown
 from .site import Pages, at
 
 # largest number of different whole numbers that count as classes without names and with gaps
@@ -42,17 +43,6 @@ class Bin:
     value: str = ""  # its value as conditions write it; empty for an interval
     low: str = ""  # the least number of an interval as conditions write it
     high: str = ""  # the number at which an interval ends, which is inside the last interval only
-
-
-@dataclass(frozen=True, slots=True)
-class HistogramRequest:
-    """The parameters of a histogram."""
-
-    labels: Sequence[str] = ()  # names of classes by number
-    size: bool = False  # whether the column holds sizes, lengths or counts, which are never classes
-    # whether the intervals of numbers grow by a factor; negative numbers have none such
-    logarithmic: bool = False
-    find: str = ""  # a text that the listed classes contain, in upper or lower case; empty for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +75,11 @@ def histogram_of(
     values: np.ndarray,
     missing: Bools | None,
     selected: Any,
-    asked: HistogramRequest = HistogramRequest(),
+    *,
+    labels: Sequence[str] = (),
+    size: bool = False,
+    logarithmic: bool = False,
+    find: str = "",
 ) -> Histogram:
     """Return the histogram of a column.
 
@@ -94,7 +88,11 @@ def histogram_of(
         values: Its value of each sample: bool, int, float, or an object array of str or of numbers.
         missing: Which samples have no value; None if all have one.
         selected: The selected samples: an index array, or None for all.
-        asked: How it is drawn.
+        labels: Names of classes by number.
+        size: Whether the column holds sizes, lengths or counts, which are never classes.
+        logarithmic: Whether the intervals of numbers grow by a factor; negative numbers have none
+            such.
+        find: A text that the listed classes contain, in upper or lower case; empty for all.
     """
     values = drawable(values)
     present = _there(values, missing)
@@ -108,12 +106,12 @@ def histogram_of(
         lost = len(selected) - len(chosen)
     name = condition_name(column)
     if values.dtype.kind == "O":
-        return _of_texts(name, Counter(every.tolist()), Counter(chosen.tolist()), lost, asked.find)
-    if values.dtype.kind in "biu" and len(every) and not asked.size:
-        classes, counts = _classes(every, asked.labels)
+        return _of_texts(name, Counter(every.tolist()), Counter(chosen.tolist()), lost, find)
+    if values.dtype.kind in "biu" and len(every) and not size:
+        classes, counts = _classes(every, labels)
         if classes is not None:
-            return _of_classes(name, (classes, counts), chosen, lost, asked)
-    return Histogram("numbers", bins_of(name, every, chosen, logarithmic=asked.logarithmic), lost)
+            return _of_classes(name, (classes, counts), chosen, lost, labels, find)
+    return Histogram("numbers", bins_of(name, every, chosen, logarithmic=logarithmic), lost)
 
 
 def _there(values: np.ndarray, missing: Bools | None) -> Bools | None:
@@ -140,21 +138,26 @@ def _of_texts(
 
 
 def _of_classes(
-    name: str, known: tuple[np.ndarray, I64], own: np.ndarray, lost: int, asked: HistogramRequest
+    name: str,
+    known: tuple[np.ndarray, I64],
+    own: np.ndarray,
+    lost: int,
+    labels: Sequence[str],
+    find: str,
 ) -> Histogram:
     counted = dict(zip(*(part.tolist() for part in _counted(own)), strict=True))
-    unique = Counter(asked.labels)
+    unique = Counter(labels)
     bins: list[Bin] = []
     more = 0
     for number, total in zip(known[0].tolist(), known[1].tolist(), strict=True):
-        label = _named(number, asked.labels)
-        if asked.find.lower() not in label.lower():
+        label = f"{number} {class_name(number, labels)}".rstrip()
+        if find.lower() not in label.lower():
             continue
         if len(bins) == _LISTED:
             more += 1
             continue
-        named = label != str(number) and unique[asked.labels[number]] == 1
-        value = _text(asked.labels[number]) if named else str(number)
+        named = label != str(number) and unique[labels[number]] == 1
+        value = _text(labels[number]) if named else str(number)
         bins.append(Bin(label, f"{name} == {value}", counted.get(number, 0), total, value))
     return Histogram("classes", bins, lost, more)
 
@@ -190,13 +193,6 @@ def _counted(values: np.ndarray) -> tuple[np.ndarray, I64]:
         total += np.bincount(values[first : first + _COUNTED] - least, minlength=len(total))
     classes = np.flatnonzero(total)
     return (classes + least).astype(values.dtype), total[classes]
-
-
-def _named(value: Any, labels: Sequence[str]) -> str:
-    named = not isinstance(value, bool) and 0 <= value < len(labels) and labels[int(value)]
-    if named:
-        return f"{value} {labels[int(value)]}"
-    return str(value)
 
 
 def bins_of(
@@ -294,13 +290,16 @@ class ColumnPages(Pages):
             raise ValueError(f"histograms are made of up to {_LARGEST:,} samples")
         selection = select(shown, Query.of(parameters))
         values, missing = shown.column(name)
-        request_of_histogram = HistogramRequest(
+        histogram = histogram_of(
+            name,
+            values,
+            missing,
+            selection.positions,
             labels=shown.labels.get(name, ()),
             size=name not in shown.dataset.spec and name.rpartition(".")[2] in _SIZES,
             logarithmic=parameters.get("scale") == "log",
             find=parameters.get("find", ""),
         )
-        histogram = histogram_of(name, values, missing, selection.positions, request_of_histogram)
         bins = [{**asdict(entry), "label": plain_text(entry.label)} for entry in histogram.bins]
         return {
             "column": name,

@@ -1,4 +1,4 @@
-"""Objects that the caller of a viewer names, such as `my_training:augment`: transforms, loaders, a tokenizer."""
+"""Objects that the caller of a viewer names, such as `my_training:make_loader`: loaders, a tokenizer."""
 
 from __future__ import annotations
 
@@ -11,44 +11,32 @@ from typing import Any
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.splits import files_named
 from bushel._dataset.views.dataset import Dataset
+from bushel._pictures.terminal import plain_text
 from bushel._runtime.public import imported
 from bushel.errors import needed_by
 from bushel.loader import Loader
 
 from .overlays import checked_overlay
 from .quality import vectors_of_file
-from .shelf import Shelf, Shown, plain_text
+from .shelf import Shelf, Shown
 from .tags import TagFile
 
 Tokenizer = Callable[[list[int]], str]
 """Returns the text of tokens."""
 
 
-def transforms_named(name: str) -> list[Any]:
-    """Import the transforms that a name such as `my_training:augment` refers to.
-
-    It is a transform, a list of transforms, or a function without arguments that returns either.
-    Modules are also looked for in the current directory.
-
-    Raises:
-        ValueError: The name is malformed, or what it refers to is not one of these.
-    """
-    loaded = _called(imported(name, "my_training:augment"))
-    listed = list(loaded) if isinstance(loaded, list | tuple) else [loaded]
-    if not all(callable(transform) for transform in listed):
-        raise ValueError(f"{name!r} is {loaded!r}: expected a transform or a list of transforms")
-    return listed
-
-
 def loader_named(name: str) -> Loader:
     """Import the loader that a name such as `my_training:make_loader` refers to.
 
-    It is a `bushel.Loader`, or a function without arguments that returns one.
+    It is a `bushel.Loader`, or a function without arguments that returns one. Modules are also
+    looked for in the current directory.
 
     Raises:
         ValueError: The name is malformed, or what it refers to is not one of these.
     """
-    loader = _called(imported(name, "my_training:make_loader"))
+    loader = imported(name, "my_training:make_loader")
+    if inspect.isfunction(loader) and not inspect.signature(loader).parameters:
+        loader = loader()
     if not isinstance(loader, Loader):
         raise ValueError(  # noqa: TRY004
             f"{name!r} is {loader!r}: expected a bushel.Loader, or a function that returns one"
@@ -88,13 +76,6 @@ def tokenizer_named(name: str | Path) -> Tokenizer:
     return function  # type: ignore[no-any-return]
 
 
-def _called(found: Any) -> Any:
-    """Call a function without arguments, and return its result; return anything else as it is."""
-    if inspect.isfunction(found) and not inspect.signature(found).parameters:
-        return found()
-    return found
-
-
 _FIXED = frozenset(("__key__", "data", "index", "train", "test", "images"))
 """File names that are less meaningful than the name of their folder."""
 
@@ -102,7 +83,6 @@ _FIXED = frozenset(("__key__", "data", "index", "train", "test", "images"))
 def make_shelf(
     sources: Sequence[Any],
     *,
-    transforms: Mapping[str, Any] | None = None,
     tags: Path | None = None,
     overlays: Mapping[str, str] | None = None,
     embeddings: Sequence[Path] = (),
@@ -115,7 +95,6 @@ def make_shelf(
     Args:
         sources: For each dataset, a `Dataset` or what `bushel.open` takes. A `Loader` is its
             dataset, and one of the loaders.
-        transforms: Transforms whose batches are shown, by name.
         tags: The file that keeps the tags; None if they are lost when the viewer closes.
         overlays: How fields annotate pictures, by field, such as `{"boxes": "xywh,relative"}`.
         embeddings: Files `.npy` with a vector for each sample of one of the datasets.
@@ -155,9 +134,7 @@ def make_shelf(
         file = TagFile(tags, {plain_text(str(dataset.source)): dataset.tags for dataset in shown})
     for path in embeddings:
         _add_vectors(path, shown)
-    return Shelf(
-        tuple(shown), dict(transforms or {}), file, dict(overlays or {}), named_loaders, tokenizer
-    )
+    return Shelf(tuple(shown), file, dict(overlays or {}), named_loaders, tokenizer)
 
 
 def _dataset_of(loader: Loader) -> Dataset:

@@ -14,6 +14,7 @@ from bushel._pictures.pixels import (
     is_index_mask,
     mask_classes,
 )
+from bushel._pictures.terminal import plain_text
 from bushel._pictures.thumbnail import Picture
 from bushel._runtime.arrays import U8
 from bushel.errors import BushelError
@@ -21,7 +22,7 @@ from bushel.errors import BushelError
 from .annotations import Form, Shape, shapes_of
 from .overlays import Overlay, Overlays, find_overlays, picture_size, settled
 from .rows import line_of
-from .shelf import Shown, plain_text
+from .shelf import Shown
 from .site import Pages, Site, at, number_in
 from .stored import side_for, stored_values
 

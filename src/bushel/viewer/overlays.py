@@ -59,25 +59,21 @@ def checked_overlay(field: str, text: str) -> tuple[str, Form | None]:
     Raises:
         ValueError: It is malformed.
     """
-    words = [word.strip() for word in text.split(",")]
-    kinds = [word for word in words if word in (*_KINDS, "none")]
-    forms = [word for word in words if word in FORMS]
-    units = [word for word in words if word in ("relative", "pixels")]
-    expected = (
-        f"{', '.join(_KINDS)}, none, or of boxes "
-        f"{', '.join(FORMS)}; then, if need be, ,relative or ,pixels"
-    )
-    if len(kinds) + len(forms) != 1 or len(units) > 1 or len(words) != 1 + len(units):
-        raise ValueError(f"the overlay {field}={text}: expected {expected}")
-    if forms:
-        return "boxes", Form(forms[0], units == ["relative"])
-    if units and kinds[0] == "keypoints":
-        return "keypoints", Form("xyxy", units == ["relative"])
-    if units:
+    kind, _, unit = text.replace(" ", "").partition(",")
+    if kind not in (*_KINDS, "none", *FORMS) or unit not in ("", "relative", "pixels"):
+        raise ValueError(
+            f"the overlay {field}={text}: expected {', '.join(_KINDS)}, none, or of boxes "
+            f"{', '.join(FORMS)}; then, if need be, ,relative or ,pixels"
+        )
+    if kind in FORMS:
+        return "boxes", Form(kind, unit == "relative")
+    if unit and kind == "keypoints":
+        return kind, Form("xyxy", unit == "relative")
+    if unit:
         raise ValueError(
             f"the overlay {field}={text}: only boxes with a form and key points have a unit"
         )
-    return kinds[0], None
+    return kind, None
 
 
 def find_overlays(shown: Shown, declared: Mapping[str, str]) -> Overlays | None:

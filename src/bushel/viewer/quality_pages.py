@@ -113,9 +113,7 @@ def measure(shown: Shown, measures: Measures, seconds: float) -> None:
             values = stored_values(shown.dataset, position, measures.field)
             if not values:
                 continue
-            values_measured, hash_ = _measured(
-                measures.kind, values[0].extent.codec, values[0].read()
-            )
+            values_measured, hash_ = _measured(measures.kind, values[0].codec, values[0].read())
         except (BushelError, OSError, ValueError):  # its tile and its page show the error
             measures.failed += 1
             continue

@@ -10,13 +10,14 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
+from bushel._pictures.terminal import class_name, plain_text, shortened
 from bushel._runtime.messages import count
 from bushel.codecs.base import describe
 from bushel.spec import KEY
 
 from .kinds import ShownField
 from .quality import read_each
-from .shelf import Shown, plain_text
+from .shelf import Shown
 from .stored import elements_of
 
 _NODES, _DEPTH = 2000, 12
@@ -127,18 +128,14 @@ _SHORT = 4096  # size in bytes up to which values are read for the grid
 PLAYERS: Mapping[str, str] = {"clip": "video", "audio": "audio"}
 """The elements of a page that play a value while the pointer is over it, by kind."""
 
-_LINE = 240  # number of characters of a value in the grid
+LINE = 240  # number of characters of a value in the grid
 
 
 def line_of(shown: Shown, name: str, value: Any) -> str:
     """Return a value as a line of text: of a class, number and name."""
-    names = shown.labels.get(name, ())
     if isinstance(value, int | float) and not isinstance(value, bool):
-        is_class = 0 <= value < len(names) and value == int(value)
         text = f"{value:.6g}" if isinstance(value, float) else str(value)
-        if is_class:
-            return f"{text} {names[int(value)]}"
-        return text
+        return f"{text} {class_name(value, shown.labels.get(name, ()))}".rstrip()
     if isinstance(value, str):
         text = value
     elif hasattr(value, "tolist") and getattr(value, "size", 99) <= 8:
@@ -150,15 +147,7 @@ def line_of(shown: Shown, name: str, value: Any) -> str:
             text = json.dumps(value, ensure_ascii=False, default=describe)
         except (TypeError, ValueError, RecursionError):
             text = describe(value)
-    return shortened(text)
-
-
-def shortened(text: str) -> str:
-    """Return a text as one line of a limited length."""
-    text = " ".join(plain_text(text[: 2 * _LINE]).split())
-    if len(text) <= _LINE:
-        return text
-    return text[: _LINE - 1] + "…"
+    return shortened(text, LINE)
 
 
 def rows_of(

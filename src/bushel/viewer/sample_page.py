@@ -17,6 +17,7 @@ from bushel._pictures.pixels import (
     is_index_mask,
     mask_classes,
 )
+from bushel._pictures.terminal import plain_text
 from bushel._pictures.thumbnail import arrays_in
 from bushel._runtime.messages import count, size
 from bushel.codecs import get_codec
@@ -28,7 +29,7 @@ from bushel.transforms.fused import image_size
 
 from .kinds import Kind, ShownField
 from .rows import Table, chat_of, line_of, table_of, tree_of
-from .shelf import Shown, plain_text
+from .shelf import Shown
 from .stored import Stored, elements_of, media_type, stored_values
 
 _TEXT = 100_000  # number of characters of a text on the page
@@ -39,20 +40,6 @@ _DECODED = 32 << 20  # size in bytes up to which values other than images are de
 _KINDS_OF_MEDIA: Mapping[str, Kind] = {"image": "image", "video": "clip", "audio": "audio"}
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The place of a value, and the result of checking it."""
-
-    file: str | None  # path of the file; None if the bytes are in the index
-    offset: int  # offset in bytes
-    length: int  # stored bytes
-    crc32: str | None  # the recorded CRC-32 as eight hex digits, or None
-    codec: str  # codec of the stored bytes
-    pieces: bool  # whether the record is stored in pieces
-    # `matches`, `differs`, `unknown` (no recorded checksum) or `skipped` (too large to read now)
-    checked: str
-
-
 @dataclass(slots=True)
 class FieldView:
     """A field on the page."""
@@ -60,7 +47,8 @@ class FieldView:
     field: ShownField
     there: bool = False  # whether the sample has it
     size: int = 0  # bytes of all its values
-    places: Sequence[Place] = ()  # where the values are
+    # the values, and the results of comparing them with their checksums
+    places: Sequence[tuple[Stored, str]] = ()
     # how it is shown: `image`, `images`, `video`, `audio`, `array`, `text`, `tree`, `line` or `hex`
     shape: str = ""
     content: Any = None  # the content, as the template expects it for that shape
@@ -77,7 +65,7 @@ class FieldView:
     @property
     def states(self) -> Sequence[str]:
         """The results of checking its places, worst first."""
-        states = {place.checked for place in self.places}
+        states = {checked for _, checked in self.places}
         return [state for state in ("differs", "unknown", "skipped", "matches") if state in states]
 
 
@@ -104,7 +92,7 @@ def _field(shown: Shown, position: int, field: ShownField) -> FieldView:
             (value, value.read() if value.size <= _CHECKED else None)
             for value in values[:_ELEMENTS]
         ]
-        view.places = [_place(value, data) for value, data in read]
+        view.places = [(value, value.check(data)) for value, data in read]
         if field.sequence:
             _show_sequence(shown, view, read)
         else:
@@ -113,15 +101,6 @@ def _field(shown: Shown, position: int, field: ShownField) -> FieldView:
     except (BushelError, OSError, ValueError, LookupError, MemoryError, RecursionError) as error:
         view.error = plain_text(str(error) or type(error).__name__)
     return view
-
-
-def _place(value: Stored, data: bytes | None) -> Place:
-    extent = value.extent
-    states = {True: "matches", False: "differs", None: "unknown"}
-    checked = "skipped" if data is None else states[value.check(data)]
-    checksum = None if extent.crc32 is None else f"{extent.crc32:08x}"
-    file = None if extent.file is None else plain_text(extent.file)
-    return Place(file, extent.offset, extent.length, checksum, extent.codec, extent.pieces, checked)
 
 
 def _show_sequence(
@@ -138,9 +117,7 @@ def _show_sequence(
         elif view.field.kind == "bytes":
             lines.append(data[:32].hex(" ") + (" …" if len(data) > 32 else ""))
         else:
-            lines.append(
-                line_of(shown, view.field.name, get_codec(value.extent.codec).decode(data))
-            )
+            lines.append(line_of(shown, view.field.name, get_codec(value.codec).decode(data)))
     view.shape, view.content = "lines", lines
 
 
@@ -157,7 +134,7 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
         view.shape = "audio" if "audio" in (kind, family) else "video"
         view.note = media or "unknown format"
         if kind == view.field.kind and data is not None:
-            view.note += _rates(kind, value.extent.codec, data)
+            view.note += _rates(kind, value.codec, data)
         return
     if kind == "image":
         view.shape, view.note = "image", media
@@ -176,7 +153,7 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
         view.shape, view.content = "hex", hex_lines(value.read(0, _HEX))
         view.more = max(0, value.size - _HEX)
         return
-    decoded = get_codec(value.extent.codec).decode(data)
+    decoded = get_codec(value.codec).decode(data)
     if kind == "array" and view.field.name in elements_of(shown.dataset, position):
         decoded = shown.dataset[position, [view.field.name]][view.field.name]
         view.note = "the elements of this window; the bytes below belong to the whole value"

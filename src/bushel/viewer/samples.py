@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from bushel._pictures.terminal import plain_text
 from bushel.errors import BushelError
 
 from .kinds import ShownField
@@ -16,7 +17,7 @@ from .overlay_pages import overlays_of
 from .rows import MOST_ROWS, PLAYERS, add_columns, keys_of, rows_of, window_text
 from .sample_page import sample_fields
 from .selection import Query, select
-from .shelf import Shown, plain_text
+from .shelf import Shown
 from .site import Pages, Site, at, number_in, redirect
 from .stored import Stored, media_type, picture_of, requested_range, side_for, stored_values
 
@@ -302,12 +303,12 @@ def _overlay_names(site: Site, shown: Shown) -> dict[str, Any]:
 
 
 def _suffix(stored: Stored) -> str:
-    base = stored.extent.codec.partition("(")[0]
+    base = stored.codec.partition("(")[0]
     return base if base.isalnum() and base.isascii() else "bin"
 
 
 def _blocks(stored: Stored, start: int, stop: int) -> Iterator[bytes]:
-    if stored.extent.pieces:  # each read would join the whole record again
+    if stored.pieces:  # each read would join the whole record again
         yield stored.read(start, stop)
         return
     for first in range(start, stop, _BLOCK):

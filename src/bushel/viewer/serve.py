@@ -17,7 +17,6 @@ from bushel._runtime.public import public
 from bushel.errors import needed_by
 from bushel.loader import Loader
 from bushel.storage import AnySource
-from bushel.transforms.values import Transform
 
 from .batch_pages import BatchPages
 from .compare_pages import ComparePages, ConfusionPages
@@ -199,7 +198,6 @@ def make_pages(shelf: Shelf) -> App:
 def view(
     *sources: Dataset | Loader | AnySource,
     port: int = 0,
-    transforms: Mapping[str, Transform | Sequence[Transform]] | None = None,
     token_file: str | Path | None = None,
     tags: str | Path | None = None,
     overlays: Mapping[str, str] | None = None,
@@ -216,8 +214,6 @@ def view(
         sources: One or more datasets: a `Dataset`, a view of one such as `ds[:100]`, or what
             `bushel.open` takes; or a `Loader`, whose batches are shown beside its dataset.
         port: Port on the loopback address; 0 for any free one.
-        transforms: Lists of transforms by name. The page of batches shows what they make of the
-            pictures.
         token_file: A file that keeps the token of the URL, so that links to pages stay valid when
             the viewer is started again on the same port. It is made if it does not exist. By
             default, each viewer has a new token.
@@ -259,7 +255,6 @@ def view(
     files = [embeddings] if isinstance(embeddings, str | Path) else embeddings
     shelf = make_shelf(
         sources,
-        transforms=transforms,
         tags=None if tags is None else Path(tags),
         overlays=overlays,
         embeddings=[Path(file) for file in files],

@@ -19,6 +19,7 @@ from bushel._dataset.open.completeness import HOW_TO_REPAIR
 from bushel._dataset.read.columns import part_of
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.columns import Part
+from bushel._pictures.terminal import plain_text
 from bushel._runtime.arrays import F32, I64
 from bushel.errors import BushelError
 
@@ -80,11 +81,6 @@ class ByteCache(Generic[T]):
         return value
 
 
-def plain_text(text: str) -> str:
-    """Return a text that can be encoded as UTF-8: bytes of a key that are not are shown with a backslash."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 @dataclass(frozen=True)
 class Episodes:
     """The episodes of a dataset whose samples are steps of episodes."""
@@ -107,6 +103,12 @@ class Shown:
     source: Any  # the argument of `bushel.verify` that checks it
     dataset: Dataset
     expression: str = "ds"  # a Python expression for it
+    # number of each class of annotations that has a name only, by which it gets its colour
+    class_numbers: dict[str, int] = field(default_factory=dict)
+    # the measures of its fields so far
+    measures: dict[str, Measures] = field(default_factory=dict)
+    # float32[samples, numbers], by name: vectors of files, and of fields that were asked for
+    vectors: dict[str, F32] = field(default_factory=dict)
 
     @cached_property
     def fields(self) -> tuple[ShownField, ...]:
@@ -135,11 +137,6 @@ class Shown:
         if isinstance(self.source, str | os.PathLike):
             return shlex.quote(plain_text(str(self.source)))
         return "DATASET"
-
-    @cached_property
-    def class_numbers(self) -> dict[str, int]:
-        """Number of each class of annotations that has a name only, by which it gets its colour."""
-        return {}
 
     @cached_property
     def notices(self) -> Sequence[str]:
@@ -198,12 +195,6 @@ class Shown:
 
         return min(self.fields, key=place, default=None)
 
-    @property
-    def photo(self) -> str | None:
-        """The first field of plain images; None without one."""
-        images = (each.name for each in self.fields if each.kind == "image" and not each.sequence)
-        return next(images, None)
-
     @cached_property
     def vector_fields(self) -> tuple[str, ...]:
         """The fields whose arrays may be vectors, such as embeddings; those whose names say so come first."""
@@ -261,16 +252,6 @@ class Shown:
     def tags(self) -> Tags:
         """The tags of its samples."""
         return Tags(self.dataset)
-
-    @cached_property
-    def measures(self) -> dict[str, Measures]:
-        """The measures of its fields so far."""
-        return {}
-
-    @cached_property
-    def vectors(self) -> dict[str, F32]:
-        """float32[samples, numbers], by name: vectors of files, and of fields that were asked for."""
-        return {}
 
     @cached_property
     def selections(self) -> ByteCache[npt.NDArray[np.signedinteger[Any]]]:
@@ -341,8 +322,6 @@ class Shelf:
     """All datasets of a viewer."""
 
     datasets: tuple[Shown, ...]  # the datasets, by number
-    # transforms whose batches are shown, by name
-    transforms: Mapping[str, Any] = field(default_factory=dict)
     # the file that keeps the tags; None if they are lost when the viewer closes
     tag_file: TagFile | None = None
     # how fields annotate pictures, by field, as they were declared

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from bushel._pictures.pixels import class_colours
+from bushel._pictures.terminal import plain_text
 from bushel._pictures.thumbnail import Picture
 from bushel._runtime.messages import size
 from bushel._runtime.threads import cpu_count
@@ -19,7 +20,7 @@ from bushel.errors import BushelError
 
 from .kinds import predicted_name
 from .overlays import Overlays
-from .shelf import ByteCache, Shelf, Shown, plain_text
+from .shelf import ByteCache, Shelf, Shown
 from .stored import UnsatisfiableRange
 
 _PICTURE_BYTES = 48 << 20
@@ -150,7 +151,7 @@ def _pages(shelf: Shelf, shown: Shown | None) -> list[tuple[str, str]]:
     if shown is None:
         return []
     pages = [("shards", "/shards")]
-    if shelf.loaders or shown.photo:
+    if shelf.loaders:
         pages.append(("batches", "/batches"))
     pages.append(("duplicates", "/duplicates"))
     if shown.measured:

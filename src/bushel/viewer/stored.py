@@ -13,6 +13,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.table import MISSING
 from bushel._kinds import kind_of
 from bushel._pictures.pixels import array_pixels, displayable
+from bushel._pictures.terminal import plain_text
 from bushel._pictures.thumbnail import (
     Picture,
     arrays_in,
@@ -29,31 +30,18 @@ from .shelf import Shown
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """The place of the bytes of one value."""
+class Stored:
+    """One stored value of a sample: a field, or an element of a sequence."""
 
     # path of the file that holds the first byte; None if the bytes are in the index
     file: str | None
     offset: int  # offset in the file in bytes, or offset of the compressed block
-    length: int  # number of bytes of the value
+    size: int  # number of bytes of the value
     crc32: int | None  # recorded CRC-32 of the value, or None
     codec: str  # codec of the stored bytes
     # whether the value is not one piece of the file as it is: it has several, or is compressed
-    pieces: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """One stored value of a sample: a field, or an element of a sequence.
-
-    Attributes:
-        extent: Where it is.
-        size: Size of the value in bytes.
-    """
-
-    extent: Extent
-    size: int
-    _read: Callable[[int, int], bytes] = field(repr=False)
+    pieces: bool
+    _read: Callable[[int, int], bytes] = field(repr=False, compare=False)
 
     def read(self, start: int = 0, stop: int | None = None) -> bytes:
         """Read bytes of the value.
@@ -67,11 +55,18 @@ class Stored:
             return self._read(start, stop)
         return b""
 
-    def check(self, data: bytes) -> bool | None:
-        """Return whether the whole value `data` has the recorded checksum, or None if no checksum is recorded."""
-        if self.extent.crc32 is None:
-            return None
-        return crc32(data) == self.extent.crc32
+    def check(self, data: bytes | None) -> str:
+        """Compare the whole value `data` with its checksum.
+
+        Returns:
+            `matches`, `differs`, `unknown` (no recorded checksum) or `skipped` (data is None: too
+            large to read now).
+        """
+        if data is None:
+            return "skipped"
+        if self.crc32 is None:
+            return "unknown"
+        return "matches" if crc32(data) == self.crc32 else "differs"
 
 
 def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | None:
@@ -107,10 +102,10 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
         offset, length = int(column.offset[at]), max(int(column.length[at]), 0)
         checksum = None if column.crc32 is None else int(column.crc32[at])
         place = group.index.place(column.file, offset)
-        file = None if place.file is None else str(shard.path(place.file))
+        file = None if place.file is None else plain_text(str(shard.path(place.file)))
         pieces = file is not None and bool(homes[at] < 0)
-        extent = Extent(file, place.offset, length, checksum, column.codec, pieces)
-        values.append(Stored(extent, length, _reading(dataset, group.number, column.file, offset)))
+        read = _reading(dataset, group.number, column.file, offset)
+        values.append(Stored(file, place.offset, length, checksum, column.codec, pieces, read))
     return values
 
 
@@ -232,14 +227,14 @@ def picture_of(
         if len(values) > 1:
             half = max(side // 2, 1)
             chosen = [values[number] for number in _spread(len(values), _ON_TILE)]
-            small = [value_pixels(value.extent.codec, value.read(), 2 * half) for value in chosen]
+            small = [value_pixels(value.codec, value.read(), 2 * half) for value in chosen]
             return encoded(mosaic(small, half, 2))
     [value] = values
     if field.kind == "array" and name in elements_of(shown.dataset, position):
         for array in arrays_in(shown.dataset[position, [name]][name]).values():
             if (drawn := array_pixels(array, side)) is not None:
                 return encoded(shrunk(drawn[0], side))
-    return encoded(value_pixels(value.extent.codec, value.read(), side))
+    return encoded(value_pixels(value.codec, value.read(), side))
 
 
 def _spread(count: int, wanted: int) -> list[int]:

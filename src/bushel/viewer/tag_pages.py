@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from bushel._pictures.terminal import plain_text
+
 from .rows import keys_of
 from .selection import Query, Selection, select
-from .shelf import LIKE, QUALITY, Shown, plain_text
+from .shelf import LIKE, QUALITY, Shown
 from .site import Pages, at, number_in
 from .tags import checked_name
 
