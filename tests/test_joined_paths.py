@@ -30,7 +30,6 @@ EXCEPTIONS = {
         compat/granular/reader.py:_shard_folders compat/gulpio2/commands/sanity.py:_open
         compat/gulpio2/adapters.py:ActivitynetAdapter.set_video_storage compat/mxnet/lists.py:find_images
         compat/mxnet/lists.py:_found_in compat/webdataset/cache.py:LRUCleanup.cleanup
-        compat/webdataset/commands/tarp.py:_run
     """,
     "the caller gave the name: a target, one of its parts, or a path in a program": """
         _dataset/open/source_paths.py:_parts_of_file _dataset/open/completeness.py:marker_path
@@ -42,7 +41,7 @@ EXCEPTIONS = {
         containers/bag/container.py:_Bag.shards containers/recordio/container.py:_RecordIO.shards
         compat/granular/v24/datasets.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
         compat/mxnet/io/im2rec.py:im2rec compat/mxnet/io/im2rec.py:_discard compat/mxnet/lists.py:write_lists
-        compat/webdataset/commands/widsindex.py:_update compat/webdataset/writer.py:_Part._own
+        compat/webdataset/writer.py:_Part._own
     """,
     "Bushel makes the name: a number, a kind, a random text, a constant of a container": """
         containers/gulp/container.py:_Gulp.class_names

@@ -81,8 +81,8 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "gulp2_sanity_check": (_GULP, "Check the files of a gulp directory."),
         "im2rec": (_MXNET, "Make lists of images and MXNet record files (both im2rec tools)."),
         "rec2idx": (_MXNET, "Rebuild the index of an MXNet record file."),
-        "tarp": (_WEBDATASET + "tarp", "Make, join, split, sort and process WebDataset archives."),
-        "widsindex": (_WEBDATASET + "widsindex", "Make, change and show the indexes of wids."),
+        "tarp": (_WEBDATASET + "tarp", "Make, join, split and sort WebDataset archives."),
+        "widsindex": (_WEBDATASET + "widsindex", "Make an index of wids."),
     },
 }
 """The commands by what they are for, in the order of the help: their modules and descriptions.

@@ -54,8 +54,8 @@ def who(
     The order, its seed and the epoch come from a state that the loader saved. No data are read. For
     a mixture, give the paths of all of its datasets, in their order. Each row of packs and chunks
     is a line. If samples were removed from the dataset since, the answer is about the order before
-    that, and names them. Of a loader with weights=, balance= or bucket_by=, ask the loader itself:
-    loader.who() and loader.when().
+    that, and names them. The orders of weights=, balance= and bucket_by= depend on values that a
+    state does not have: ask the loader itself, by loader.who() and loader.when().
 
     Examples:
       bushel who train/ --state state.json --batch-size 256 --world-size 8 \

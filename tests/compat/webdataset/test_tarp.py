@@ -149,39 +149,16 @@ def test_a_full_shuffle_keeps_every_sample(folder: Path, command: str, capsys: p
     assert len(files_of(folder / "c.tar")) == 30
 
 
-def test_proc_runs_a_command_for_each_sample(folder: Path) -> None:
-    (folder / "all.tar").write_bytes(archive(numbered(0, 3)))
-    main(
-        [
-            "proc",
-            "all.tar",
-            "-o",
-            "out.tar",
-            "-c",
-            "cat sample.cls sample.txt sample.__key__ > sample.both; rm sample.cls",
-        ]
-    )
-    wanted = [
-        (f"s00{i}.{f}", d) for i in range(3) for f, d in (("both", b"%dt%ds00%d" % (i, i, i)), ("txt", b"t%d" % i))
-    ]
-    assert files_of(folder / "out.tar") == wanted
-    main(["proc", "all.tar", "-o", "out.tar", "-c", "printf new > sample.__key__", "--slice", "1:2", "-f", "txt"])
-    assert files_of(folder / "out.tar") == [("new.txt", b"t1")]
-    command = "cp sample.cls sample-0000.n; cp sample.txt sample-0001.n; printf k > sample-0001.__key__"
-    main(["proc", "all.tar", "-o", "out.tar", "-m", command, "--shell", "/bin/sh", "--slice", "2"])
-    assert files_of(folder / "out.tar") == [("s002-0000.n", b"2"), ("k.n", b"t2")]
-    with pytest.raises(FormatError, match="failed for sample 's000' with exit status 3"):
-        main(["proc", "all.tar", "-o", "no.tar", "-c", "exit 3"])
-    (folder / "recipe").write_text(f"k.{'e' * 300} text:x")
-    main(["create", "recipe", "-o", "odd.tar"])
-    with pytest.raises(FormatError, match="cannot be the name of a file"):
-        main(["proc", "odd.tar", "-o", "no.tar", "-c", "true"])
-    assert not list(folder.glob("*no.tar"))
-
-
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["nothing"], ["cat", "x"], ["cat", "x", "-o", "y", "--slice", "a:b"], ["proc", "x", "-o", "y"], ["split"]],
+    [
+        [],
+        ["nothing"],
+        ["cat", "x"],
+        ["cat", "x", "-o", "y", "--slice", "a:b"],
+        ["proc", "x", "-o", "y", "-c", "true"],
+        ["split"],
+    ],
 )
 def test_wrong_use(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:

@@ -200,56 +200,17 @@ def test_create_names_and_describes(index: str, tmp_path: Path, capsys: pytest.C
     assert not (tmp_path / "bad.json").exists()
 
 
-def test_update_keeps_what_was(index: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = Path(index).read_bytes()
-    main(["update", index, "-n", "new", "-i", "text", "-b", "base", "-k", "-d", "/data"])
-    assert Path(index + ".bak").read_bytes() == before
-    found: dict[str, Any] = json.loads(Path(index).read_text())
-    assert (found["name"], found["info"], found["base"], found["keep"]) == ("new", "text", "base", True)
-    assert [shard["url"] for shard in found["shardlist"]] == [f"/data/x-000{i}.tar" for i in range(3)]
-    main(["update", index, "-B", "-K"])
-    found = json.loads(Path(index).read_text())
-    assert (found["base"], found["keep"], found["shardlist"][0]["url"]) == ("file:///data", False, "x-0000.tar")
-    assert "rebasing to file:///data" in capsys.readouterr().out
-    main(["update", index, "-d", "gs://b"])
-    main(["update", index, "-D"])
-    assert json.loads(Path(index).read_text())["shardlist"][2]["url"] == "x-0002.tar"
+@pytest.mark.parametrize("content", ['{"shardlist": [7]}', '{"shardlist": 7}', "[" * 100_000])
+def test_what_is_no_index_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(FormatError, match=r"a\.json"):
+        ShardListDataset(str(tmp_path / "a.json"))
 
 
-def test_info_and_sample(index: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    main(["info", index])
-    lines = [line.strip() for line in capsysbinary.readouterr().out.decode().splitlines()]
-    assert {"name: numbers", "total size: 30.7k", "total samples: 12.0", "last shard: x-0002.tar"} <= set(lines)
-    main(["info", "-t", index])
-    assert capsysbinary.readouterr().out.decode().splitlines()[1].split("\t")[1:] == [
-        "numbers",
-        "30720",
-        "12",
-        "None",
-        "x-0002.tar",
-        "0",
-    ]
-    main(["sample", index, "7", "-c", ".txt"])
-    assert capsysbinary.readouterr().out == b"t7"
-    main(["sample", index, "-1", "-r", "-w", "40"])
-    assert b".cls           b'11'" in capsysbinary.readouterr().out
-    with pytest.raises(KeyError, match="no field '.jpg'"):
-        main(["sample", index, "0", "-c", ".jpg"])
-
-
-def test_info_without_sizes_and_without_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps({"wids_version": 1, "shardlist": [{"url": "x.tar", "nsamples": 3}]}))
-    main(["info", "-t", str(path)])
-    assert capsys.readouterr().out.splitlines()[1].split("\t")[1:4] == ["None", "0", "3"]
-    for content in ('{"shardlist": [7]}', '{"shardlist": 7}', "[" * 100_000):
-        path.write_text(content)
-        for command in (["info", str(path)], ["update", str(path), "-n", "x"]):
-            with pytest.raises(FormatError, match=r"a\.json"):
-                main(command)
-        assert path.read_text() == content
-    with pytest.raises(SystemExit, match="2"):
-        main(["info"])
+def test_wrong_use_of_the_command() -> None:
+    for arguments in ([], ["create"], ["info", "a.json"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(arguments)
 
 
 def test_pytorchs_loader_reads_it(index: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import re
 import shlex
@@ -36,7 +35,6 @@ from .samples import (
 
 _RANDOM = "__random__"
 _BATCH = 256
-_LONGEST = 240  # maximum bytes of a field's name, so that `sample.FIELD` is a valid file name
 
 
 def tarp(arguments: list[str]) -> int:
@@ -49,7 +47,6 @@ def _add_commands(commands: Commands) -> None:
     _add_cat(commands)
     _add_split(commands)
     _add_sort(commands)
-    _add_proc(commands)
 
 
 def _add_create(commands: Commands) -> None:
@@ -133,26 +130,6 @@ def _add_sort(commands: Commands) -> None:
         sort.add_argument("--keepdb", action="store_true", help="keep the temporary files")
         sort.add_argument("--rekey", choices=["#"], metavar="#", help="replace keys by numbers")
         sort.set_defaults(run=_sort, sortfield=_RANDOM)
-
-
-def _add_proc(commands: Commands) -> None:
-    proc = add_command(
-        commands, "proc", "run a command for each sample, in a folder with its files"
-    )
-    add_reading(proc)
-    _add_field(proc)
-    which = proc.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        "-c", "--command", metavar="COMMAND", help="a command that changes the files sample.FIELD"
-    )
-    which.add_argument(
-        "-m",
-        "--multicommand",
-        metavar="COMMAND",
-        help="a command that makes files sample-0000.FIELD, sample-0001.FIELD, …",
-    )
-    proc.add_argument("--shell", default="/bin/bash", help="the shell (/bin/bash)")
-    proc.set_defaults(run=_proc)
 
 
 def _add_field(parser: argparse.ArgumentParser) -> None:
@@ -305,52 +282,3 @@ def _order(dataset: Dataset, field: str, seed: int | None) -> list[int]:
                 )
             keys.append(bytes(stored[field]))
     return sorted(order, key=keys.__getitem__)
-
-
-def _proc(options: argparse.Namespace) -> int:
-    several = options.multicommand is not None
-    command = options.multicommand if several else options.command
-
-    def processed() -> Iterator[Sample]:
-        for sample in samples(Reading.of(options)):
-            with tempfile.TemporaryDirectory(prefix="tarp-proc-") as folder:
-                yield from _run(Path(folder), command, options.shell, sample, several=several)
-
-    with archive(options.output, options.allow_commands) as writer:
-        for sample in renamed(processed(), options.field):
-            writer.write(sample)
-    return 0
-
-
-def _run(
-    folder: Path, command: str, shell: str, sample: Sample, *, several: bool
-) -> Iterator[Sample]:
-    for field, value in sample.items():
-        if "/" in field or "\0" in field or len(os.fsencode(field)) > _LONGEST:
-            raise FormatError(
-                f"sample {sample['__key__']!r}: {field[:99]!r} cannot be the name of a file"
-            )
-        (folder / f"sample.{field}").write_bytes(
-            value.encode() if isinstance(value, str) else value
-        )
-    result = subprocess.run(
-        [shell, "-c", command],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr.fileno(),
-        check=False,
-    )
-    if result.returncode:
-        raise FormatError(
-            f"the command failed for sample {sample['__key__']!r} "
-            f"with exit status {result.returncode}"
-        )
-    outputs: dict[str, Sample] = {}
-    for name in sorted(os.listdir(folder)):
-        match = re.fullmatch(r"(sample-\d+)\.(.+)" if several else r"(sample)\.(.+)", name)
-        if match:
-            outputs.setdefault(match[1], {})[match[2]] = (folder / name).read_bytes()
-    for stem, fields in outputs.items():
-        key = fields.pop("__key__", None)
-        default_key = f"{sample['__key__']}{stem.removeprefix('sample')}"
-        yield {"__key__": default_key if key is None else key.decode().strip(), **fields}
