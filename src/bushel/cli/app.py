@@ -39,10 +39,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "split": ("reshape", "Divide a dataset into several datasets."),
         "merge": ("reshape", "Concatenate several datasets into one."),
-        "join": (
-            "reshape",
-            "Join datasets whose samples belong together, and count those without a match.",
-        ),
         "card": ("info", "Describe a dataset for others: a data card in Markdown."),
     },
     "Check": {
@@ -108,7 +104,7 @@ Look
 Make
   pack PATH TARGET      a dataset of images, videos, lists, arrays or files
   convert PATH TARGET   its samples in another container, or with other types
-  split, merge, join    several datasets of one, or one of several
+  split, merge          several datasets of one, or one of several
   card PATH             a data card
 Check
   verify PATH           structure, index, checksums, keys

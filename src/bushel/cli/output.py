@@ -169,9 +169,6 @@ _AS_OPTIONS = {
     "keys=False": "--no-keys",
 }
 """Other terms in error messages that differ between Python and the commands."""
-_NEW_NAME = re.compile(
-    r"(?:choose fields with ds\.select_fields\(\[\.\.\.\]\), or (.*))?names=\{'(.+?)': '(.+?)'\}"
-)
 
 FOUND, WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141
 
@@ -269,7 +266,7 @@ def _describe(error: Exception) -> str:
 
 def with_options(text: str) -> str:
     """Return a message with the options of the running command in the place of arguments of Python functions."""
-    text = _NEW_NAME.sub(r"\1--rename \2=\3", _ARGUMENT.sub(_as_option, text))
+    text = _ARGUMENT.sub(_as_option, text)
     for python, option in _AS_OPTIONS.items():
         text = text.replace(f"{python} ", f"{option.rstrip()} ").replace(python, option)
     context = click.get_current_context(silent=True)

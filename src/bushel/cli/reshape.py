@@ -1,9 +1,9 @@
-"""Several datasets of one, or one of several: `bushel split`, `bushel merge` and `bushel join`."""
+"""Several datasets of one, or one of several: `bushel split` and `bushel merge`."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Literal
+from typing import Annotated
 
 import click
 from msgspec import Struct, structs
@@ -20,7 +20,7 @@ from .options import (
     Target,
     pairs,
 )
-from .output import count, print_json, print_text, resumable, say
+from .output import count, resumable
 
 
 class ChoiceOptions(Struct, frozen=True):
@@ -131,102 +131,3 @@ def merge(
         {"target": target, **asdict(result)},
         f"{target}: {count(result.samples, 'sample')} written as {result.container}",
     )
-
-
-class ResultOptions(Struct, frozen=True):
-    """Options for the output."""
-
-    save_view: Annotated[
-        str | None, Option("Save the samples that have matches as a view of the first dataset.")
-    ] = None
-    keys: Annotated[
-        str | None, Option("File to write the keys to, one a line; - for the output.")
-    ] = None
-    out: Annotated[str | None, Option("Write the joined samples to this new dataset.")] = None
-    container: Annotated[
-        str | None,
-        Option(
-            "Container of --out. [default: by its suffix]",
-            "--container",
-            "-c",
-        ),
-    ] = None
-
-    def check(self, how: str) -> None:
-        """Check that the options go together. Raise BadParameter if they do not."""
-        if self.save_view is not None and how != "inner":
-            message = "it saves samples that have matches: leave --how left out"
-            raise click.BadParameter(message, param_hint="--save-view")
-        if self.container is not None and self.out is None:
-            raise click.BadParameter("it is for --out", param_hint="--container")
-
-
-def join(
-    first: Annotated[str, Argument("The first dataset, whose keys and order the samples keep.")],
-    others: Annotated[list[str], Argument("Datasets with more fields of these samples.")],
-    *,
-    on: Annotated[
-        str,
-        Option(
-            "How samples are matched: by key; by a field whose values are "
-            "equal, or name keys or paths of the other dataset; or by "
-            "photo=id, a field of the first dataset and one of the others."
-        ),
-    ] = "key",
-    how: Annotated[
-        Literal["inner", "left"],
-        Option(
-            "inner: leave out samples without a match; left: keep all samples of the first dataset."
-        ),
-    ] = "inner",
-    rename: Annotated[
-        list[str] | None, Option("Another name for a field of the others, such as cls=kind.")
-    ] = None,
-    result: ResultOptions,
-    shown: OutputOptions,
-) -> bool:
-    """Join datasets whose samples belong together, and count those without a match.
-
-    Without --save-view, --keys and --out nothing is written: the command says what would be joined.
-    `bushel.join` does the same in Python. The exit code is 1 if no sample has a match.
-
-    Examples:
-      bushel join captions.jsonl photos.tar --on image
-      bushel join photos/ labels.csv --on key=id --save-view labelled
-      bushel join captions.jsonl photos.tar --on image --out pairs.tar
-    """
-    result.check(how)
-    from bushel._dataset.views.join import samples_in
-
-    field, equals, partner_field = on.partition("=")
-    opened = [bushel.open(path) for path in (first, *others)]
-    joined = bushel.join(
-        opened,
-        on=(field, partner_field) if equals else on,
-        how=how,
-        names=pairs(rename, "--rename"),
-    )
-    if result.save_view is not None:
-        samples_in(joined, opened[0]).save_view(result.save_view)
-        if not (shown.quiet or shown.as_json):
-            say(f"saved: bushel.open({first!r}, view={result.save_view!r})")
-    if result.keys is not None:
-        to_file = result.keys != "-"
-        with click.open_file(result.keys, "w", encoding="utf-8", atomic=to_file) as file:
-            file.writelines(f"{key}\n" for key in joined.keys)
-    if result.out is not None:
-        shows = not shown.quiet
-        bushel.convert(joined, result.out, container=result.container, progress=shows)
-    joins = joined.info.joins
-    if shown.as_json:
-        said = {"paths": [first, *others], "samples": len(joined), "fields": dict(joined.spec)}
-        print_json({**said, "joins": [structs.asdict(join) for join in joins]})
-    elif not shown.quiet and result.keys != "-":
-        print_text(f"{count(len(joined), 'sample')} with {', '.join(joined.spec)}")
-        for path, join in zip(others, joins, strict=True):
-            print_text(f"{path}: {count(join.matched, 'sample')} of {first} matched by {join.on}")
-            if join.misses:
-                print_text(f"  {join.misses}")
-        if result.out is not None:
-            print_text(f"written to {result.out}")
-    return any(join.matched for join in joins)

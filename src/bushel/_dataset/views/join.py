@@ -121,13 +121,6 @@ def join(
     return whole
 
 
-def samples_in(joined: Dataset, first: Dataset) -> Dataset:
-    """Return the samples of the first dataset of a join that the join has, as a view of that dataset."""
-    matched_by = dict.fromkeys(of_dataset.on for of_dataset in joined.info.joins)
-    description = f"samples with a match by {', '.join(matched_by)}"
-    return first._view(joined.selection.positions, made=description)
-
-
 def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
     """Return the name in each of two datasets: of a field or column, or `__key__`.
 
