@@ -46,7 +46,6 @@ PUBLIC = {
     "_pack/reshape.py:split",
     "integrity/repair_dataset.py:repair",
     "integrity/verify_dataset.py:verify",
-    "viewer/serve.py:view",
 }
 """Public functions whose options are keywords that users write."""
 

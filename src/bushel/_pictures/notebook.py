@@ -17,7 +17,7 @@ from bushel.errors import BushelError
 from bushel.spec import KEY
 
 from .pixels import array_pixels
-from .terminal import class_name, plain_text, shortened
+from .texts import class_name, plain_text, shortened
 from .thumbnail import encoded, shrunk, value_pixels
 
 _SIDE = 128

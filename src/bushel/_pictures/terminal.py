@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import builtins
-import numbers
 import reprlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from bushel._runtime.public import public
@@ -17,31 +16,6 @@ _LONGEST = 60  # characters of a text that are printed
 
 _brief = reprlib.Repr()
 _brief.maxstring = _brief.maxother = _LONGEST
-
-
-def plain_text(text: str) -> str:
-    """Return a text that can be encoded as UTF-8: bytes of a key that are not are shown with a backslash."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def shortened(text: str, most: int) -> str:
-    """Return a text as one line of at most this many characters."""
-    text = " ".join(plain_text(text[: 2 * most]).split())
-    if len(text) <= most:
-        return text
-    return text[: most - 1] + "…"
-
-
-def class_name(value: Any, names: Sequence[str]) -> str:
-    """Return the name of a class number; empty if the value is something else, or has no name."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, numbers.Real)
-        or not 0 <= value < len(names)
-        or value != int(value)
-    ):
-        return ""
-    return plain_text(names[int(value)])
 
 
 def is_brief(value: Any) -> bool:

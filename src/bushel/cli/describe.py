@@ -13,7 +13,7 @@ import numpy as np
 
 from bushel._dataset.read.selection import Sample
 from bushel._dataset.views.dataset import Dataset
-from bushel._pictures.terminal import class_name
+from bushel._pictures.texts import class_name
 from bushel.codecs.registry import NUMBERS
 from bushel.spec import KEY
 

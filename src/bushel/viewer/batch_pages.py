@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from bushel._pictures.pixels import array_pixels, is_picture
-from bushel._pictures.terminal import plain_text, shortened
+from bushel._pictures.texts import plain_text, shortened
 from bushel._pictures.thumbnail import encoded, shrunk
 from bushel.errors import CodecError
 from bushel.loader import Loader
@@ -237,7 +237,7 @@ class BatchPages(Pages):
         return bytes_answer(picture.data, picture.media_type)
 
     def _names(self, shown: Shown) -> list[str]:
-        """Return the names of the loaders, those of this dataset first."""
+        """Return the names of the loaders, beginning with the loaders of this dataset."""
         loaders, identity = self._shelf.loaders, shown.dataset.fingerprint
         return sorted(loaders, key=lambda name: loaders[name].dataset.fingerprint != identity)
 

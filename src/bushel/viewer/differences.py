@@ -14,7 +14,7 @@ import numpy as np
 
 from bushel._dataset.views.stored_values import same_value
 from bushel._pictures.pixels import array_pixels, colours, is_picture
-from bushel._pictures.terminal import plain_text
+from bushel._pictures.texts import plain_text
 from bushel._pictures.thumbnail import shrunk
 from bushel._runtime.arrays import F64, I64, U8
 from bushel.codecs.base import describe

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bushel._index.columns import drawable
-from bushel._pictures.terminal import class_name, plain_text
+from bushel._pictures.texts import class_name, plain_text
 from bushel._runtime.arrays import I64, Bools
 
 from .selection import Query, select

@@ -14,7 +14,7 @@ from bushel._pictures.pixels import (
     is_index_mask,
     mask_classes,
 )
-from bushel._pictures.terminal import plain_text
+from bushel._pictures.texts import plain_text
 from bushel._pictures.thumbnail import Picture
 from bushel._runtime.arrays import U8
 from bushel.errors import BushelError

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._pictures.terminal import class_name, plain_text, shortened
+from bushel._pictures.texts import class_name, plain_text, shortened
 from bushel._runtime.messages import count
 from bushel.codecs.base import describe
 from bushel.spec import KEY

@@ -17,7 +17,7 @@ from bushel._pictures.pixels import (
     is_index_mask,
     mask_classes,
 )
-from bushel._pictures.terminal import plain_text
+from bushel._pictures.texts import plain_text
 from bushel._pictures.thumbnail import arrays_in
 from bushel._runtime.messages import count, size
 from bushel.codecs import get_codec

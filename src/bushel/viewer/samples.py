@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from bushel._pictures.terminal import plain_text
+from bushel._pictures.texts import plain_text
 from bushel.errors import BushelError
 
 from .kinds import ShownField

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bushel._pictures.terminal import plain_text
+from bushel._pictures.texts import plain_text
 
 from .selection import is_whole
 from .shelf import Shown

@@ -19,7 +19,7 @@ from bushel._dataset.open.completeness import HOW_TO_REPAIR
 from bushel._dataset.read.columns import part_of
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.columns import Part
-from bushel._pictures.terminal import plain_text
+from bushel._pictures.texts import plain_text
 from bushel._runtime.arrays import F32, I64
 from bushel.errors import BushelError
 

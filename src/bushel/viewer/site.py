@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from bushel._pictures.pixels import class_colours
-from bushel._pictures.terminal import plain_text
+from bushel._pictures.texts import plain_text
 from bushel._pictures.thumbnail import Picture
 from bushel._runtime.messages import size
 from bushel._runtime.threads import cpu_count

@@ -13,7 +13,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.table import MISSING
 from bushel._kinds import kind_of
 from bushel._pictures.pixels import array_pixels, displayable
-from bushel._pictures.terminal import plain_text
+from bushel._pictures.texts import plain_text
 from bushel._pictures.thumbnail import (
     Picture,
     arrays_in,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._pictures.terminal import plain_text
+from bushel._pictures.texts import plain_text
 
 from .rows import keys_of
 from .selection import Query, Selection, select
