@@ -35,13 +35,19 @@ def test_numbers_that_no_dtype_holds_are_drawn_as_floats() -> None:
     assert (shown.kind, shown.min, shown.max) == ("float", 0.5, 2.0**64)
 
 
+@pytest.mark.parametrize("size", [False, True])
+def test_booleans_are_always_classes(size: bool) -> None:
+    found = histogram_of("c", np.array([True, False, True]), None, None, size=size)
+    assert (found.kind, [bin_.count for bin_ in found.bins]) == ("classes", [1, 2])
+
+
 @given(values=VALUES, data=st.data())
 def test_counts_are_those_of_the_conditions(values: Any, data: st.DataObject) -> None:
     size = len(values)
     missing = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), np.bool_)
     selected = np.array(sorted(data.draw(st.sets(st.integers(0, max(size - 1, 0)), max_size=size))), np.int64)
     selected = selected[selected < size]
-    asked = dict(size=data.draw(st.booleans()), logarithmic=data.draw(st.booleans()))
+    asked: Any = dict(size=data.draw(st.booleans()), logarithmic=data.draw(st.booleans()))
     found = histogram_of("c", values, missing, selected, **asked)
     for bin_ in found.bins:
         chosen = choose(bin_.condition, size, lambda name: (values, missing))

@@ -19,7 +19,7 @@ def test_the_pages_of_a_join(tmp_path: Path) -> None:
     both = bushel.join(first, bushel.open(tmp_path / "b"), how="left")
     both = both.with_field("score", np.arange(float(len(both))))
     with client_of(both) as client:
-        for page in ("/", "/d/0/shards", "/d/0/s/1", "/d/0/s/5", "/d/0/duplicates", "/d/0/batches", "/d/0?sort=score"):
+        for page in ("/", "/d/0/shards", "/d/0/s/1", "/d/0/s/5", "/d/0/duplicates", "/d/0?sort=score"):
             assert client.get(page).status_code == 200, page
         sample = client.get("/d/0/s/1").text
         assert f"note on {both.keys[1]}" in sample

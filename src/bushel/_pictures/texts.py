@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 
 def plain_text(text: str) -> str:
@@ -24,7 +25,7 @@ def class_name(value: Any, names: Sequence[str]) -> str:
     """Return the name of a class number; empty if the value is something else, or has no name."""
     if (
         isinstance(value, bool)
-        or not isinstance(value, numbers.Real)
+        or not isinstance(value, int | float | np.integer | np.floating)
         or not 0 <= value < len(names)
         or value != int(value)
     ):

@@ -89,7 +89,7 @@ def histogram_of(
         missing: Which samples have no value; None if all have one.
         selected: The selected samples: an index array, or None for all.
         labels: Names of classes by number.
-        size: Whether the column holds sizes, lengths or counts, which are never classes.
+        size: Whether the column holds sizes, lengths or counts: whole numbers, but never classes.
         logarithmic: Whether the intervals of numbers grow by a factor; negative numbers have none
             such.
         find: A text that the listed classes contain, in upper or lower case; empty for all.
@@ -107,7 +107,7 @@ def histogram_of(
     name = condition_name(column)
     if values.dtype.kind == "O":
         return _of_texts(name, Counter(every.tolist()), Counter(chosen.tolist()), lost, find)
-    if values.dtype.kind in "biu" and len(every) and not size:
+    if values.dtype.kind in ("b" if size else "biu") and len(every):
         classes, counts = _classes(every, labels)
         if classes is not None:
             return _of_classes(name, (classes, counts), chosen, lost, labels, find)
