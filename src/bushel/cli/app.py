@@ -77,7 +77,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "gulp2_sanity_check": (_GULP, "Check the files of a gulp directory."),
         "im2rec": (_MXNET, "Make lists of images and MXNet record files (both im2rec tools)."),
         "rec2idx": (_MXNET, "Rebuild the index of an MXNet record file."),
-        "tarp": (_WEBDATASET + "tarp", "Make, join, split and sort WebDataset archives."),
+        "tarp": (_WEBDATASET + "tarp", "Make, split and shuffle WebDataset archives."),
         "widsindex": (_WEBDATASET + "widsindex", "Make an index of wids."),
     },
 }

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from bushel.loader import Exact
-from bushel.sources import ListLine, extend_labels, format_line
-from bushel.storage import AnyPath, as_path, walk_names, write_whole
+from bushel.sources import ListLine, extend_labels, format_line, parse_line
+from bushel.storage import AnyPath, as_path, read_text, walk_names, write_whole
 
 IM2REC_SUFFIXES = (".jpeg", ".jpg", ".png")
 """The suffixes of images that im2rec takes."""
@@ -154,6 +154,12 @@ def list_parts(lines: Sequence[ListLine], plan: ListPlan) -> dict[str, list[List
             lists[f"{name}_val"] = images[end:]
         lists[f"{name}_train"] = images[test:end]
     return lists
+
+
+def read_list(path: str | os.PathLike[str] | AnyPath) -> list[ListLine]:
+    """Return the lines of a list, without empty ones."""
+    lines = read_text(as_path(path)).replace("\r\n", "\n").split("\n")
+    return [parse_line(line) for line in lines if line.strip()]
 
 
 def write_lists(

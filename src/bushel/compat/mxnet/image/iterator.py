@@ -11,9 +11,9 @@ import numpy as np
 
 from bushel.compat.errors import WrongUseError
 from bushel.compat.mxnet.base import Array, DataBatch, DataIter, ImageError, MXNetError, NDArray
+from bushel.compat.mxnet.lists import read_list
 from bushel.compat.mxnet.recordio import MXIndexedRecordIO, MXRecordIO, unpack
-from bushel.sources import parse_line
-from bushel.storage import as_path, read_text, read_whole
+from bushel.storage import as_path, read_whole
 
 from .augment import Augmenter, CreateAugmenter
 from .functions import imdecode
@@ -200,11 +200,7 @@ def _listed(path: Any, rows: list[Any] | None, dtype: str) -> _Listed | None:
             integers.
     """
     if path:
-        parsed = [
-            parse_line(line)
-            for line in read_text(as_path(path)).replace("\r\n", "\n").split("\n")
-            if line.strip()
-        ]
+        parsed = read_list(path)
         for line in parsed:
             if dtype.startswith("int") and not all(
                 float(label).is_integer() for label in line.labels

@@ -20,10 +20,9 @@ from bushel.compat.mxnet.base import (
     UnsupportedOptionError,
 )
 from bushel.compat.mxnet.gluon.data.vision.transforms import RandomLighting
+from bushel.compat.mxnet.lists import read_list
 from bushel.loader import Loader
-from bushel.sources import parse_line
 from bushel.spec import KEY
-from bushel.storage import as_path, read_text
 from bushel.transforms import (
     CenterCrop,
     ColorJitter,
@@ -230,9 +229,4 @@ def _images(path: Any) -> bushel.Dataset:
 
 def _listed(path: Any) -> dict[int, Array]:
     """Return the labels of a list by image id."""
-    lines = [
-        parse_line(line)
-        for line in read_text(as_path(path)).replace("\r\n", "\n").split("\n")
-        if line.strip()
-    ]
-    return {line.index: np.array(line.labels, np.float32) for line in lines}
+    return {line.index: np.array(line.labels, np.float32) for line in read_list(path)}

@@ -9,48 +9,42 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from bushel import Dataset
-from bushel.compat.webdataset.filters import shuffle
 from bushel.compat.webdataset.gopen import gopen
-from bushel.compat.webdataset.writer import ShardWriter
-from bushel.errors import FormatError
+from bushel.compat.webdataset.tariterators import tarfile_samples
+from bushel.compat.webdataset.writer import ShardWriter, TarWriter
+from bushel.errors import FormatError, UnsupportedError
 from bushel.loader import in_batches
+from bushel.storage import expand_braces
 
-from .samples import (
-    Commands,
-    Reading,
-    Sample,
-    add_command,
-    add_reading,
-    archive,
-    parse_slice,
-    rekeyed,
-    renamed,
-    run_command,
-    samples,
-)
-
-_RANDOM = "__random__"
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_Sample = dict[str, Any]
+_OPTIONAL = frozenset(("__url__", "__local_path__"))
 _BATCH = 256
 
 
 def tarp(arguments: list[str]) -> int:
     """Run `bushel tarp` with these arguments, and return the exit status."""
-    return run_command("tarp", "Make and process WebDataset archives.", _add_commands, arguments)
-
-
-def _add_commands(commands: Commands) -> None:
+    parser = argparse.ArgumentParser(
+        prog="bushel tarp", description="Make and process WebDataset archives."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_create(commands)
-    _add_cat(commands)
     _add_split(commands)
-    _add_sort(commands)
+    _add_shuffle(commands)
+    options = parser.parse_args(arguments)
+    options.run(options)
+    return 0
 
 
-def _add_create(commands: Commands) -> None:
-    create = add_command(commands, "create", "make an archive from a recipe")
+def _add_create(commands: _Commands) -> None:
+    create = _add_command(commands, "create", "make an archive from a recipe")
     create.epilog = (
         "A line of the recipe is a name and a source: a path, file:PATH, text:TEXT or pipe:COMMAND."
     )
@@ -63,37 +57,9 @@ def _add_create(commands: Commands) -> None:
     create.set_defaults(run=_create)
 
 
-def _add_cat(commands: Commands) -> None:
-    cat = add_command(commands, "cat", "join archives; rename, shuffle or select their samples")
-    add_reading(cat)
-    _add_field(cat)
-    cat.add_argument(
-        "-s", "--shuffle", type=int, default=0, metavar="N", help="shuffle in a buffer of N samples"
-    )
-    cat.add_argument("--seed", type=int, help="makes the shuffle repeatable")
-    cat.add_argument(
-        "-m", "--mix", type=int, default=0, metavar="N", help="read N archives in turns"
-    )
-    cat.add_argument(
-        "-l", "--load", action="store_true", help="INPUT is a file with the names of archives"
-    )
-    cat.add_argument(
-        "--shardslice",
-        type=parse_slice,
-        metavar="LO:HI:STEP",
-        help="select among the samples of each archive",
-    )
-    cat.add_argument("-R", "--rekey", choices=["#"], metavar="#", help="replace keys by numbers")
-    cat.add_argument(
-        "-L", "--logging", type=int, default=0, metavar="N", help="print every N-th key"
-    )
-    cat.add_argument("-E", "--noeof", action="store_true", help="ignored: ZMQ is not used")
-    cat.set_defaults(run=_cat)
-
-
-def _add_split(commands: Commands) -> None:
-    split = add_command(commands, "split", "split archives into shards")
-    add_reading(split, output="pattern")
+def _add_split(commands: _Commands) -> None:
+    split = _add_command(commands, "split", "split archives into shards")
+    _add_reading(split)
     split.add_argument(
         "-o", "--output", default="split-%06d.tar", metavar="PATTERN", help="split-%%06d.tar"
     )
@@ -109,38 +75,86 @@ def _add_split(commands: Commands) -> None:
     split.set_defaults(run=_split)
 
 
-def _add_sort(commands: Commands) -> None:
-    for name, text in (
-        ("sort", "sort all samples, or shuffle them, on disk"),
-        ("shuffle", "shuffle all samples on disk"),
+def _add_shuffle(commands: _Commands) -> None:
+    shuffle = _add_command(commands, "shuffle", "shuffle all samples on disk")
+    _add_reading(shuffle)
+    shuffle.add_argument(
+        "-o",
+        "--outputs",
+        "--output",
+        dest="output",
+        required=True,
+        metavar="OUT",
+        help="- is standard output",
+    )
+    shuffle.add_argument(
+        "-f",
+        "--field",
+        metavar="SPEC",
+        help='only these fields: "txt image:jpg,png" is txt, and jpg or else png as image',
+    )
+    shuffle.add_argument("--seed", type=int, help="makes the order repeatable")
+    shuffle.add_argument("--tmpdir", metavar="DIR", help="folder for temporary files")
+    shuffle.add_argument("--keepdb", action="store_true", help="keep the temporary files")
+    shuffle.add_argument("--rekey", choices=["#"], metavar="#", help="replace keys by numbers")
+    shuffle.set_defaults(run=_shuffle)
+
+
+def _add_command(commands: _Commands, name: str, text: str) -> argparse.ArgumentParser:
+    """Add a subcommand, with the same text in both helps."""
+    added: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}.".replace("%", "%%")
+    )
+    return added
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of all commands that read archives."""
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="INPUT",
+        help="archives; braces are expanded, - is standard input",
+    )
+    parser.add_argument(
+        "--slice", type=_parse_slice, metavar="LO:HI:STEP", help="select among all samples"
+    )
+    parser.add_argument(
+        "--maxerr",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of damaged archives to tolerate (0)",
+    )
+    parser.add_argument(
+        "--allow-commands", action="store_true", default=None, help="allow pipe: inputs and outputs"
+    )
+
+
+def _parse_slice(text: str) -> slice:
+    """Parse `lo:hi:step`, `lo:hi` or the number of one sample."""
+    parts = text.split(":")
+    try:
+        numbers = [int(part) if part else None for part in parts]
+    except ValueError:
+        numbers = []
+    if len(numbers) == 1 and numbers[0] is not None:
+        return slice(numbers[0], numbers[0] + 1)
+    if (
+        len(numbers) not in (2, 3)
+        or any(number is not None and number < 0 for number in numbers)
+        or numbers[2:] == [0]
     ):
-        sort = add_command(commands, name, text)
-        add_reading(sort)
-        _add_field(sort)
-        if name == "sort":
-            sort.add_argument(
-                "-s",
-                "--sortfield",
-                default=_RANDOM,
-                metavar="FIELD",
-                help="__key__ or another; random if not given",
-            )
-        sort.add_argument("--seed", type=int, help="makes a random order repeatable")
-        sort.add_argument("--tmpdir", metavar="DIR", help="folder for temporary files")
-        sort.add_argument("--keepdb", action="store_true", help="keep the temporary files")
-        sort.add_argument("--rekey", choices=["#"], metavar="#", help="replace keys by numbers")
-        sort.set_defaults(run=_sort, sortfield=_RANDOM)
+        raise argparse.ArgumentTypeError(
+            f"invalid slice {text!r}: write lo:hi, lo:hi:step, or one number"
+        )
+    return slice(*numbers)
 
 
-def _add_field(parser: argparse.ArgumentParser) -> None:
-    text = 'only these fields: "txt image:jpg,png" is txt, and jpg or else png as image'
-    parser.add_argument("-f", "--field", metavar="SPEC", help=text)
-
-
-def _create(options: argparse.Namespace) -> int:
+def _create(options: argparse.Namespace) -> None:
     with gopen(options.recipe, allow_commands=options.allow_commands) as stream:
         lines = stream.read().decode("utf-8").split("\n")
-    with archive(options.output, options.allow_commands) as writer:
+    with _archive(options.output, options.allow_commands) as writer:
         for number, line in enumerate(lines[: options.count], 1):
             if not line.strip():
                 continue
@@ -150,7 +164,6 @@ def _create(options: argparse.Namespace) -> int:
                     f"line {number} needs a name and a source: {line!r}", file=options.recipe
                 )
             writer.write_file(name, _content(source[0], options.allow_commands))
-    return 0
 
 
 def _content(source: str, allow_commands: bool | None) -> bytes:
@@ -162,29 +175,7 @@ def _content(source: str, allow_commands: bool | None) -> bytes:
     return data
 
 
-def _cat(options: argparse.Namespace) -> int:
-    if options.load:
-        if len(options.inputs) != 1:
-            raise ValueError("--load takes one file with the names of archives")
-        options.inputs = Path(options.inputs[0]).read_text(encoding="utf-8").split()
-    stream = samples(Reading.of(options, chosen_of_each=options.shardslice, mix=options.mix))
-    stream = renamed(_logged(stream, options.logging), options.field)
-    if options.shuffle > 0:
-        stream = shuffle(options.shuffle, options.shuffle // 2 + 1, seed=options.seed)(stream)
-    with archive(options.output, options.allow_commands) as writer:
-        for sample in rekeyed(stream, options.rekey):
-            writer.write(sample)
-    return 0
-
-
-def _logged(found: Iterator[Sample], every: int) -> Iterator[Sample]:
-    for number, sample in enumerate(found):
-        if every and number % every == 0:
-            print(f"cat {number} {sample['__key__']}", file=sys.stderr)
-        yield sample
-
-
-def _split(options: argparse.Namespace) -> int:
+def _split(options: argparse.Namespace) -> None:
     if not re.search(r"%0?\d*d", options.output):
         raise ValueError(
             f"--output {options.output!r} has no place for the number of a shard, such as %06d"
@@ -212,30 +203,29 @@ def _split(options: argparse.Namespace) -> int:
         allow_commands=options.allow_commands,
     )
     try:
-        for sample in samples(Reading.of(options)):
+        for sample in _samples(options):
             writer.write(sample)
     except BaseException:
         writer.discard()
         raise
     writer.close()
-    return 0
 
 
-def _sort(options: argparse.Namespace) -> int:
-    """Write all samples into a temporary archive, sort its positions, and read it in that order."""
+def _shuffle(options: argparse.Namespace) -> None:
+    """Write all samples into a temporary archive, shuffle its positions, and read it in that order."""
     import bushel
 
-    folder = Path(tempfile.mkdtemp(prefix="tarp-sort-", dir=options.tmpdir))
+    folder = Path(tempfile.mkdtemp(prefix="tarp-shuffle-", dir=options.tmpdir))
     spool = folder / "samples.tar"
     try:
-        with archive(str(spool)) as writer:
-            for number, sample in enumerate(renamed(samples(Reading.of(options)), options.field)):
+        with _archive(str(spool)) as writer:
+            for number, sample in enumerate(_renamed(_samples(options), options.field)):
                 writer.write({**sample, "__key__": f"{number:012d}/{sample['__key__']}"})
         dataset = bushel.open(spool, container="tar", index="memory", on_damage="raise")
-        with archive(options.output, options.allow_commands) as writer:
-            for sample in rekeyed(
-                _ordered(dataset, options.sortfield, options.seed), options.rekey
-            ):
+        order = list(range(len(dataset)))
+        random.Random(options.seed).shuffle(order)
+        with _archive(options.output, options.allow_commands) as writer:
+            for sample in _rekeyed(_ordered(dataset, order), options.rekey):
                 writer.write(sample)
         dataset.close()
     finally:
@@ -244,11 +234,10 @@ def _sort(options: argparse.Namespace) -> int:
             folder.rmdir()
     if options.keepdb:
         print(f"the samples are in {spool}", file=sys.stderr)
-    return 0
 
 
-def _ordered(dataset: Dataset, field: str, seed: int | None) -> Iterator[Sample]:
-    for positions in in_batches(_order(dataset, field, seed), _BATCH):
+def _ordered(dataset: Dataset, order: list[int]) -> Iterator[_Sample]:
+    for positions in in_batches(order, _BATCH):
         for stored in dataset.read(positions, decode=False):
             key = stored.pop("__key__").partition("/")[2]
             yield {
@@ -257,28 +246,74 @@ def _ordered(dataset: Dataset, field: str, seed: int | None) -> Iterator[Sample]
             }
 
 
-def _order(dataset: Dataset, field: str, seed: int | None) -> list[int]:
-    order = list(range(len(dataset)))
-    if field == _RANDOM:
-        random.Random(seed).shuffle(order)
-        return order
-    if field == "__key__":
-        keys = [
-            dataset.keys[position].partition("/")[2].encode("utf-8", "surrogateescape")
-            for position in order
-        ]
-        return sorted(order, key=keys.__getitem__)
-    if field not in dataset.spec:
-        raise FormatError(
-            f"no sample has the field {field!r} to sort by; there are {', '.join(dataset.spec)}"
-        )
-    keys = []
-    for positions in in_batches(order, _BATCH):
-        for stored in dataset.read(positions, [field], decode=False):
-            if stored.get(field) is None:
+def _samples(options: argparse.Namespace) -> Iterator[_Sample]:
+    """Yield the samples that the arguments of `_add_reading` choose: their keys and fields.
+
+    Raises:
+        FormatError: More archives are damaged than `maxerr`.
+    """
+    left = [options.maxerr]
+
+    def handler(error: Exception) -> bool:
+        if left[0] == 0 or isinstance(error, UnsupportedError):
+            raise error
+        left[0] -= 1
+        print(f"WARNING {error}", file=sys.stderr)
+        return True
+
+    shards = [{"url": url} for pattern in options.inputs for url in expand_braces(pattern)]
+    stream = tarfile_samples(shards, handler, allow_commands=options.allow_commands)
+    if options.slice is not None:
+        stream = islice(stream, options.slice.start, options.slice.stop, options.slice.step)
+    for sample in stream:
+        yield {field: value for field, value in sample.items() if field not in _OPTIONAL}
+
+
+def _renamed(found: Iterable[_Sample], spec: str | None) -> Iterator[_Sample]:
+    """Keep the fields of a specification: `txt image:jpg,png` keeps `txt`, and `jpg`, or else `png`, as `image`.
+
+    Raises:
+        FormatError: A sample has none of the fields.
+    """
+    rules = []
+    for rule in (spec or "").split():
+        target, colon, old = rule.partition(":")
+        rules.append((target if colon else None, (old if colon else target).split(",")))
+    for sample in found:
+        if not rules:
+            yield sample
+            continue
+        result: _Sample = {"__key__": sample["__key__"]}
+        for new, names in rules:
+            name = next((name for name in names if name in sample), None)
+            if name is None:
                 raise FormatError(
-                    f"sample {stored['__key__'].partition('/')[2]!r} "
-                    f"has no field {field!r} to sort by"
+                    f"sample {sample['__key__']!r} has none of the fields {', '.join(names)}"
                 )
-            keys.append(bytes(stored[field]))
-    return sorted(order, key=keys.__getitem__)
+            result[new or name] = sample[name]
+        yield result
+
+
+def _rekeyed(found: Iterable[_Sample], spec: str | None) -> Iterator[_Sample]:
+    """Replace keys by numbers, if the specification is `#`."""
+    for number, sample in enumerate(found):
+        yield sample if spec is None else {**sample, "__key__": f"{number:09d}"}
+
+
+@contextmanager
+def _archive(output: str, allow_commands: bool | None = None) -> Iterator[TarWriter]:
+    """Open an archive for writing; a file gets its name when it is complete."""
+    writer = TarWriter(
+        sys.stdout.buffer if output == "-" else output,
+        encoder=False,
+        mtime=0,
+        allow_commands=allow_commands,
+    )
+    try:
+        yield writer
+    except BaseException:
+        writer.discard()
+        raise
+    writer.close()
+    if output == "-":
+        sys.stdout.buffer.flush()

@@ -16,16 +16,16 @@ from bushel.compat.webdataset.tariterators import local_path_of
 from bushel.compat.webdataset.wids.index import describe_shard, index_of
 from bushel.storage import as_path, expand_braces, write_whole
 
-from .samples import Commands, add_command, run_command
-
 
 def widsindex(arguments: list[str]) -> int:
     """Run `bushel widsindex` with these arguments, and return the exit status."""
-    return run_command("widsindex", "Indexes for random access by wids.", _add_commands, arguments)
-
-
-def _add_commands(commands: Commands) -> None:
-    create = add_command(commands, "create", "make an index of shards")
+    parser = argparse.ArgumentParser(
+        prog="bushel widsindex", description="Indexes for random access by wids."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    create = commands.add_parser(
+        "create", help="make an index of shards", description="Make an index of shards."
+    )
     create.add_argument(
         "files",
         nargs="+",
@@ -44,10 +44,11 @@ def _add_commands(commands: Commands) -> None:
     create.add_argument(
         "--allow-commands", action="store_true", default=None, help="allow pipe: shards"
     )
-    create.set_defaults(run=_create)
+    _create(parser.parse_args(arguments))
+    return 0
 
 
-def _create(options: argparse.Namespace) -> int:
+def _create(options: argparse.Namespace) -> None:
     names = [line.strip() for line in sys.stdin] if options.files == ["-"] else options.files
     name = options.name
     if name is None:
@@ -61,7 +62,6 @@ def _create(options: argparse.Namespace) -> int:
     index = index_of(shards, name, options.base, info)
     # the file gets its name when it is complete
     write_whole(as_path(options.output), json.dumps(index, indent=2).encode())
-    return 0
 
 
 def _describe(url: str, allow_commands: bool | None) -> dict[str, Any]:
