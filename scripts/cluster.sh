@@ -18,7 +18,7 @@ have() {
 install() {
     if [ ! -d .cluster/packages/ray ]; then
         $PYTHON -m pip install --quiet --disable-pip-version-check --target .cluster/packages \
-            "ray[data]>=2.9" "distributed>=2024.1" psutil pydantic
+            "ray>=2.9" "distributed>=2024.1" psutil pydantic
     fi
     if have sbatch slurmctld slurmd munged; then return; fi
     apt-get update -qq

@@ -265,7 +265,7 @@ def test_joins() -> None:
         for number in range(2):
             writer.append({"jpg": np.zeros((48, 64, 3), np.uint8), "cls": 1 - number}, key=f"cat/{number}")
     np.save("embeddings.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
-    assert run_page("docs/joins.md", {}) == 16
+    assert run_page("docs/joins.md", {}) == 15
 
 
 def test_references() -> None:
@@ -364,7 +364,7 @@ def test_integrations() -> None:
     write(Path("train"))
     page = "docs/integrations.md"
     *shown, last = blocks(page, "python")
-    assert "ray" in last  # tests/integrations/test_ray_data.py
+    assert "ray.data" in last  # which needs a cluster
     names: dict[str, Any] = {}
     assert sum(run(page, block, names) for block in shown) == 11
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from tests.viewer.serving import client_of, write
 
 import bushel
@@ -17,7 +16,9 @@ def test_the_pages_of_a_join(tmp_path: Path) -> None:
         for key in first.keys[:5][::-1]:
             writer.append({"note": f"note on {key}"}, key=key)
     both = bushel.join(first, bushel.open(tmp_path / "b"), how="left")
-    both = both.with_field("score", np.arange(float(len(both))))
+    np.save(tmp_path / "score.npy", np.arange(float(len(both))))
+    scores = bushel.open(tmp_path / "score.npy")
+    both = bushel.join(both, scores, on="position", names={"data": "score"})
     with client_of(both) as client:
         for page in ("/", "/d/0/shards", "/d/0/s/1", "/d/0/s/5", "/d/0/duplicates", "/d/0?sort=score"):
             assert client.get(page).status_code == 200, page
@@ -25,12 +26,3 @@ def test_the_pages_of_a_join(tmp_path: Path) -> None:
         assert f"note on {both.keys[1]}" in sample
         assert "note on" not in client.get("/d/0/s/5").text
         assert str(tmp_path / "b") in client.get("/d/0/shards").text
-
-
-def test_a_join_says_what_is_in_memory(tmp_path: Path) -> None:
-    both = bushel.open(write(tmp_path / "a")).with_field("score", np.arange(12.0))
-    assert both.location(0, "score")[0].startswith("(in memory)")
-    with client_of(both) as client:
-        assert "(in memory)" in client.get("/d/0/shards").text
-    with pytest.raises(KeyError):
-        both.location(0, "no")

@@ -1,6 +1,7 @@
 """`bushel.card`: a description of a dataset, as a data card in Markdown.
 
 Its front matter is YAML that the Hugging Face Hub, and `bushel.open` of a repository, understand.
+All facts are from the index and the lists beside it: no data file is read.
 """
 
 from __future__ import annotations
@@ -8,17 +9,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.open.source_paths import expand_paths
-from bushel._runtime.messages import count, size
-from bushel._runtime.public import command, public
-from bushel.storage import AnyLocation, AnySource, as_path, write_whole
+import numpy as np
+from msgspec import Struct
 
-from .facts import About, Counted, Facts, facts_of, open_splits
+from bushel._dataset.open.completeness import manifest_path
+from bushel._dataset.open.discovery import find
+from bushel._dataset.open.open import open as open_dataset
+from bushel._dataset.open.source_paths import expand_paths
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.info import summarise, summary
+from bushel._dataset.views.saved_views import saved_views
+from bushel._runtime.messages import size
+from bushel._runtime.public import command, public
+from bushel.errors import FormatError, SpecError, UnsupportedError
+from bushel.integrity.removing import removals
+from bushel.storage import AnyLocation, AnySource, as_path, write_whole
 
 _READ_BY_THE_HUB = ("tar", "parquet", "jsonl", "csv", "arrow", "zip")
 """Containers whose files the Hub reads. The front matter lists no files of others."""
@@ -31,7 +42,25 @@ _SIZES = tuple(10**power for power in range(3, 11))
 _SIZE_NAMES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
 
 
-def front_matter(splits: Sequence[Facts], about: About, folder: Path | None) -> str:
+class About(Struct, frozen=True):
+    """Facts about a dataset that no file contains: see `card`."""
+
+    title: str
+    description: str | None
+    license: str | None
+    url: str | None
+    creators: Sequence[str]
+
+
+class Split(Struct, frozen=True):
+    """A dataset that a card describes, or one of several that belong together."""
+
+    name: str  # its name; empty if there is only one
+    source: Any  # the path that was opened
+    dataset: Dataset
+
+
+def front_matter(splits: Sequence[Split], about: About, folder: Path | None) -> str:
     """Return the front matter, with the lines of dashes around it. Its values are JSON, which is YAML, too.
 
     Paths of files are relative to `folder`, if it is known.
@@ -64,13 +93,12 @@ def _size_category(samples: int) -> str:
     return f"{_SIZE_NAMES[place - 1]}<n<{_SIZE_NAMES[place]}"
 
 
-def _files(facts: Facts, folder: Path) -> list[str]:
+def _files(split: Split, folder: Path) -> list[str]:
     """Return patterns of the files of a split, relative to the card; none if the Hub cannot read them from there."""
-    shards = facts.dataset.shards
-    if facts.dataset.info.container not in _READ_BY_THE_HUB:
+    if split.dataset.info.container not in _READ_BY_THE_HUB:
         return []
     names = []
-    for shard in shards:
+    for shard in split.dataset.shards:
         path = shard.shard.path(0)
         if not isinstance(path, Path) or not path.resolve().is_relative_to(folder):
             return []
@@ -94,8 +122,6 @@ def card(
     license: str | None = None,
     url: str | None = None,
     creators: Sequence[str] = (),
-    license_column: str | None = None,
-    source_column: str | None = None,
     index: AnyLocation = "auto",
 ) -> str:
     """Describe a dataset for others: as a data card in Markdown (docs/cards.md).
@@ -111,17 +137,12 @@ def card(
         license: Its licence: an identifier of SPDX, such as `cc-by-4.0`, or a URL.
         url: Its page.
         creators: Names of those who made it.
-        license_column: The column that has the licence of each sample. Default: one that is called
-            so.
-        source_column: The column that has the source of each sample, such as a URL. Default: one
-            that is called so.
         index: As for `bushel.open`.
 
     Returns:
         The card.
 
     Raises:
-        KeyError: The column does not exist.
         OSError: A file cannot be read or written.
 
     Examples:
@@ -130,25 +151,49 @@ def card(
         ['---', 'pretty_name: "Cats and dogs"', 'license: "cc-by-4.0"']
     """
     place = None if target is None else Path(str(target)).absolute()
-    splits = open_splits(source, index)
-    about = About(
-        title if title is not None else _title(source),
-        description,
-        license,
-        url,
-        tuple(creators),
-        license_column,
-        source_column,
-    )
+    splits = _open_splits(source, index)
+    name = title if title is not None else _title(source)
+    about = About(name, description, license, url, creators)
     try:
-        facts = [facts_of(split, about, index) for split in splits]
-        text = f"{front_matter(facts, about, _folder(source, place))}\n{body(facts, about)}"
+        text = (
+            f"{front_matter(splits, about, _folder(source, place))}\n{body(splits, about, index)}"
+        )
     finally:
         for split in splits:
             split.dataset.close()
     if place is not None:
         write_whole(place, text.encode())
     return text
+
+
+def _open_splits(source: Any, index: Any) -> list[Split]:
+    """Open a dataset, or the datasets in a local folder as splits: each of its folders must have a manifest.
+
+    Raises:
+        FileNotFoundError, FormatError: As `bushel.open`.
+    """
+    try:
+        return [Split("", source, open_dataset(source, index=index))]
+    except (FormatError, SpecError):  # of a folder of splits, which asks for one
+        parts = _parts(source)
+        if not parts:
+            raise
+    return [Split(part.name, part, open_dataset(part)) for part in parts]
+
+
+def _parts(source: Any) -> list[Path]:
+    """Return the folders in a local folder that have a dataset with a manifest."""
+    paths = expand_paths(source)
+    if len(paths) != 1 or not isinstance(paths[0], Path) or not paths[0].is_dir():
+        return []
+    parts = []
+    for folder in sorted(paths[0].iterdir()):
+        if folder.is_dir() and not folder.name.startswith("."):
+            with suppress(FormatError):
+                listing = manifest_path(find([folder]).shards)
+                if listing is not None and listing.exists():
+                    parts += [folder]
+    return parts
 
 
 def _title(source: Any) -> str:
@@ -171,20 +216,16 @@ def _folder(source: Any, place: Path | None) -> Path | None:
     return (first if first.is_dir() else first.parent).resolve()
 
 
-def body(splits: Sequence[Facts], about: About) -> str:
+def body(splits: Sequence[Split], about: About, index: Any) -> str:
     """Return the card without its front matter."""
+    named = dict.fromkeys(name for split in splits for name in split.dataset.labels)
     parts = [
         _head(about),
         _contents(splits),
-        *(_fields(split) for split in _different(splits)),
-        *(
-            _classes(splits, name)
-            for name in dict.fromkeys(name for split in splits for name in split.classes)
-        ),
+        *_titled(_different(splits), "Fields", _fields),
+        *(_classes(splits, name) for name in named),
         *_titled(splits, "Columns", _columns),
-        *_titled(splits, "Licences", lambda each: _counts(each.licenses, "licence")),
-        *_titled(splits, "Sources", lambda each: _counts(each.sources, "source")),
-        *_titled(splits, "Removed samples", _removed),
+        *_titled(splits, "Removed samples", lambda split: _removed(split.source, index)),
         *_titled(splits, "Saved views", _views),
         *_titled(splits, "Integrity", _integrity),
         f"Made on {datetime.now(UTC):%Y-%m-%d} by `bushel card`.\n",
@@ -198,7 +239,10 @@ def _head(about: About) -> str:
         lines += [about.description.strip(), ""]
     facts = []
     if about.license is not None:
-        facts.append(f"Licence: {_link(about.license, about.license_url)}")
+        page = about.license
+        if "://" not in page:
+            page = f"https://spdx.org/licenses/{page}"
+        facts.append(f"Licence: {_link(about.license, page)}")
     if about.url is not None:
         facts.append(f"Page: {_link(about.url, about.url)}")
     if about.creators:
@@ -206,7 +250,7 @@ def _head(about: About) -> str:
     return "\n".join([*lines, *(f"- {fact}" for fact in facts), ""])
 
 
-def _contents(splits: Sequence[Facts]) -> str:
+def _contents(splits: Sequence[Split]) -> str:
     several = len(splits) > 1
     rows = []
     for split in splits:
@@ -219,13 +263,13 @@ def _contents(splits: Sequence[Facts]) -> str:
     return _section("Contents", _table("split | " * several + header, rows))
 
 
-def _different(splits: Sequence[Facts]) -> Iterator[Facts]:
-    """Yield the splits: the first alone if all have the same fields."""
+def _different(splits: Sequence[Split]) -> Sequence[Split]:
+    """Return the splits: the first alone if all have the same fields."""
     different = {tuple(split.dataset.spec.items()) for split in splits}
-    yield from splits[: len(splits) if len(different) > 1 else 1]
+    return splits if len(different) > 1 else splits[:1]
 
 
-def _fields(facts: Facts) -> str:
+def _fields(split: Split) -> list[str]:
     rows = [
         [
             field.name,
@@ -237,21 +281,15 @@ def _fields(facts: Facts) -> str:
             size(field.max),
             size(field.bytes),
         ]
-        for field in facts.fields
+        for field in summarise(split.dataset.shards, split.dataset.spec)
     ]
     header = "field | type | stored as | samples | values | mean size | largest | bytes"
-    note = ["These numbers include the removed samples.", ""] * bool(facts.dataset.info.removed)
-    return _section(f"Fields{_of(facts)}", [*_table(header, rows), *note])
+    note = ["These numbers include the removed samples.", ""] * bool(split.dataset.info.removed)
+    return [*_table(header, rows), *note]
 
 
-def _of(facts: Facts) -> str:
-    if facts.name:
-        return f" of {_text(facts.name)}"
-    return ""
-
-
-def _classes(splits: Sequence[Facts], field: str) -> str:
-    counts_of_splits = [dict(split.classes.get(field, ())) for split in splits]
+def _classes(splits: Sequence[Split], field: str) -> str:
+    counts_of_splits = [_counts_of_classes(split.dataset, field) for split in splits]
     names = list(dict.fromkeys(chain(*counts_of_splits)))
     rows = []
     for number, name in enumerate(names[:_CLASSES]):
@@ -267,60 +305,63 @@ def _classes(splits: Sequence[Facts], field: str) -> str:
     return _section(f"Classes of {_text(field)}", lines)
 
 
-def _titled(splits: Sequence[Facts], title: str, lines_of: Any) -> Iterator[str]:
+def _counts_of_classes(dataset: Dataset, field: str) -> dict[str, int | None]:
+    """Return the number of samples of each class of a field; None for each without a column of numbers."""
+    names = dataset.labels.get(field, ())
+    if field in dataset.columns:
+        values = np.ma.compressed(np.ma.asarray(dataset.column(field)))
+        if values.dtype.kind in "iu":
+            numbers = values[(values >= 0) & (values < len(names))].astype(np.int64)
+            counts = np.bincount(numbers, minlength=len(names)).tolist()
+            return dict(zip(names, counts, strict=True))
+    return dict.fromkeys(names)
+
+
+def _titled(splits: Sequence[Split], title: str, lines_of: Any) -> Iterator[str]:
+    """Yield a section for each split that has lines for it."""
     for split in splits:
         if lines := lines_of(split):
-            yield _section(f"{title}{_of(split)}", lines)
+            of_split = f" of {_text(split.name)}" if split.name else ""
+            yield _section(title + of_split, lines)
 
 
-def _columns(facts: Facts) -> list[str]:
+def _columns(split: Split) -> list[str]:
     header = "column | kind | values | missing | different | mean | min | max | most frequent"
-    return _table(header, [[*column.cells, column.frequent] for column in facts.columns])
+    columns = [summary(name, split.dataset.column(name)) for name in split.dataset.columns]
+    return _table(header, [[*column.cells, column.frequent] for column in columns])
 
 
-def _counts(counted: Counted | None, noun: str) -> list[str]:
-    if counted is None:
+def _removed(source: Any, index: Any) -> list[str]:
+    try:
+        calls = removals(source, index=index)
+    except UnsupportedError:  # a place where no list of removed samples can be
         return []
-    what = "The servers in the column" if counted.hosts else "By the column"
-    lines = [f"{what} {_text(counted.column)}:", ""]
-    lines += _table(f"{noun} | samples", [[value, f"{many:,}"] for value, many in counted.values])
-    if counted.more:
-        lines += [f"and {counted.more:,} others", ""]
-    if counted.missing:
-        lines += [f"{count(counted.missing, 'sample')} without a {noun}", ""]
-    return lines
-
-
-def _removed(facts: Facts) -> list[str]:
     rows = [
-        [_day(removal.time), f"{removal.samples:,}", f"{removal.missing:,}", removal.reason]
-        for removal in facts.removals
+        [_day(call.time), f"{call.samples:,}", f"{call.missing:,}", call.reason] for call in calls
     ]
     lines = _table("day | still stored | not stored any more | reason", rows)
-    if any(removal.samples for removal in facts.removals):
-        lines += [
-            "Samples that are still stored are in the files, where other tools read them.",
-            "",
-        ]
+    if any(call.samples for call in calls):
+        note = "Samples that are still stored are in the files, where other tools read them."
+        lines += [note, ""]
     return lines
 
 
-def _views(facts: Facts) -> list[str]:
+def _views(split: Split) -> list[str]:
     states = "current", "stale"
     rows = [
         [view.name, view.made, f"{view.samples:,}", _day(view.time), states[view.stale]]
-        for view in facts.views
+        for view in saved_views(split.dataset)
     ]
     return _table("view | made by | samples | day | state", rows)
 
 
-def _integrity(facts: Facts) -> list[str]:
+def _integrity(split: Split) -> list[str]:
     sums = "of every value"
-    if not facts.dataset.info.checksums:
+    if not split.dataset.info.checksums:
         sums = "not of every field: `bushel index` records them"
     return [
         f"- CRC-32 in the index: {sums}",
-        f"- Fingerprint: `{facts.dataset.fingerprint}`",
+        f"- Fingerprint: `{split.dataset.fingerprint}`",
         "",
         "This card was made from the index. `bushel verify` compares the data with it.",
         "",

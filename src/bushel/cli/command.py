@@ -262,7 +262,7 @@ _OPTIONS_THAT_TAKE = {
     "save_view title creator license engine generation progress",
     "NAMES": "fields columns index_columns",
     "FIELD": "field stratify",
-    "COLUMN": "sort weights bucket_by balance lengths license_column source_column",
+    "COLUMN": "sort weights bucket_by balance lengths",
     "CONDITION": "where",
     "SIZE": "shard_bytes resize batch_size batch_tokens",
     "TREATMENT": "images",

@@ -164,12 +164,6 @@ class AboutOptions(Struct, frozen=True):
     ] = None
     url: Annotated[str | None, Option("Its page.")] = None
     creator: Annotated[list[str] | None, Option("Creator of the dataset; may be repeated.")] = None
-    license_column: Annotated[
-        str | None, Option("Column with the licence of each sample, such as meta.license.")
-    ] = None
-    source_column: Annotated[
-        str | None, Option("Column with the source of each sample, such as meta.url.")
-    ] = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.card`."""
@@ -190,13 +184,12 @@ def card(
 ) -> None:
     """Describe a dataset for others: a data card in Markdown.
 
-    The card has counts, sizes, fields, classes, columns, licences and sources, removed samples and
-    checksums, all from the index, and front matter that the Hugging Face Hub reads. A folder with a
-    dataset in each folder, as `bushel split` writes them, is described as one dataset with splits.
+    The card has counts, sizes, fields, classes, columns, removed samples and checksums, all from
+    the index, and front matter that the Hugging Face Hub reads. A folder with a dataset in each
+    folder, as `bushel split` writes them, is described as one dataset with splits.
 
     Examples:
       bushel card train/ -o train/README.md --license cc-by-4.0
-      bushel card train/ --license-column meta.license --source-column meta.url
     """
     text = bushel.card(path, output, **about.arguments(), index=index)
     if output is None:

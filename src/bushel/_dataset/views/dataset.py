@@ -16,8 +16,6 @@ from .samples import CHUNK
 from .stored_values import StoredValues
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from bushel._pictures.notebook import Gallery
     from bushel._runtime.shuffle import Shuffle
 
@@ -315,39 +313,6 @@ class Dataset(StoredValues):
         from .saved_views import save_view
 
         save_view(self, name, overwrite=overwrite)
-
-    def with_field(
-        self, name: str, values: npt.ArrayLike | Sequence[object] | Dataset, kind: str | None = None
-    ) -> Self:
-        """Return a view with one more field, whose values are given in the order of the samples. Nothing is copied.
-
-        Columns of whole numbers, real numbers and truth values are columns at once, for `where` and
-        `column`.
-
-        Args:
-            name: Name of the field.
-            values: An array with a row for each value, a list, or a dataset that has this field, or
-                one field only. None, or a masked element of a masked array, stands for no value.
-                Each worker process gets a copy of values in memory; it opens the files of a
-                dataset, such as `bushel.open("embeddings.npy")`.
-            kind: Type of values in memory, such as `json`; by default it is inferred.
-
-        Raises:
-            ValueError: There is such a field, the number of values differs, or a view has
-                samples several times.
-            SpecError: The type cannot be inferred.
-            CodecError: A value is not of this type.
-            TypeError: `values` has another type.
-
-        Examples:
-            >>> scored = ds.with_field("score", np.linspace(0, 1, len(ds)))
-            >>> best = scored.where("score > 0.8 and label == 1")
-            >>> [sample["__key__"] for sample in best]
-            ['dog/3', 'dog/4', 'dog/5']
-        """
-        from .given_values import with_values
-
-        return with_values(self, name, values, kind)
 
     def windows(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 
 from bushel._dataset.read.join_match import lists_of_values, match
 from bushel._dataset.read.join_names import Names, can_name
+from bushel._dataset.read.joined import joined_readers
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.sides import Joined
 from bushel._runtime.arrays import I64, offsets_of
@@ -17,13 +18,14 @@ from bushel._runtime.public import command, did_you_mean, public
 from bushel.spec import KEY
 
 from .dataset import Dataset
-from .given_values import with_partners
 from .info import stored_info
 from .samples import Samples
 
 On = str | tuple[str, str]
 
 _SHOWN = 3
+_PLACE = "__position__"
+"""Stands for the places of samples where others have the name of a field."""
 
 
 @public()
@@ -52,17 +54,21 @@ def join(
             leading `./` and without the last suffix, if it is one of files. So `./cat/0.jpg` names
             the sample `cat/0` of a tar, zip or folder, and `cat/0` the sample `cat/0.jpg` of packed
             records. A pair, such as `("photo", "id")`, names the field in the first dataset and in
-            the others. If the field of the first dataset holds lists of names, its samples get
-            lists: of each field of the other dataset, the values of the named samples.
+            the others. `position`, where no dataset has such a field: the samples are in the same
+            order, as the rows of `embeddings.npy` may be. If the field of the first dataset holds
+            lists of names, its samples get lists: of each field of the other dataset, the values of
+            the named samples.
         how: `inner`: samples of the first dataset without a match are left out; `left`: they lack
             its fields.
         names: New names for fields of the other datasets: a mapping, or one for each of them.
 
     Raises:
         ValueError: Two samples of a dataset that is joined have the same name, or both of the first
-            one have the same key; two datasets have a field of the same name (if it is the field
-            `on`, the other dataset's is kept where it is not of texts or numbers, else the first
-            one's); or only a dataset that is joined to the first one holds lists of names.
+            one have the same key; datasets that are joined by position differ in length, or the
+            first one is a view that has samples several times; two datasets have a field of the
+            same name (if it is the field `on`, the other dataset's is kept where it is not of texts
+            or numbers, else the first one's); or only a dataset that is joined to the first one
+            holds lists of names.
         SpecError: Lists of names are joined with a field that is a sequence itself.
         KeyError: No dataset has such a field.
         UnsupportedError: The samples of an argument are windows.
@@ -132,7 +138,7 @@ def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
         owners = [dataset for dataset in (first, other) if _can_name(dataset, on)]
         if owners:
             return on if first in owners else KEY, on if other in owners else KEY
-        on = (on, on)
+        on = (_PLACE, _PLACE) if on == "position" else (on, on)
     pair = (on, on) if isinstance(on, str) else tuple(on)
     if len(pair) != 2 or not all(isinstance(name, str) for name in pair):
         raise TypeError(f"on={on!r}: expected the name of a field, or a pair of names")
@@ -144,6 +150,8 @@ def _can_name(dataset: Dataset, name: str) -> bool:
 
 
 def _meant(dataset: Dataset, name: str) -> str:
+    if name == _PLACE:
+        return name
     if name == KEY or (name == "key" and (dataset.reader.keyed or not _can_name(dataset, name))):
         return KEY
     if not _can_name(dataset, name):
@@ -176,6 +184,12 @@ def _joined(
     """
     new = {name: names.get(name, name) for name in other.spec}
     kept_names = _without_collisions(first, new, on)
+    if on[0] == _PLACE:
+        positions = _in_order(named, other)
+        joined = Joined("position", how, len(positions), (0, 0), ((), ()))
+        partners = np.full(int(first.reader.starts[-1]), -1, np.int64)
+        partners[positions] = other.selection.every
+        return _with_partners(first, other, partners, joined, names=kept_names, others=new)
     names_of_first = Names(named.reader, named.selection, on[0])
     their = Names(other.reader, other.selection, on[1])
     if on[1] != KEY and their.has_list is not None:
@@ -194,7 +208,7 @@ def _joined(
     partners = np.full(int(first.reader.starts[-1]), -1, np.int64)
     partners[names_of_first.samples[matches >= 0]] = their.samples[matches[matches >= 0]]
     _log_misses(joined)
-    return with_partners(first, other, partners, joined, names=kept_names, others=new)
+    return _with_partners(first, other, partners, joined, names=kept_names, others=new)
 
 
 def _with_lists(
@@ -219,7 +233,56 @@ def _with_lists(
     lists = Samples((), reader=Reader([shard], verify=other.verify, incomplete=other.incomplete))
     partners = np.full(int(first.reader.starts[-1]), -1, np.int64)
     partners[own.samples[complete]] = np.flatnonzero(complete)
-    return with_partners(first, lists, partners, joined, names=names, others=others)
+    return _with_partners(first, lists, partners, joined, names=names, others=others)
+
+
+def _in_order(first: Dataset, other: Dataset) -> I64:
+    """Return the positions of the samples of a dataset that is joined with another one of the same order."""
+    positions = first.selection.every
+    if len(positions) != len(other):
+        raise ValueError(
+            f"on='position': the first dataset has {len(positions)} samples, and one that is "
+            f"joined to it {len(other)}"
+        )
+    if len(np.unique(positions)) < len(positions):
+        raise ValueError(
+            "on='position': this view has samples several times, whose "
+            "matches could differ: join first, then choose samples"
+        )
+    return positions
+
+
+def _with_partners(
+    first: Dataset,
+    other: Samples,
+    partners: I64,
+    joined: Joined,
+    *,
+    names: Sequence[str],
+    others: Mapping[str, str],
+) -> Dataset:
+    """Return a view of a dataset whose samples also have fields of their matches in another one.
+
+    Args:
+        first: The dataset. The view has its samples, in its order; with `how="inner"` only those
+            that have a match.
+        other: The other dataset.
+        partners: int64[n], for each sample of the whole first dataset the position of its match
+            in the whole other one; -1 for none.
+        joined: The description of the join.
+        names: The fields of the first dataset that the view has.
+        others: The fields of the other dataset that it has, with their new names.
+    """
+    reader = joined_readers(
+        first.reader, other.reader, partners, joined, names=names, others=others
+    )
+    positions = first.selection.positions
+    if joined.how == "inner":
+        chosen = first.selection.every
+        chosen = chosen[partners[chosen] >= 0]
+        if len(chosen) != len(positions):
+            positions = chosen
+    return Dataset((), reader=reader)._view(positions, [*names, *others.values()])
 
 
 def _unmatched(names: Names, matches: I64) -> I64:
