@@ -198,26 +198,19 @@ class HuggingFaceSource:
 
     def _infer(self) -> dict[str, str]:
         """Return the types of the first values that are not missing."""
+        names = [name for name in self._dataset.column_names if name != KEY]
         values: dict[str, Any] = {}
-        missing = [name for name in self._dataset.column_names if name != KEY]
         for position in range(len(self._dataset)):
             sample = _stored(self._dataset[position])
-            values |= {
-                name: value for name, value in sample.items() if name in missing and _tells(value)
-            }
-            missing = [name for name in missing if name not in values]
-            if not missing:
+            values = {name: sample[name] for name in names if _tells(sample.get(name))} | values
+            if len(values) == len(names):
                 break
-        if missing:
+        if missing := [name for name in names if name not in values]:
             raise SpecError(
                 f"the column {missing[0]!r} has no values from "
                 "which its type can be inferred: pass spec="
             )
-        return {
-            name: infer_spec({name: values[name]})[name]
-            for name in self._dataset.column_names
-            if name != KEY
-        }
+        return infer_spec({name: values[name] for name in names})
 
 
 def _tells(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bushel._index.elements import Group
 from bushel._index.part_plan import warn_of_refused
 from bushel._index.table import FieldExtents
 from bushel._runtime.arrays import I64, U64, Array
@@ -23,18 +24,9 @@ from .reader import Reader
 
 def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> Array:
     """Return a crop of an image. If the index has its segments or seek table, only the needed bytes are read."""
-    group = reader.group_of(position, name)
-    extents = None if group is None else group.index.fields[name]
-    in_parts = extents is not None and (extents.segments is not None or extents.seek is not None)
-    if (
-        group is not None
-        and extents is not None
-        and in_parts
-        and not (reader.verify and extents.crc32 is not None)
-    ):
+    if (group := reader.group_of(position, name)) is not None:
         try:
-            file = reader.file(group.number, extents.file)
-            if (pixels := crop_in_part(file, extents, int(group.rows[0]), box)) is not None:
+            if (pixels := _in_part(reader, group, name, box)) is not None:
                 return pixels
         except (CodecError, ExtentError, JpegError):
             pass  # not tiled, or damaged: decoding the whole image finds the error
@@ -44,13 +36,13 @@ def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> Array:
     return cut(sample[name], name, box)
 
 
-def crop_in_part(file: File, column: FieldExtents, row: int, box: Box) -> Array | None:
+def _in_part(reader: Reader, group: Group, name: str, box: Box) -> Array | None:
     """Read and decode a crop of an image from a part of its bytes. `box` is left, top, right and bottom in pixels.
 
     Returns:
         HxWx3, or HxW of a grey image. None if the index has neither segments nor a seek table that
-        fits, if the codec rotates the image, or if the box is a whole plain JPEG, which decodes as
-        fast without a seek table.
+        fits, if bytes are compared with checksums, if the codec rotates the image, or if the box is
+        a whole plain JPEG, which decodes as fast without a seek table.
 
     Raises:
         CodecError: The bytes do not decode.
@@ -58,13 +50,17 @@ def crop_in_part(file: File, column: FieldExtents, row: int, box: Box) -> Array 
         JpegError: The header is damaged.
         ValueError: The box is not inside the image.
     """
+    column, row = group.index.fields[name], int(group.rows[0])
+    if reader.verify and column.crc32 is not None:
+        return None
     if image_reading(column.codec).exif_rotate or column.length[row] < 0:
         return None
     if column.segments is not None and len(segments := column.segments.of(row)):
-        return _of_tiles(file, column, row, segments, box)
+        return _of_tiles(reader.file(group.number, column.file), column, row, segments, box)
     if column.seek is None:
         return None
-    return _of_states(file, column, row, column.seek.of(np.array([row]))[0], box)
+    table = column.seek.of(np.array([row]))[0]
+    return _of_states(reader.file(group.number, column.file), column, row, table, box)
 
 
 def cut(image: Any, name: str, box: Box) -> Array:

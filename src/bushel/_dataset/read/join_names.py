@@ -9,22 +9,30 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bushel._index.column_names import known_column_of
 from bushel._index.columns import Column
 from bushel._index.elements import Group
 from bushel._index.table import MISSING
-from bushel._runtime.arrays import I64, U8, U64, Array, Bools, joined, offsets_of, ranges
+from bushel._runtime.arrays import (
+    I64,
+    NO_NUMBERS,
+    U8,
+    U64,
+    Array,
+    Bools,
+    joined,
+    offsets_of,
+    ranges,
+)
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import FILE_SUFFIXES
 from bushel.kernels import decode_keys, hash_keys
 from bushel.spec import KEY
 
-from .columns import column_names, part_of
+from .columns import part_of
 from .known_values import exact_kind
 from .reader import Reader
 from .selection import Selection
 
-_TYPES = frozenset(("utf8", "int", "uint", "i64", "u64", "cls", "csv-text", "json"))
 _AT_ONCE = 1 << 16
 
 Form = Literal["whole", "path", "stem"]
@@ -69,15 +77,6 @@ def hashes_of(text: U8, offsets: I64, form: Form) -> U64:
     return hashes
 
 
-def can_name(reader: Reader, selection: Selection, name: str) -> bool:
-    """Return whether a field or column of a view may hold texts or whole numbers that name samples, or lists."""
-    field = selection.fields.get(name)
-    if field is not None:
-        return field.codec in _TYPES
-    meant = known_column_of(name, reader.fields)
-    return meant is not None and name in column_names(reader)
-
-
 @dataclass(frozen=True)
 class Names:
     """The names of the samples of a dataset or view. A sample that a view has several times counts once."""
@@ -117,17 +116,11 @@ class Names:
         field = self.selection.fields.get(self.on)
         if field is not None and (field.sequence or field.codec == "json"):
             return self._in_lists(sequence=field.sequence)
-        places, texts, lengths = (
-            [np.zeros(0, np.int64)],
-            [np.zeros(0, np.uint8)],
-            [np.zeros(0, np.int64)],
-        )
-        for places_there, (text, offsets) in self._pieces():
-            places.append(places_there)
-            texts.append(text)
-            lengths.append(np.diff(offsets))
-        offsets = offsets_of(np.concatenate(lengths))
-        return _Texts(np.concatenate(texts), offsets, np.concatenate(places))
+        pieces = [(NO_NUMBERS, np.zeros(0, np.uint8), NO_NUMBERS)]
+        for places, (text, offsets) in self._pieces():
+            pieces.append((places, text, np.diff(offsets)))
+        owners, text, lengths = map(np.concatenate, zip(*pieces, strict=True))
+        return _Texts(text, offsets_of(lengths), owners)
 
     def _in_lists(self, *, sequence: bool) -> _Texts:
         """Return the names in the values of a field: each is a name or a list of them.

@@ -54,6 +54,8 @@ class JoinedReader(Reader):
         self.sides, self.joins, self._all = tuple(sides), joins, ShardRows(self.shards)
         self.counted, self.starts = tuple(self.shards[:counted]), self.starts[: counted + 1]
         self.keyed = any(shard.keyed for shard in self.counted)
+        of_sides = (self.shards[side.shards.start : side.shards.stop] for side in sides)
+        self.divisions = [self.counted, *of_sides]
         for shards in self.divisions:  # one may have no samples
             for name, field in union_of_fields(shards).items():
                 self.fields.setdefault(name, field)
@@ -62,14 +64,6 @@ class JoinedReader(Reader):
     def all(self) -> ShardRows:
         """All shards, whose samples are counted one after another, starting with the shards of the first dataset."""
         return self._all
-
-    @property
-    def divisions(self) -> Sequence[Sequence[OpenShard]]:
-        """The shards of each dataset."""
-        return [
-            self.counted,
-            *(self.shards[side.shards.start : side.shards.stop] for side in self.sides),
-        ]
 
     def rows_of(self, name: str, positions: I64) -> I64:
         """Return the places of the values of a field among the samples of all shards; -1 for none."""

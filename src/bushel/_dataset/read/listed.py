@@ -147,11 +147,8 @@ class ListedShards(Listing):
         self._fields = tuple(listed.spec.values())
         self._shard = lru_cache(maxsize=_HELD)(self._make)
 
-    def __getstate__(self) -> tuple[Path, ShardList]:
-        return self.root, self.listed
-
-    def __setstate__(self, state: tuple[Path, ShardList]) -> None:
-        ListedShards.__init__(self, *state)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ListedShards, (self.root, self.listed)
 
     def __len__(self) -> int:
         return len(self.listed)

@@ -147,6 +147,8 @@ class Reader(StoredReader):
         self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None
     ) -> Sample | None:
         """Return a sample that the index has, or of plain fields of local files; None for others."""
+        if self.windows is not None:
+            return None
         number, row = self.row_of(position) if home is None else home
         shard = self.shards[number]
         shard.check_readable(row, position)
@@ -223,9 +225,10 @@ class Reader(StoredReader):
     def prefetch(
         self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True
     ) -> None:
-        """Ask for readahead of a batch that will be read soon, decoded or not. Direct reads have no use for it."""
+        """Ask for readahead of samples or windows that will be read soon; direct reads have no use for it."""
         if self.pool.direct:
             return
+        wanted = self.asked(positions, wanted)
         groups = self.groups(positions, wanted)
         if decode and not (wanted := self.unknown(groups, wanted)):
             return

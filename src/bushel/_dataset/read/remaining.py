@@ -125,11 +125,9 @@ def named_positions(
     """
     pairs = [np.zeros((2, 0), np.int64)]
     for start, shard in zip(offsets_of(samples_of(shards)).tolist(), shards, strict=False):
-        rows, entries = lookup.candidates(shard.index)
-        if placed.names(shard.shard) and len(rows):
-            alike = (digests_of(shard, rows) == lookup.names.digests[entries]) == same
-            alike &= lookup.names.keyed[entries] | same
-            pairs.append(np.stack([start + rows, entries])[:, alike])
+        if placed.names(shard.shard):
+            rows, entries = named_rows(shard, lookup, same=same)
+            pairs.append(np.stack([start + rows, entries]))
     positions, entries = np.concatenate(pairs, axis=1)
     order = np.argsort(positions, kind="stable")
     return positions[order], entries[order]
@@ -140,8 +138,10 @@ def lists_of(shards: Sequence[OpenShard]) -> list[PlacedList]:
     return lists_beside([shard.shard for shard in kinds(shards)])
 
 
-def named_rows(shard: OpenShard, lookup: NameLookup) -> tuple[I64, I64]:
+def named_rows(shard: OpenShard, lookup: NameLookup, *, same: bool = True) -> tuple[I64, I64]:
     """Return the rows of a shard whose samples are named, and the numbers of these names; pairs of both.
+
+    Without `same`, those that only have the key of a named sample, and other bytes.
 
     Raises:
         OSError, FormatError: A value without a recorded checksum cannot be read.
@@ -150,8 +150,9 @@ def named_rows(shard: OpenShard, lookup: NameLookup) -> tuple[I64, I64]:
     if not len(rows):
         return rows, entries
     some, place = np.unique(rows, return_inverse=True)
-    same = digests_of(shard, some)[place] == lookup.names.digests[entries]
-    return rows[same], entries[same]
+    alike = (digests_of(shard, some)[place] == lookup.names.digests[entries]) == same
+    alike &= lookup.names.keyed[entries] | same
+    return rows[alike], entries[alike]
 
 
 def names_of(shard: OpenShard, rows: I64) -> Names:
@@ -264,10 +265,7 @@ def first_of(positions: Positions, samples: int) -> Positions:
     """Return the positions of a whole dataset that are in its first samples."""
     if not isinstance(positions, Remaining):
         return range(samples)
-    earlier = positions.removed < samples
-    if not earlier.any():
-        return range(samples)
-    return Remaining.of(samples, positions.removed[earlier], positions.calls[earlier], positions.by)
+    return positions.if_removed(positions.removed < samples, samples)
 
 
 def _chain(digests: Iterable[bytes]) -> Iterator[bytes]:

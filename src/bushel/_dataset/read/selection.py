@@ -86,14 +86,11 @@ class Remaining(Struct, frozen=True, eq=False):
         remains[self.removed] = False
         return remains
 
-    def before_call(self, number: int) -> range | Remaining:
-        """Return the positions that remained before a call."""
-        earlier = self.calls < number
-        if not earlier.any():
-            return range(self.total)
-        return Remaining.of(
-            self.total, self.removed[earlier], self.calls[earlier], self.by[:number]
-        )
+    def if_removed(self, chosen: Bools, total: int) -> range | Remaining:
+        """Return the positions that remain of the first samples if only those of bool[n] were removed."""
+        if not chosen.any():
+            return range(total)
+        return Remaining.of(total, self.removed[chosen], self.calls[chosen], self.by)
 
 
 def joined(parts: Sequence[range | Remaining]) -> range | Remaining:

@@ -242,16 +242,17 @@ def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:
 
 def unread_bytes(shards: Sequence[OpenShard]) -> int:
     """Return how many bytes of sections have to be read before all of their samples can be read at random."""
-    if not any(shard.section is not None and not shard.loaded for shard in shards):
+    unread = [
+        (shard, shard.section) for shard in shards if shard.section is not None and not shard.loaded
+    ]
+    if not unread:
         return 0
     from .sections import is_known
 
     return sum(
-        shard.section.size
-        for shard in shards
-        if shard.section is not None
-        and not shard.loaded
-        and not is_known(shard.container, shard.shard, shard.section, shard.stamps[0])
+        section.size
+        for shard, section in unread
+        if not is_known(shard.container, shard.shard, section, shard.stamps[0])
     )
 
 

@@ -249,12 +249,14 @@ class ShardRows:
             samples.
         keyed: Whether any sample has a key of its own.
         fields: The fields of all shards, in order of first appearance.
+        divisions: The shards of each dataset that was joined; without joins, all shards.
         remaining: The positions that remain if samples were removed; None if none was.
     """
 
     def __init__(self, shards: Sequence[OpenShard], remaining: Remaining | None = None) -> None:
         self.shards: Sequence[OpenShard] = shards if isinstance(shards, Listing) else tuple(shards)
         self.counted: Sequence[OpenShard] = self.shards
+        self.divisions: Sequence[Sequence[OpenShard]] = [self.shards]
         self.starts = np.zeros(len(self.shards) + 1, np.int64)
         np.cumsum(samples_of(self.shards), out=self.starts[1:])
         self.keyed = any_keyed(self.shards)
@@ -272,11 +274,6 @@ class ShardRows:
     def local(self) -> bool:
         """Whether all files are in the file system of this machine."""
         return all(shard.local for shard in kinds(self.shards))
-
-    @property
-    def divisions(self) -> Sequence[Sequence[OpenShard]]:
-        """The shards of each dataset that was joined; without joins, all shards."""
-        return [self.shards]
 
     @property
     def all(self) -> ShardRows:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from bushel.storage.fetch import Held
 
     from .selection import Selection
-    from .shards import OpenShard
     from .stored_reader import Room
 
 _KEPT = 1 << 22
@@ -236,11 +235,6 @@ class WindowReader(Reader):
         """Return the positions in the whole dataset of the samples that windows are of."""
         return self.selection.absolute(self.windows.places(positions)[0])
 
-    @property
-    def divisions(self) -> Sequence[Sequence[OpenShard]]:
-        """The shards of each dataset that was joined."""
-        return self.base.divisions
-
     def rows_of(self, name: str, positions: I64) -> I64:
         """Return the places of the values of a field among the samples of all shards; -1 for none."""
         return self.base.rows_of(name, self.samples(positions))
@@ -320,12 +314,6 @@ class WindowReader(Reader):
                 elements_of_samples[name] = window_ranges
         return elements_of_samples
 
-    def sample(
-        self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None
-    ) -> Sample:
-        """Read and decode one window."""
-        return self.read(np.array([position], np.int64), wanted, decode=True)[0]
-
     def read(
         self,
         positions: I64,
@@ -363,12 +351,6 @@ class WindowReader(Reader):
                 "have no stored bytes of their own: use read()"
             )
         return super().gather(positions, name)
-
-    def prefetch(
-        self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True
-    ) -> None:
-        """Ask for readahead of windows that will be read soon."""
-        super().prefetch(positions, self.asked(positions, wanted), decode=decode)
 
 
 def _fields(fields: Mapping[str, Field], shape: WindowShape) -> dict[str, Field]:

@@ -76,16 +76,10 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
     whole = Dataset((), reader=reader)
     names = list(dict.fromkeys(name for dataset in datasets for name in dataset.spec))
     sizes = [int(dataset.reader.starts[-1]) for dataset in datasets]
-    if all(map(_is_all, datasets)):
+    if all(dataset._is_whole for dataset in datasets):
         return whole._view(names=names)
     positions = [
         dataset.selection.every + start
         for dataset, start in zip(datasets, itertools.accumulate(sizes, initial=0), strict=False)
     ]
     return whole._view(np.concatenate(positions), names)
-
-
-def _is_all(dataset: Dataset) -> bool:
-    """Return whether a dataset has all samples that were not removed, in their order."""
-    positions, whole = dataset.selection.positions, dataset.reader.whole
-    return positions is whole or (isinstance(positions, range) and positions == whole)

@@ -34,9 +34,11 @@ def before_append(dataset: Any, fingerprint: str) -> BeforeAppend | None:
         if earlier is None:
             return None
         return replace(earlier, dataset=replace(dataset, dataset=earlier.dataset))
-    if not isinstance(dataset, Dataset) or not _is_whole(dataset):
+    if not isinstance(dataset, Dataset) or not dataset._is_whole:
         return None
     reader, positions = dataset.reader, dataset.selection.positions
+    if reader.sides or reader.windows is not None:
+        return None
     for remaining in _at_each_call(positions):
         for samples, fingerprint_of_prefix in fingerprints_of_prefixes(
             reader, dataset.spec, remaining
@@ -47,18 +49,15 @@ def before_append(dataset: Any, fingerprint: str) -> BeforeAppend | None:
     return None
 
 
-def _is_whole(dataset: Dataset) -> bool:
-    reader, selection = dataset.reader, dataset.selection
-    if reader.sides or reader.windows is not None:
-        return False
-    return selection.positions is reader.remaining or selection.is_whole(int(reader.starts[-1]))
-
-
 def _at_each_call(positions: Positions) -> list[Positions]:
     """Return the positions that remain now, and those that remained before each call that removed some."""
     if not isinstance(positions, Remaining):
         return [positions]
-    return [positions, *(positions.before_call(number) for number in range(len(positions.by)))]
+    return [positions, *(_before_call(positions, number) for number in range(len(positions.by)))]
+
+
+def _before_call(remaining: Remaining, number: int) -> Positions:
+    return remaining.if_removed(remaining.calls < number, remaining.total)
 
 
 class BeforeRemoval(Struct, frozen=True):
@@ -75,7 +74,7 @@ def before_removal(dataset: Any, fingerprint: str) -> BeforeRemoval | None:
     if not isinstance(whole, Remaining):
         return None
     for number in range(len(whole.by)):
-        earlier = dataset._view(positions=whole.before_call(number))
+        earlier = dataset._view(positions=_before_call(whole, number))
         if earlier.fingerprint == fingerprint:
             since = whole.removed[whole.calls >= number]
             then = earlier.selection.positions

@@ -20,7 +20,7 @@ from bushel._index.expansion import COSTLY, expansion_of
 from bushel._index.manifest import find_manifest
 from bushel._index.shard import may_lack_samples
 from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.messages import few, size
+from bushel._runtime.messages import count, few, size
 from bushel._runtime.public import public
 from bushel.codecs import holds_sound
 from bushel.containers import get_container
@@ -100,13 +100,11 @@ class Info:
         return f"incomplete: {self.expected:,} samples expected"
 
     def __repr__(self) -> str:
-        counts = ", ".join(
-            [
-                _count(self.samples, "sample"),
-                _count(self.shards, "shard"),
-                _count(self.files, "file"),
-            ]
-        )
+        counts = [
+            count(self.samples, "sample"),
+            count(self.shards, "shard"),
+            count(self.files, "file"),
+        ]
         notes = [
             "keys" if self.keyed else "no keys",
             "checksums" if self.checksums else "no checksums",
@@ -124,13 +122,9 @@ class Info:
             notes.append(f"{size(self.unread)} to be read when needed")
         notes += [join.misses or f"joined by {join.on}" for join in self.joins]
         return (
-            f"<bushel.datasets.Info: {self.container}, {counts}, "
+            f"<bushel.datasets.Info: {self.container}, {', '.join(counts)}, "
             f"{size(self.bytes)}; {_typed(self.spec)}; {', '.join(notes)}>"
         )
-
-
-def _count(number: int, unit: str) -> str:
-    return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
 def _typed(spec: Mapping[str, str]) -> str:
@@ -244,7 +238,7 @@ def described(dataset: Any) -> str:
     if windows is not None and windows.without:
         notes.append(f"{windows.without:,} samples are too short for a window")
     notes.append(dataset.selection.made)
-    shards = f"{_count(info.shards, 'shard')}, {size(info.bytes)}"
+    shards = f"{count(info.shards, 'shard')}, {size(info.bytes)}"
     facts = "; ".join(filter(None, [f"{shards}; {_typed(dataset.spec)}", *notes]))
     return f"<bushel.Dataset: {len(dataset):,}{total} {noun}, {info.container}, {facts}>"
 
@@ -257,11 +251,7 @@ def dataset_html(dataset: Any) -> str:
     from bushel._pictures.notebook import Gallery, facts_html
 
     info: Info = dataset.info
-    samples = len(dataset)
-    if samples == info.samples:
-        count = f"{samples:,}"
-    else:
-        count = f"{samples:,} of {info.samples:,}"
+    total = "" if len(dataset) == info.samples else f" of {info.samples:,}"
     facts = [
         ("container", info.container),
         ("shards", f"{info.shards:,}"),
@@ -275,7 +265,10 @@ def dataset_html(dataset: Any) -> str:
         facts.append(("columns", few(columns, 8)))
     rows = [("field", "type"), *dataset.spec.items()]
     return facts_html(
-        f"bushel.Dataset, {count} samples", facts, rows, Gallery(dataset, _SHOWN)._repr_html_()
+        f"bushel.Dataset, {len(dataset):,}{total} samples",
+        facts,
+        rows,
+        Gallery(dataset, _SHOWN)._repr_html_(),
     )
 
 
@@ -342,28 +335,24 @@ def summarise(shards: Iterable[OpenShard], spec: Mapping[str, str]) -> list[Fiel
 
 
 def _summarise(name: str, kind: str, parts: list[FieldExtents]) -> FieldSummary:
-    samples = elements = total = longest = 0
-    shortest: int | None = None
+    samples = 0
+    sizes = []
     for column in parts:
         length = column.length[column.length != MISSING]
         if column.starts is None:
             samples += len(length)
         else:
-            lists = len(column.starts) - 1
-            samples += (
-                lists if column.absent is None else lists - int(np.count_nonzero(column.absent))
-            )
-        elements += len(length)
+            samples += len(column.starts) - 1
+            if column.absent is not None:
+                samples -= int(np.count_nonzero(column.absent))
         if len(length):
-            total += int(length.sum())
-            longest = max(longest, int(length.max()))
-            if shortest is None:
-                shortest = int(length.min())
-            else:
-                shortest = min(shortest, int(length.min()))
+            sizes.append((len(length), int(length.sum()), int(length.min()), int(length.max())))
+    elements, total = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
+    shortest = min((size[2] for size in sizes), default=0)
+    longest = max((size[3] for size in sizes), default=0)
     codecs = "+".join(dict.fromkeys(column.codec for column in parts))
     mean = total / elements if elements else 0.0
-    return FieldSummary(name, kind, codecs, samples, elements, total, mean, shortest or 0, longest)
+    return FieldSummary(name, kind, codecs, samples, elements, total, mean, shortest, longest)
 
 
 _NAMED = 5  # values that are shown of a column with few different ones

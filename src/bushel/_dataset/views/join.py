@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 
 from bushel._dataset.read.join_match import lists_of_values, match
-from bushel._dataset.read.join_names import Names, can_name
+from bushel._dataset.read.join_names import Names
 from bushel._dataset.read.joined import joined_readers
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.sides import Joined
+from bushel._index.column_names import known_column_of
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.messages import log_info, log_warning
 from bushel._runtime.public import command, did_you_mean, public
@@ -24,6 +25,8 @@ from .samples import Samples
 On = str | tuple[str, str]
 
 _SHOWN = 3
+_NAMES = frozenset(("utf8", "int", "uint", "i64", "u64", "cls", "csv-text", "json"))
+"""Codecs of values that name samples."""
 _PLACE = "__position__"
 """Stands for the places of samples where others have the name of a field."""
 
@@ -146,7 +149,12 @@ def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
 
 
 def _can_name(dataset: Dataset, name: str) -> bool:
-    return can_name(dataset.reader, dataset.selection, name)
+    """Return whether a field or column may hold texts or whole numbers that name samples, or lists."""
+    field = dataset.selection.fields.get(name)
+    if field is not None:
+        return field.codec in _NAMES
+    meant = known_column_of(name, dataset.reader.fields)
+    return meant is not None and name in dataset.columns
 
 
 def _meant(dataset: Dataset, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec import Struct
@@ -152,12 +153,9 @@ class Mapped(Struct, frozen=True, eq=False):
         self, function: Callable[[Sample], Sample], *, spec: Mapping[str, str] | None = None
     ) -> Mapped:
         """Return a view in which another function gets the results of this one."""
-        composed = _Both(
-            self.function if self.kept is None else _Kept(self.function, self.kept), function
-        )
-        return replace(
-            self, function=composed, types={**(self.types or {}), **(spec or {})}, kept=None
-        )
+        types = {**(self.types or {}), **(spec or {})}
+        composed = partial(_both, self._result, function)
+        return replace(self, function=composed, types=types, kept=None)
 
     def read(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> list[Sample]:
         """Read many samples. With `decode=False`, these are the stored bytes that the function's samples are made of.
@@ -170,7 +168,7 @@ class Mapped(Struct, frozen=True, eq=False):
             return stored
         names = None if fields is None else {KEY, *fields}
         results = [
-            _made(self, sample)
+            self._made(sample)
             for sample in self.dataset.read(positions, self.needs, decode=self.decodes)
         ]
         return [
@@ -190,54 +188,36 @@ class Mapped(Struct, frozen=True, eq=False):
             samples = self.dataset.decode_samples(stored, positions, (), self.needs)
         else:
             samples = stored
-        return [_made(self, sample) for sample in samples]
+        return [self._made(sample) for sample in samples]
 
     def prefetch(self, positions: Given, fields: Mask = None) -> None:
         """Do nothing: files are read when samples are."""
 
+    def _made(self, sample: Sample) -> Sample:
+        try:
+            return self._result(sample)
+        except Exception as error:
+            error.add_note(f"in the function of ds.map, for sample {sample[KEY]!r}")
+            raise
 
-class _Both(Struct, frozen=True):
-    """Two functions, one after the other."""
-
-    first: Callable[[Sample], Sample]
-    second: Callable[[Sample], Sample]
-
-    def __call__(self, sample: Sample) -> Sample:
-        return self.second(_called(self.first, sample))
-
-
-class _Kept(Struct, frozen=True):
-    """Some fields of the results of a function."""
-
-    function: Callable[[Sample], Sample]
-    names: tuple[str, ...]
-
-    def __call__(self, sample: Sample) -> Sample:
-        return _chosen(_called(self.function, sample), self.names)
-
-
-def _made(view: Mapped, sample: Sample) -> Sample:
-    try:
-        result = _called(view.function, sample)
-        if view.kept is None:
+    def _result(self, sample: Sample) -> Sample:
+        """Return the fields that samples have of what the function returns."""
+        key, result = sample[KEY], self.function(sample)
+        if not isinstance(result, dict):
+            raise TypeError(
+                f"it returned {result!r:.60}: return the sample, a dict, changed or not"
+            )
+        result = {KEY: key} | result | {KEY: key}
+        if self.kept is None:
             return result
-        return _chosen(result, view.kept)
-    except Exception as error:
-        error.add_note(f"in the function of ds.map, for sample {sample[KEY]!r}")
-        raise
+        if missing := [name for name in self.kept if name not in result]:
+            fields = ", ".join(name for name in result if name != KEY)
+            raise KeyError(f"it returned no field {missing[0]!r}, but {fields}")
+        return {KEY: key, **{name: result[name] for name in self.kept}}
 
 
-def _chosen(sample: Sample, names: tuple[str, ...]) -> Sample:
-    if missing := [name for name in names if name not in sample]:
-        raise KeyError(
-            f"it returned no field {missing[0]!r}, but "
-            f"{', '.join(name for name in sample if name != KEY)}"
-        )
-    return {KEY: sample[KEY], **{name: sample[name] for name in names}}
-
-
-def _called(function: Callable[[Sample], Sample], sample: Sample) -> Sample:
-    key, result = sample[KEY], function(sample)
-    if not isinstance(result, dict):
-        raise TypeError(f"it returned {result!r:.60}: return the sample, a dict, changed or not")
-    return {KEY: key} | result | {KEY: key}
+def _both(
+    first: Callable[[Sample], Sample], second: Callable[[Sample], Sample], sample: Sample
+) -> Sample:
+    """Return what two functions make of a sample, one after the other."""
+    return second(first(sample))

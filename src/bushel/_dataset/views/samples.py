@@ -116,6 +116,12 @@ class Chosen:
         return len(self.selection.positions)
 
     @property
+    def _is_whole(self) -> bool:
+        """Whether it has all samples that were not removed, in their order."""
+        positions, whole = self.selection.positions, self.reader.whole
+        return positions is whole or (isinstance(positions, range) and positions == whole)
+
+    @property
     def spec(self) -> dict[str, str]:
         """Field names to types, such as `{"image": "jpg", "words": "utf8[]"}`.
 

@@ -124,11 +124,7 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
     try:
         header, positions, keys, digests = _load(_path(folder, name))
     except FileNotFoundError:
-        names = _names(folder)
-        advice = did_you_mean(name, names) or (
-            f"the views are {', '.join(names) or 'none; ds.save_view(name) makes one'}"
-        )
-        raise KeyError(f"unknown view {name!r}: {advice}") from None
+        raise _unknown(name, _names(folder)) from None
     whole: Any = dataset
     fields = [field for field in header.fields if field in whole.spec]
     changed = _has_changed(dataset, header, positions)
@@ -186,11 +182,15 @@ def delete_view(dataset: Any, name: str) -> None:
     folder = _folder(dataset)
     names = _names(folder)
     if name not in names:
-        advice = "no view is saved beside the dataset"
-        if names:
-            advice = f"the views are {', '.join(names)}"
-        raise KeyError(f"unknown view {name!r}: {did_you_mean(name, names) or advice}")
+        raise _unknown(name, names)
     remove(_path(folder, name))
+
+
+def _unknown(name: str, names: list[str]) -> KeyError:
+    views = ", ".join(names) or "none; ds.save_view(name) makes one"
+    return KeyError(
+        f"unknown view {name!r}: {did_you_mean(name, names) or f'the views are {views}'}"
+    )
 
 
 def _whole(dataset: Any) -> Any:
