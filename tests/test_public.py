@@ -36,7 +36,6 @@ NAMES = [
     "convert",
     "diff",
     "erase",
-    "from_hf",
     "index",
     "join",
     "jpeg",

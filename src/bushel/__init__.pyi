@@ -40,7 +40,6 @@ from bushel.errors import InUseError as InUseError
 from bushel.errors import SpecError as SpecError
 from bushel.errors import StateError as StateError
 from bushel.errors import TooManyErrors as TooManyErrors
-from bushel.integrations.huggingface import from_hf as from_hf
 from bushel.integrations.huggingface import to_hf as to_hf
 from bushel.integrity import diff as diff
 from bushel.integrity import erase as erase

@@ -366,7 +366,7 @@ def test_integrations() -> None:
     *shown, last = blocks(page, "python")
     assert "ray.data" in last  # which needs a cluster
     names: dict[str, Any] = {}
-    assert sum(run(page, block, names) for block in shown) == 11
+    assert sum(run(page, block, names) for block in shown) == 12
 
 
 def test_view(tmp_path: Path) -> None:

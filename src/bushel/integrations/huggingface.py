@@ -1,9 +1,12 @@
-"""Hugging Face datasets: `bushel.to_hf` and `bushel.from_hf`."""
+"""Hugging Face datasets: `bushel.to_hf`.
+
+Nothing is needed the other way: `bushel.open` reads the Parquet and Arrow files of `datasets`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -13,14 +16,12 @@ from bushel._index.class_names import holds_numbers, numbers_classes
 from bushel._runtime.public import public
 from bushel.codecs.registry import holds_clip, holds_image, holds_sound, keeps_bytes
 from bushel.errors import SpecError, needed_by
-from bushel.sources.base import Sample
-from bushel.sources.samples import Stream, infer_spec
 from bushel.spec import KEY, Field, parse_spec
 
 if TYPE_CHECKING:
     import datasets
 
-__all__ = ["HuggingFaceSource", "from_hf", "to_hf"]
+__all__ = ["to_hf"]
 
 _VALUES = {
     "utf8": "string",
@@ -114,109 +115,6 @@ def _cache_key(dataset: Dataset) -> str:
     return digest.hexdigest()[:32]
 
 
-@public()
-def from_hf(
-    dataset: datasets.Dataset | datasets.IterableDataset, *, spec: Mapping[str, str] | None = None
-) -> HuggingFaceSource | Stream:
-    """Return a source for `bushel.pack` with the samples of a dataset of Hugging Face `datasets`.
-
-        bushel.pack(bushel.from_hf(datasets.load_dataset("org/name", split="train")), "out/",
-        container="tar")
-
-    The stored bytes of images, clips and sounds are packed as they are. Names of a `ClassLabel`
-    become names of classes of the packed dataset, a column `__key__` becomes the keys, and values
-    that are missing are left out.
-
-    Args:
-        dataset: A dataset, not a dict of splits. An `IterableDataset` is packed in order and in one
-            part.
-        spec: Field names to types; by default they come from the features and the first sample.
-
-    Raises:
-        MissingPackageError: `datasets` is not installed.
-        SpecError: The type of a column cannot be inferred; give it in `spec`.
-        TypeError: `dataset` is a dict of splits, or not a dataset of `datasets`.
-
-    Examples:
-        >>> import datasets
-        >>> table = datasets.Dataset.from_dict({"text": ["one", "two"], "label": [0, 1]})
-        >>> bushel.pack(bushel.from_hf(table), "texts/", container="tar").samples
-        2
-    """
-    with needed_by("from_hf", "bushel[hf]"):
-        import datasets
-
-    if isinstance(dataset, datasets.IterableDataset):
-        plain = _undecoded(dataset)
-        return Stream((_stored(sample) for sample in plain), spec=spec)
-    if isinstance(dataset, datasets.Dataset):
-        return HuggingFaceSource(dataset, spec=spec)
-    splits = ""
-    if isinstance(dataset, dict):
-        splits = f"; choose a split: {', '.join(map(str, dataset))}"
-    raise TypeError(
-        "from_hf takes a datasets.Dataset or IterableDataset, "
-        f"not a {type(dataset).__name__}{splits}"
-    )
-
-
-class HuggingFaceSource:
-    """A dataset of Hugging Face `datasets` as a source: see `from_hf`.
-
-    Attributes:
-        spec: Field names to types.
-        labels: Field names to the names of classes.
-        fingerprint: The fingerprint that `datasets` gives.
-
-    Examples:
-        >>> import datasets
-        >>> table = datasets.Dataset.from_dict({"text": ["one", "two"]})
-        >>> bushel.from_hf(table)[1]
-        {'text': 'two'}
-    """
-
-    def __init__(self, dataset: datasets.Dataset, *, spec: Mapping[str, str] | None = None) -> None:
-        self._dataset = _undecoded(dataset).with_format(None)
-        if spec is None and not len(dataset):
-            raise SpecError("fields cannot be inferred without samples: pass spec=")
-        self.spec: Mapping[str, str] = dict(spec) if spec is not None else self._infer()
-        self.labels: Mapping[str, Sequence[str]] = {
-            name: tuple(feature.names)
-            for name, feature in dataset.features.items()
-            if type(feature).__name__ == "ClassLabel" and name in self.spec and feature.names
-        }
-        self.fingerprint = str(dataset._fingerprint)
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __getitem__(self, position: int) -> Sample:
-        if not 0 <= position < len(self):
-            raise IndexError(f"position {position} is out of range for {len(self)} samples")
-        sample = _stored(self._dataset[position])
-        return {name: value for name, value in sample.items() if name == KEY or name in self.spec}
-
-    def _infer(self) -> dict[str, str]:
-        """Return the types of the first values that are not missing."""
-        names = [name for name in self._dataset.column_names if name != KEY]
-        values: dict[str, Any] = {}
-        for position in range(len(self._dataset)):
-            sample = _stored(self._dataset[position])
-            values = {name: sample[name] for name in names if _tells(sample.get(name))} | values
-            if len(values) == len(names):
-                break
-        if missing := [name for name in names if name not in values]:
-            raise SpecError(
-                f"the column {missing[0]!r} has no values from "
-                "which its type can be inferred: pass spec="
-            )
-        return infer_spec({name: values[name] for name in names})
-
-
-def _tells(value: Any) -> bool:
-    return value is not None and not (isinstance(value, list) and not value)
-
-
 def _features(dataset: Dataset) -> datasets.Features:
     import datasets
 
@@ -304,35 +202,3 @@ def _one(codec: str, value: Any) -> Any:
     if isinstance(value, memoryview):
         return bytes(value)
     return value
-
-
-def _undecoded(dataset: Any) -> Any:
-    """Return the dataset with the stored bytes of images, clips and sounds instead of decoded ones."""
-    import datasets
-
-    features = dataset.features
-    if features is None:  # of a stream that has not been read
-        return dataset
-    for name, feature in features.items():
-        if isinstance(feature, datasets.Image | datasets.Video | datasets.Audio):
-            dataset = dataset.cast_column(name, type(feature)(decode=False))
-        elif isinstance(feature, datasets.List) and isinstance(feature.feature, datasets.Image):
-            dataset = dataset.cast_column(name, datasets.List(datasets.Image(decode=False)))
-    return dataset
-
-
-def _stored(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a sample with the bytes of its images, and without its missing values."""
-    plain = {name: _bytes_of(value) for name, value in sample.items()}
-    return {name: value for name, value in plain.items() if value is not None}
-
-
-def _bytes_of(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_bytes_of(element) for element in value]
-    if not isinstance(value, Mapping) or value.keys() != {"bytes", "path"}:
-        return value
-    if value["bytes"] is None and value["path"] is not None:
-        with open(value["path"], "rb") as file:
-            return file.read()
-    return value["bytes"]
