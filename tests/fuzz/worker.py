@@ -16,7 +16,6 @@ from tests.fuzz.mutations import mutate, with_own_crc32
 
 import bushel
 from bushel._dataset.open.indexing import index
-from bushel._dataset.views.stream import StreamDataset
 from bushel.codecs import get_codec
 from bushel.errors import BushelError
 
@@ -48,9 +47,9 @@ def read_stream(folder: Path) -> None:
     """Read every file as a stream."""
     for path in sorted(folder.iterdir()):
         with path.open("rb") as handle:
-            for sample in StreamDataset(handle, decode=False):
+            for sample in bushel.open_stream(handle, decode=False):
                 assert "__key__" in sample
-        for sample in StreamDataset(path):
+        for sample in bushel.open_stream(path):
             assert "__key__" in sample
 
 

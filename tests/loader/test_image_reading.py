@@ -13,7 +13,6 @@ from PIL import Image, ImageOps
 from tests.kernels.jpegs import picture
 
 import bushel
-from bushel._dataset.views.stream import StreamDataset
 from bushel.codecs import get_codec
 from bushel.codecs.image import ImageReading, image_reading
 from bushel.errors import CodecError, SpecError
@@ -148,7 +147,7 @@ class TestOrientation:
             for data in datas:
                 writer.append({"jpg": data})
         for transforms in ({}, {"jpg": [CenterCrop(20)]}):
-            stream = StreamDataset(str(tmp_path / "x.tar"), spec={"jpg": "jpg(exif_rotate)"})
+            stream = bushel.open_stream(str(tmp_path / "x.tar"), spec={"jpg": "jpg(exif_rotate)"})
             for batch, data in zip(StreamLoader(stream, 1, buffer=0, transforms=transforms), datas, strict=True):
                 expected = CenterCrop(20)(upright(data)) if transforms else upright(data)
                 np.testing.assert_array_equal(batch["jpg"][0], expected)

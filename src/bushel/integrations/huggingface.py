@@ -177,11 +177,14 @@ def _samples(parts: Sequence[Dataset]) -> Iterator[dict[str, Any]]:
         keyed = dataset.info.keyed
         for first in range(0, len(dataset), _CHUNK):
             positions = range(first, min(first + _CHUNK, len(dataset)))
-            for position, stored in zip(
-                positions, dataset.read(list(positions), decode=False), strict=True
-            ):
-                values = {name: value for name, value in stored.items() if name not in undecoded}
-                sample = {**stored, **dataset.decode_sample(values, position)}
+            stored = dataset.read(positions, decode=False)
+            plain = [
+                {name: value for name, value in sample.items() if name not in undecoded}
+                for sample in stored
+            ]
+            decoded = dataset.decode_samples(plain, positions)
+            for sample, values in zip(stored, decoded, strict=True):
+                sample |= values
                 row = {name: _value(field, sample.get(name)) for name, field in fields.items()}
                 yield {KEY: sample[KEY], **row} if keyed else row
 

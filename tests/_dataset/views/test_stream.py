@@ -56,11 +56,11 @@ def test_the_first_bytes_determine_the_packing(tmp_path: Path, packer: str) -> N
     data = PACKERS[packer](PLAIN)
     path = tmp_path / "x.tar.gz"  # whatever it says
     path.write_bytes(data)
-    stream = StreamDataset(path)
+    stream = bushel.open_stream(path)
     assert list(stream) == VALUES
     assert list(stream) == VALUES
-    assert list(StreamDataset(str(path))) == VALUES
-    assert list(StreamDataset(Trickle(data))) == VALUES
+    assert list(bushel.open_stream(str(path))) == VALUES
+    assert list(bushel.open_stream(Trickle(data))) == VALUES  # type: ignore[arg-type]
 
 
 def test_golden_streams(golden: Path) -> None:
@@ -68,9 +68,9 @@ def test_golden_streams(golden: Path) -> None:
         manifest = json.loads((golden / folder / "manifest.json").read_text())
         path = golden / folder / manifest["open"]
         assert is_stream(path)
-        stored = list(StreamDataset(path, decode=False))
+        stored = list(bushel.open_stream(path, decode=False))
         assert [sample["__key__"] for sample in stored] == [sample["key"] for sample in manifest["samples"]]
-        for found, decoded, wanted in zip(stored, StreamDataset(path), manifest["samples"], strict=True):
+        for found, decoded, wanted in zip(stored, bushel.open_stream(path), manifest["samples"], strict=True):
             assert set(found) - {"__key__"} == set(wanted["fields"])
             for name, expected in wanted["fields"].items():
                 assert hashlib.sha256(found[name]).hexdigest() == expected["sha256"]
@@ -83,7 +83,7 @@ def test_a_spec_names_fields_and_joins_sequences() -> None:
         [("a.frames.2.txt", b"two"), ("a.label.cls", b"1"), ("a.frames.1.txt", b"one"), ("b.label.cls", b"2")]
     )
     spec = {"frames": "utf8[]", "label": "int"}
-    stream = StreamDataset(io.BytesIO(data), spec=spec)
+    stream = bushel.open_stream(io.BytesIO(data), spec=spec)
     assert stream.spec == spec
     assert list(stream) == [
         {"__key__": "a", "frames": ["one", "two"], "label": 1},
@@ -92,7 +92,7 @@ def test_a_spec_names_fields_and_joins_sequences() -> None:
 
 
 def test_only_the_wanted_fields_are_read() -> None:
-    stream = StreamDataset(io.BytesIO(PLAIN), fields=["txt", "json"])
+    stream = bushel.open_stream(io.BytesIO(PLAIN), fields=["txt", "json"])
     assert list(stream) == [{"__key__": "a", "txt": "hi"}, {"__key__": "d/b", "json": [1]}]
     assert stream.spec == {"txt": "utf8", "json": "json"}
 
@@ -100,15 +100,15 @@ def test_only_the_wanted_fields_are_read() -> None:
 def test_elements_of_fields_are_refused() -> None:
     for elements in (slice(0, 2), RandomWindow(4)):
         with pytest.raises(TypeError, match="no index by which to read elements.*use bushel.open and a Loader"):
-            StreamDataset(io.BytesIO(), fields={"frames": elements})
+            bushel.open_stream(io.BytesIO(), fields={"frames": elements})
     with pytest.raises(TypeError, match="give names as a list, such as"):
-        StreamDataset(io.BytesIO(), fields="jpg")
-    some = StreamDataset(io.BytesIO(), fields={"a": True, "b": False}, spec={"a": "int", "b": "int"})
+        bushel.open_stream(io.BytesIO(), fields="jpg")
+    some = bushel.open_stream(io.BytesIO(), fields={"a": True, "b": False}, spec={"a": "int", "b": "int"})
     assert some.spec == {"a": "int"}
 
 
 def test_fields_are_known_as_far_as_it_was_read() -> None:
-    stream = StreamDataset(io.BytesIO(PLAIN))
+    stream = bushel.open_stream(io.BytesIO(PLAIN))
     assert stream.spec == {}
     samples = iter(stream)
     next(samples)
@@ -122,9 +122,9 @@ def test_equal_keys_of_two_sources_stay_two_samples(tmp_path: Path) -> None:
         packed = gzip.compress(as_webdataset([("same", {"cls": b"%d" % number})]))
         (tmp_path / f"x-{number:03d}.tgz").write_bytes(packed)
     wanted = [{"__key__": "same", "cls": number} for number in range(3)]
-    assert list(StreamDataset(str(tmp_path / "x-{000..002}.tgz"))) == wanted
-    assert list(StreamDataset(str(tmp_path / "x-*.tgz"))) == wanted
-    assert list(StreamDataset([tmp_path / "x-001.tgz", str(tmp_path / "x-000.tgz")])) == [wanted[1], wanted[0]]
+    assert list(bushel.open_stream(str(tmp_path / "x-{000..002}.tgz"))) == wanted
+    assert list(bushel.open_stream(str(tmp_path / "x-*.tgz"))) == wanted
+    assert list(bushel.open_stream([tmp_path / "x-001.tgz", str(tmp_path / "x-000.tgz")])) == [wanted[1], wanted[0]]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_folder_is_no_archive_and_the_error_names_the_way(tmp_path: Path, name
 def test_what_a_stream_cannot_do_it_says(tmp_path: Path) -> None:
     path = tmp_path / "x.tar.gz"
     path.write_bytes(gzip.compress(PLAIN))
-    stream = StreamDataset(path)
+    stream = bushel.open_stream(path)
     for attempt in (
         lambda: len(stream),
         lambda: stream[0],
@@ -190,44 +190,44 @@ def test_what_a_stream_cannot_do_it_says(tmp_path: Path) -> None:
     assert stream
     assert "x.tar.gz" in repr(stream)
     with pytest.raises(UnsupportedError, match="write it into a file"):
-        len(StreamDataset("-"))
+        len(bushel.open_stream("-"))
 
 
 def test_it_pickles(tmp_path: Path) -> None:
     path = tmp_path / "x.tar.gz"
     path.write_bytes(gzip.compress(PLAIN))
-    stream = pickle.loads(pickle.dumps(StreamDataset(path, spec={"frames": "jpg[]"}, fields=["txt"])))
+    stream = pickle.loads(pickle.dumps(bushel.open_stream(path, spec={"frames": "jpg[]"}, fields=["txt"])))
     assert list(stream) == [{"__key__": "a", "txt": "hi"}, {"__key__": "d/b"}]
 
 
 def test_an_open_handle_is_read_once() -> None:
-    stream = StreamDataset(io.BytesIO(PLAIN))
+    stream = bushel.open_stream(io.BytesIO(PLAIN))
     assert list(stream) == VALUES
     with pytest.raises(UnsupportedError, match="read already"):
         list(stream)
     with pytest.raises(TypeError, match="binary"):
-        StreamDataset(io.StringIO("x"))
+        bushel.open_stream(io.StringIO("x"))  # type: ignore[arg-type]
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(PLAIN))))
-    assert list(StreamDataset("-")) == VALUES
+    assert list(bushel.open_stream("-")) == VALUES
 
 
 def test_missing_files_are_missed_at_once(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        StreamDataset(tmp_path / "x.tar.gz")
+        bushel.open_stream(tmp_path / "x.tar.gz")
 
 
 def test_zstd_is_refused_with_the_way_around() -> None:
     with pytest.raises(UnsupportedError, match="zstd -dc"):
-        list(StreamDataset(io.BytesIO(b"\x28\xb5\x2f\xfd" + bytes(100))))
+        list(bushel.open_stream(io.BytesIO(b"\x28\xb5\x2f\xfd" + bytes(100))))
 
 
 def test_undecodable_bytes_name_their_member() -> None:
     data = as_webdataset([("a", {"cls": b"x1"})])
     with pytest.raises(CodecError, match=r"'a\.cls' \(.*@512\)") as caught:
-        list(StreamDataset(io.BytesIO(data)))
+        list(bushel.open_stream(io.BytesIO(data)))
     assert caught.value.details["field"] == "cls"
 
 
@@ -237,9 +237,9 @@ def test_undecodable_bytes_name_their_member() -> None:
 def test_commands_run_only_when_allowed(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     with pytest.raises(UnsupportedError, match="allow_commands=True"):
-        StreamDataset(f"pipe:touch {trace}")
+        bushel.open_stream(f"pipe:touch {trace}")
     with pytest.raises(UnsupportedError, match="allow_commands=True"):
-        StreamDataset(["-", f"pipe:touch {trace}"])
+        bushel.open_stream(["-", f"pipe:touch {trace}"])
     assert not trace.exists()
 
 
@@ -248,14 +248,14 @@ def test_commands_are_shell_commands_with_ranges(tmp_path: Path) -> None:
         packed = gzip.compress(as_webdataset([(f"k{number}", {"cls": b"%d" % number})]))
         (tmp_path / f"x-{number:02d}.tgz").write_bytes(packed)
     source = f"pipe:cat {tmp_path}/x-{{00..01}}.tgz | gunzip | awk '1 {{print}}' RS='x' ORS='x' | head -c 10240"
-    stream = StreamDataset(source, allow_commands=True)
+    stream = bushel.open_stream(source, allow_commands=True)
     assert list(stream) == [{"__key__": f"k{number}", "cls": number} for number in range(2)]
 
 
 def test_a_failing_command_is_an_error_after_its_data(tmp_path: Path) -> None:
     path = tmp_path / "x.tar"
     path.write_bytes(PLAIN)
-    samples = iter(StreamDataset(f"pipe:cat {path}; exit 3", allow_commands=True))
+    samples = iter(bushel.open_stream(f"pipe:cat {path}; exit 3", allow_commands=True))
     assert [next(samples), next(samples)] == VALUES
     with pytest.raises(FormatError, match="exit status 3") as caught:
         next(samples)
@@ -264,15 +264,15 @@ def test_a_failing_command_is_an_error_after_its_data(tmp_path: Path) -> None:
 
 def test_a_command_that_failed_is_blamed_for_missing_data() -> None:
     with pytest.raises(FormatError, match="exit status 127"):
-        list(StreamDataset("pipe:exec bushel-no-such-command 2>/dev/null", allow_commands=True))
+        list(bushel.open_stream("pipe:exec bushel-no-such-command 2>/dev/null", allow_commands=True))
     with pytest.raises(FormatError, match="not a tar"):
-        list(StreamDataset("pipe:true", allow_commands=True))
+        list(bushel.open_stream("pipe:true", allow_commands=True))
 
 
 def test_a_command_ends_with_its_reader(tmp_path: Path) -> None:
     path, note = tmp_path / "x.tar", tmp_path / "pid"
     path.write_bytes(PLAIN)
-    stream = StreamDataset(f"pipe:echo $$ > {note}; cat {path} {path}; sleep 600 | cat", allow_commands=True)
+    stream = bushel.open_stream(f"pipe:echo $$ > {note}; cat {path} {path}; sleep 600 | cat", allow_commands=True)
     samples = iter(stream)
     assert next(samples) == VALUES[0]
     process = int(note.read_text())
@@ -304,14 +304,14 @@ def test_a_stream_cut_anywhere_is_an_error(packer: str) -> None:
     for size in range(0, stop, 7 if packer else 61):
         seen: list[dict[str, Any]] = []
         with pytest.raises(FormatError):
-            seen.extend(StreamDataset(io.BytesIO(data[:size])))
+            seen.extend(bushel.open_stream(io.BytesIO(data[:size])))
         assert seen in ([], VALUES[:1])  # whole samples only
 
 
 def test_what_came_before_the_damage_was_whole() -> None:
     data = bytearray(as_webdataset([(f"{n}", {"txt": b"%d" % n}) for n in range(5)]))
     data[3 * 1024 + 5] ^= 1
-    samples = iter(StreamDataset(io.BytesIO(bytes(data))))
+    samples = iter(bushel.open_stream(io.BytesIO(bytes(data))))
     assert [next(samples)["txt"], next(samples)["txt"]] == ["0", "1"]
     with pytest.raises(FormatError, match="checksum") as caught:
         next(samples)
@@ -327,7 +327,7 @@ def test_only_errors_of_bushel_come_out_of_mutated_streams(packer: str) -> None:
         for _ in range(draw.choice([1, 2, 8])):
             data[draw.randrange(min(len(data), 3000))] = draw.randrange(256)
         with contextlib.suppress(BushelError):
-            list(StreamDataset(io.BytesIO(bytes(data)), decode=False))
+            list(bushel.open_stream(io.BytesIO(bytes(data)), decode=False))
 
 
 def test_a_claimed_size_is_not_allocated() -> None:
@@ -338,7 +338,7 @@ def test_a_claimed_size_is_not_allocated() -> None:
         data[148:156] = b"%06o\0 " % sum(data[:512])
         tracemalloc.start()
         with pytest.raises(FormatError):
-            list(StreamDataset(io.BytesIO(bytes(data))))
+            list(bushel.open_stream(io.BytesIO(bytes(data))))
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 32 << 20
@@ -348,7 +348,7 @@ def test_one_sample_is_in_memory_at_a_time() -> None:
     samples = [(f"{n:03d}", {"bin": bytes(1 << 20)}) for n in range(40)]
     packed = gzip.compress(as_webdataset(samples), 1)
     tracemalloc.start()
-    total = sum(len(sample["bin"]) for sample in StreamDataset(io.BytesIO(packed)))
+    total = sum(len(sample["bin"]) for sample in bushel.open_stream(io.BytesIO(packed)))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert total == 40 << 20
@@ -359,10 +359,10 @@ def test_one_sample_is_in_memory_at_a_time() -> None:
 def test_two_members_for_one_field_are_an_error(names: tuple[str, str]) -> None:
     data = archive([(name, b"") for name in names])
     with pytest.raises(FormatError, match="already"):
-        list(StreamDataset(io.BytesIO(data), decode=False))
+        list(bushel.open_stream(io.BytesIO(data), decode=False))
 
 
 def test_samples_are_dicts_that_the_reader_owns() -> None:
-    first: list[dict[str, Any]] = list(StreamDataset(io.BytesIO(PLAIN)))
+    first: list[dict[str, Any]] = list(bushel.open_stream(io.BytesIO(PLAIN)))
     first[0]["txt"] = "changed"
-    assert list(StreamDataset(io.BytesIO(PLAIN))) == VALUES
+    assert list(bushel.open_stream(io.BytesIO(PLAIN))) == VALUES

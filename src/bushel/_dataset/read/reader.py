@@ -228,11 +228,11 @@ class Reader(StoredReader):
         """Ask for readahead of samples or windows that will be read soon; direct reads have no use for it."""
         if self.pool.direct:
             return
-        wanted = self.asked(positions, wanted)
-        groups = self.groups(positions, wanted)
-        if decode and not (wanted := self.unknown(groups, wanted)):
+        elements = self.asked(positions, wanted)
+        groups = self.groups(positions, elements)
+        if decode and not (elements := self.unknown(groups, elements)):
             return
-        plan = self.plan(groups, len(positions), wanted, parts=True)
+        plan = self.plan(groups, len(positions), elements, parts=True)
         for batch in plan.batches:
             # if too many files would be open, it is read later
             self._call(storage.prefetch, plan, batch, positions)

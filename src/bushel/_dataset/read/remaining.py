@@ -280,9 +280,6 @@ def _digests(shards: Sequence[OpenShard]) -> Iterator[bytes]:
     if isinstance(shards, Listing):
         yield from (shards.listed.digest(number).encode() for number in range(len(shards)))
         return
-    if all(shard.section is None for shard in shards):
-        yield from map(_digest_of, shards)
-        return
     from .shard_fields import whole_shards
 
     for parts in whole_shards(shards):

@@ -169,21 +169,16 @@ class Windows(Struct, frozen=True, eq=False):
         return [f"{start:.6f}".rstrip("0").rstrip(".") + "s" for start in starts.tolist()]
 
     def find(self, sample: int, mark: str) -> int | None:
-        """Return the number of the window of a sample whose key has this end, or None."""
+        """Return the number of the window of a sample whose key may have this end, or None."""
         begin = int(self.ends[sample - 1]) if sample else 0
-        first = 0 if self.firsts is None else self.firsts[sample]
         try:
             start = float(mark.removesuffix("s"))
-            if not isinstance(self.shape.hop, float):
-                start -= first
+            if self.firsts is not None and not isinstance(self.shape.hop, float):
+                start -= self.firsts[sample]
             number = begin + round(start / self.shape.hop)
         except (ValueError, OverflowError):
             return None
-        if not begin <= number < self.ends[sample]:
-            return None
-        if self.marks(*self.places(np.array([number]))) == [mark]:
-            return number
-        return None
+        return number if begin <= number < self.ends[sample] else None
 
     @property
     def without(self) -> int:

@@ -25,7 +25,7 @@ from bushel.containers.tar.members import ForwardReader, Member, members
 from bushel.containers.tar.names import Naming, Place, field_name, split_name
 from bushel.containers.tar.scan import fields_and_names
 from bushel.errors import CodecError, FormatError, UnsupportedError
-from bushel.spec import KEY, Field, format_spec, parse_spec
+from bushel.spec import KEY, Spec, format_spec, parse_spec
 from bushel.storage import AnyLocation, AnyPath, absolute, expand_braces
 from bushel.storage.forward import Readable, decompressed, output_of
 
@@ -73,23 +73,22 @@ class StreamDataset:
 
     def __init__(
         self,
-        sources: object,
+        sources: Iterable[_Source],
+        declared: Spec,
+        wanted: frozenset[str] | None,
         *,
-        spec: Mapping[str, str] | None = None,
-        fields: Iterable[str] | None = None,
-        decode: bool = True,
-        allow_commands: bool = False,
+        decode: bool,
     ) -> None:
-        self._declared = declared = parse_spec(spec or {})
-        self._sources = list(_sources(sources, allow_commands=allow_commands))
-        self._naming = Naming(declared)
-        self._wanted = None if fields is None else _names_of(fields)
-        self._decode = decode
-        self._fields: dict[str, Field] = {
-            name: field for name, field in declared.items() if self._wants(name)
-        }
-        self._codecs: dict[str, str] = {}  # of stored bytes, of the fields seen so far
-        self._sequences = [name for name, field in self._fields.items() if field.sequence]
+        self._sources, self._declared = list(sources), declared
+        self._wanted, self._decode = wanted, decode
+        # the types of fields that are declared or were seen so far, and the codecs of stored bytes
+        self._fields = {name: field for name, field in declared.items() if self._wants(name)}
+        self._codecs: dict[str, str] = {}
+
+    def _names(self, spec: Spec) -> tuple[Naming, list[str]]:
+        """Return how the members of an archive are named, and the sequence fields that are read of it."""
+        sequences = [name for name, field in spec.items() if field.sequence and self._wants(name)]
+        return Naming(spec), sequences
 
     def _wants(self, name: str) -> bool:
         return self._wanted is None or name in self._wanted
@@ -179,7 +178,7 @@ class StreamDataset:
     def _samples(self, reader: ForwardReader, removed: frozenset[int]) -> Iterator[dict[str, Any]]:
         sample: _Sample | None = None
         number = 0
-        naming, sequences = self._naming, self._sequences
+        naming, sequences = self._names(self._declared)
 
         def describe(comment: bytes) -> None:
             nonlocal naming, sequences
@@ -187,10 +186,7 @@ class StreamDataset:
             warn_withheld(
                 (field for field in spec.values() if self._wants(field.name)), reader.name
             )
-            naming = Naming(spec)
-            sequences = [
-                name for name, field in spec.items() if field.sequence and self._wants(name)
-            ]
+            naming, sequences = self._names(spec)
 
         for member in members(reader, describe):
             data = member.regular and junk_kind(member.name) is None
@@ -434,5 +430,8 @@ def open_stream(
     """
     checked_spec(spec)
     return StreamDataset(
-        source, spec=spec, fields=fields, decode=decode, allow_commands=allow_commands
+        _sources(source, allow_commands=allow_commands),
+        parse_spec(spec or {}),
+        None if fields is None else _names_of(fields),
+        decode=decode,
     )
