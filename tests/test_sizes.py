@@ -40,7 +40,6 @@ PUBLIC = {
     "_dataset/views/dataset.py:Dataset.windows",
     "_runtime/parallel.py:parallel_map",
     "_writer/writer.py:Writer.__init__",
-    "cards/describing.py:card",
     "_pack/packing.py:convert",
     "_pack/packing.py:pack",
     "_pack/reshape.py:split",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from functools import cached_property, partial
 from pathlib import Path
@@ -277,8 +278,7 @@ class Reader(StoredReader):
     ) -> Mapping[str, Elements]:
         """Return the fields of a batch that have to be read, as its indexes do not have them."""
         looked_at = groups[:1] if self.counted is self.shards else groups
-        listed = any(name in group.index.columns for group in looked_at for name in wanted)
-        if listed:
+        if any(name in group.index.columns for group in looked_at for name in wanted):
             return self.known.unknown(groups, wanted)
         return wanted
 
@@ -418,12 +418,10 @@ class Reader(StoredReader):
     def whole_clips_since(self) -> int:
         """Return how many clips were read whole since the last call. Other threads may add some at the same time."""
         count = 0
-        while self.whole_clips:
-            try:
+        with suppress(IndexError):  # none is left
+            while True:
                 self.whole_clips.popleft()
-            except IndexError:  # another thread took it
-                break
-            count += 1
+                count += 1
         return count
 
     def _undecodable(self, error: CodecError, name: str, position: int) -> CodecError:
