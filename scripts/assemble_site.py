@@ -152,7 +152,7 @@ MODULES = (
     *("datasets", "runs", "integrity", "errors"),
     *("codecs", "loader", "sources", "transforms", "engines", "jpeg", "testing"),
 )
-BRIDGES = ("huggingface", "arrow", "duckdb", "torch_data", "torchdata_nodes")
+BRIDGES = ("huggingface", "torch_data", "torchdata_nodes")
 
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^(```|~~~)")

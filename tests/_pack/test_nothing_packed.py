@@ -135,8 +135,6 @@ def test_engines_without_their_package(
 @pytest.mark.parametrize(
     ("module", "package", "install"),
     [
-        ("bushel.integrations.arrow", "pyarrow", "bushel[arrow]"),
-        ("bushel.integrations.duckdb", "pyarrow", "bushel[arrow]"),
         ("bushel.integrations.torch_data", "torch", "bushel[torch]"),
         ("bushel.integrations.torchdata_nodes", "torchdata", "torchdata"),
     ],
@@ -149,7 +147,7 @@ def test_integrations_without_their_package(
     for loaded in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, package, None)
-    for known in ("arrow", "duckdb", "torch_data", "torchdata_nodes"):
+    for known in ("torch_data", "torchdata_nodes"):
         monkeypatch.delitem(sys.modules, f"bushel.integrations.{known}", raising=False)
     with pytest.raises(MissingPackageError) as caught:
         import_module(module)

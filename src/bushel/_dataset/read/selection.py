@@ -87,7 +87,7 @@ class Remaining(Struct, frozen=True, eq=False):
         return remains
 
     def if_removed(self, chosen: Bools, total: int) -> range | Remaining:
-        """Return the positions that remain of the first samples if only those of bool[n] were removed."""
+        """Return the positions that remain of the first `total` samples if only some were removed: bool[n]."""
         if not chosen.any():
             return range(total)
         return Remaining.of(total, self.removed[chosen], self.calls[chosen], self.by)

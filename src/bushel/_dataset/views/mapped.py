@@ -219,5 +219,5 @@ class Mapped(Struct, frozen=True, eq=False):
 def _both(
     first: Callable[[Sample], Sample], second: Callable[[Sample], Sample], sample: Sample
 ) -> Sample:
-    """Return what two functions make of a sample, one after the other."""
+    """Return the result of two functions, one after the other."""
     return second(first(sample))
