@@ -21,11 +21,13 @@ from served import COLD_LIMITS, OTHERS, WARM_LIMITS, Reader, Served, bushel_read
 BATCH = 256
 WARM_SECONDS, TOUCH_SECONDS = 0.4, 2.0
 COLD_BATCHES = 16
-AGAINST = ("bagz", "granular", "mxnet", "memmap gather", "advised pread")
+AGAINST = ("bagz", "granular", "mxnet", "memmap gather", "advised pread", "advised pread, after headers")
 
 
 def usable(readers: list[Reader], skipped: dict[str, str], only: Collection[str] = ()) -> list[Reader]:
     """Return the readers that can be measured here, of those named if any are; add the others to `skipped`."""
+    if unknown := set(only) - {reader.name for reader in readers}:
+        raise SystemExit(f"no reader is called {', '.join(unknown)}: {', '.join(reader.name for reader in readers)}")
     readers = [reader for reader in readers if not only or reader.name in only]
     skipped.update({reader.name: reader.missing for reader in readers if reader.missing})
     return [reader for reader in readers if not reader.missing]

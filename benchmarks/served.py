@@ -56,7 +56,11 @@ WARM_LIMITS = [
     Reader("memmap gather", "memmap", "gather"),
     Reader("mmap slices", "slices", "slices"),
 ]
-COLD_LIMITS = [Reader("advised pread", "pread", "slices"), Reader("mmap slices", "slices", "slices")]
+COLD_LIMITS = [
+    Reader("advised pread", "pread", "slices"),
+    Reader("advised pread, after headers", "pread_headers", "headers"),
+    Reader("mmap slices", "slices", "slices"),
+]
 OTHERS = [
     Reader("bagz", "bagz", "bagz.bag", "peers"),
     Reader("lmdb", "lmdb", "lmdb", "peers"),

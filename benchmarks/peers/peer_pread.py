@@ -28,11 +28,11 @@ def open(path: str) -> Records:
     return Records(descriptor, np.fromfile(path + ".offsets", dtype="<u8"))
 
 
-def read_batch(handle: Records, indices: np.ndarray) -> list[bytes]:
-    """Return the records at ``indices``."""
+def read_batch(handle: Records, indices: np.ndarray, *, header: int = 0) -> list[bytes]:
+    """Return the records at ``indices``, without the ``header`` bytes before each."""
     descriptor, offsets = handle
     extents = [
-        (start, stop - start)
+        (start + header, stop - start - header)
         for start, stop in zip(offsets[indices].tolist(), offsets[indices + 1].tolist(), strict=True)
     ]
     for start, length in sorted(extents):
