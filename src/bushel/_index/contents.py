@@ -108,7 +108,7 @@ def _scan(
     file: File,
     earlier: Segments | SeekTables | None,
 ) -> Segments | SeekTables:
-    """Return the arrays of the JPEGs of a field, after those of the first rows, which are known."""
+    """Return the array of each JPEG of a field, after the known arrays of the first rows."""
     known, values = astuple(earlier or kind(np.zeros(1, np.int64), np.zeros(0, dtype)))
     scanned = len(known) - 1
     sizes = np.zeros(column.rows, np.int64)

@@ -33,7 +33,7 @@ OUTSIDE = "outside class folders"
 LABEL = "label"
 """The field of the numbers of classes."""
 
-# the kinds of media, whose names are also those of the codecs that read all codecs of the kind
+# the kinds of media; a codec with the name of a kind reads all codecs of it
 _MEDIA: Mapping[str, Callable[[str], bool]] = {
     "image": holds_image,
     "clip": holds_clip,

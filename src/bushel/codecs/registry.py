@@ -256,6 +256,7 @@ def content_codec(name: str) -> str:
     return name.removesuffix(_PATH).removesuffix(_URL)
 
 
+@lru_cache(maxsize=1024)
 def is_withheld(name: str) -> bool:
     """Return whether the codec gives the stored bytes of another one."""
     return name.startswith(_STORED) and name.endswith(")")
