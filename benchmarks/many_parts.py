@@ -36,8 +36,7 @@ from bushel._index.sidecar import Manifest, load_index
 from bushel._index.table import ShardIndex
 from bushel._pack.finish import PartTask, finish_run
 from bushel._pack.part import ErrorLimit
-from bushel._pack.run_folder import RunFolder, Totals
-from bushel._pack.run_plan import RunPlan, part_starts
+from bushel._pack.run_folder import RunFolder, RunPlan, Totals, part_starts
 from bushel._pack.scale_out import RunMeter, join_run
 from bushel._runtime.tasks import drive
 from bushel.engines import Finished, Task

@@ -47,7 +47,7 @@ EXCEPTIONS = {
         containers/gulp/container.py:_Gulp.class_names
         _index/shard.py:Shard.removal_lists
         _dataset/open/remote_discovery.py:listed_in_manifest _writer/target.py:write_file_of_names
-        storage/objects/lock.py:_now_beside storage/lock.py:FileLock._take
+        storage/objects/upload.py:_now_beside storage/lock.py:FileLock._take
         storage/objects/blockcache.py:BlockCache.put storage/objects/blockcache.py:BlockCache._path
         storage/staging.py:Staging.discard storage/whole.py:create_whole
         compat/granular/v24/datasets.py:ShardedDatasetWriter._resume compat/granular/writer.py:Shards._begin

@@ -22,7 +22,7 @@ from tests.sources.folders import image_folder, jpeg, picture, png
 import bushel
 from bushel._pack import PackResult
 from bushel._pack.part import OrderRange
-from bushel._pack.run_plan import part_starts
+from bushel._pack.run_folder import part_starts
 from bushel._runtime.shuffle import make_order
 from bushel.codecs import get_codec
 from bushel.errors import SpecError, StateError, UnsupportedError

@@ -24,8 +24,7 @@ from bushel._index.headers import PartOfRun
 from bushel._index.removal_list import RemovalList
 from bushel._pack.finish import PartReport, PartTask, finish_run
 from bushel._pack.part import ErrorLimit
-from bushel._pack.run_folder import RunFolder, Totals, find_run, planned_listing
-from bushel._pack.run_plan import RunPlan, describe, part_starts
+from bushel._pack.run_folder import RunFolder, RunPlan, Totals, describe, find_run, part_starts, planned_listing
 from bushel._pack.scale_out import join_run, run_parts
 from bushel._runtime.tasks import format_numbers
 from bushel._writer.options import WriterOptions

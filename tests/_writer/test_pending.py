@@ -66,7 +66,7 @@ def test_keys_in_folders_wait_as_others_do(tmp_path: Path, container: str, monke
     with bushel.Writer(tmp_path / "ds", {"n": "int"}, container=container, sync=False) as writer:
         writer.append({"n": 0}, keys[0])
         one_by_one = []
-        framer = type(writer._current.shard._writer)  # type: ignore[union-attr]
+        framer = type(writer._written.current._writer)  # type: ignore[union-attr]
         monkeypatch.setattr(framer, "append", lambda *sample: one_by_one.append(sample))
         for number, key in enumerate(keys[1:], 1):
             writer.append({"n": number}, key)

@@ -27,7 +27,7 @@ SPARED = ("containers", "compat")
 ALLOWED = {
     "cards/describing.py": {"tar", "parquet", "jsonl", "csv", "arrow", "zip"},  # formats that the Hub reads
     "_dataset/views/stream.py": {"tar"},  # the only format that is read as a stream
-    "sources/removed_files.py": {"folder"},  # a source of files asks which were removed from the folder
+    "sources/base.py": {"folder"},  # a source of files asks which were removed from the folder
     "testing/readable.py": {"tar", "ffrecord"},  # any two containers that a dataset is converted to
     "testing/storage.py": {"bag", "tar"},  # a dataset with an index of its own, and one that is scanned
 }

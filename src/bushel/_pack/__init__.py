@@ -6,8 +6,8 @@ one dataset, and `scale_out` one in parts; `part` writes one of these. `feeds` g
 stored bytes where these can be copied, and else as values; `encoder` transforms and encodes them,
 in threads or worker processes. `side_files` are the files beside the dataset.
 
-A run can work in parts: `run_plan` lists the samples of each part, `run_folder` keeps the plan and
-finds the parts that are written, and `finish` joins them.
+A run can work in parts: `run_folder` keeps its plan, which lists the samples of each part, and finds
+the parts that are written, and `finish` joins them.
 
 `reshape` splits and merges datasets by converting them.
 """

@@ -44,7 +44,6 @@ _NO_LISTS = (str, *_BYTES, Mapping)
 class EncodedSample(Struct, frozen=True):
     """A sample as the writer stores it."""
 
-    samples = 1
     position: int  # position in the source
     key: str | None
     values: dict[str, Any]  # field to stored bytes, or to a list of them

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,8 +35,7 @@ from bushel.storage.lock import Lock
 from bushel.storage.names import below
 
 from .part import ErrorLimit
-from .run_folder import RunFolder, Totals, note_in
-from .run_plan import RunPlan
+from .run_folder import RunFolder, RunPlan, Totals, note_in
 from .side_files import ErrorList, error_lines, error_log_path
 
 _LOOK_SECONDS = 0.2
@@ -93,16 +92,20 @@ class PartTask(Struct, frozen=True):
     def _write(self, number: int, path: AnyPath, lock: Lock, progress: OnPart | None) -> Totals:
         self.run.forget_result()
         if not (isinstance(path, Path) or self.run.single):
-            # a part that is not written whole; its manifest is the first to go
-            names = sorted(walk_names(path), key=lambda name: name != f"{FOLDER}/manifest.json")
-            for name in names:
-                remove(below(path, name, any_text=True))
+            # a part that is not written whole
+            remove_all(path, first=f"{FOLDER}/manifest.json")
         log = ErrorList(error_log_path(self.run.target))
         try:
             return self.write(number, lock, self.limit, log, progress)
         except TooManyErrors:
             publish_errors(self.run, self.plan, log.lines)
             raise
+
+
+def remove_all(folder: AnyPath, *, first: str) -> None:
+    """Remove the objects in a folder of a store. The `first` one says that the others are whole."""
+    for name in sorted(walk_names(folder), key=lambda name: name != first):
+        remove(below(folder, name, any_text=True))
 
 
 def _patient_lock(path: AnyPath) -> Lock:
@@ -124,7 +127,10 @@ def publish_errors(run: RunFolder, plan: RunPlan, more: Sequence[str] = ()) -> N
         manifest = run.load_part(number, plan)
         if manifest is not None:
             lines += note_in(manifest).errors
-    lines += more
+    _write_errors(run, [*lines, *more])
+
+
+def _write_errors(run: RunFolder, lines: Sequence[str]) -> None:
     write_whole(error_log_path(run.target), error_lines(map(json.loads, lines)))
 
 
@@ -165,7 +171,7 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None) -> 
 
 def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> Totals:
     _complete_parts(run, plan)
-    joined = _Joined(run)
+    manifests: dict[str, Manifest] = {}  # by the names of the parts
     missing: list[int] = []
 
     def read(number: int) -> tuple[Manifest | None, list[U64]]:
@@ -181,7 +187,7 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> Totals:
         if manifest is None:
             missing.append(number)
             continue
-        joined.add(run.part(number).name, manifest)
+        manifests[run.part(number).name] = manifest
         hashes += hashes_of_part
     if missing:
         raise StateError(
@@ -189,11 +195,22 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> Totals:
             f"missing: {format_numbers(missing)}. Run the same `bushel pack` "
             "or `bushel convert` again, which writes only those"
         )
-    result = joined.result()
-    check_errors(run, plan, result.errors, allowed)
+    notes = list(map(note_in, manifests.values()))
+    errors = [line for note in notes for line in note.errors]
+    check_errors(run, plan, len(errors), allowed)
     if len(repeated := repeated_hashes(hashes)):
         _refuse_taken_keys(run, plan, repeated)
-    joined.save(plan)
+    joined = _joined(plan, manifests)
+    if errors:
+        _write_errors(run, errors)
+    else:
+        remove(error_log_path(run.target))
+    if not run.single:
+        save_manifest(joined, marker_path(run.root, ""))
+    limits = dict.fromkeys(limit for note in notes for limit in note.limits)
+    samples = sum(entry.samples for entry in joined.shards)
+    size = sum(note.bytes for note in notes)
+    result = Totals(samples, size, len(errors), list(limits))
     run.save_result(result)
     _remove_locks(run, plan)
     return result
@@ -237,48 +254,19 @@ def _keys_of(run: RunFolder, number: int, manifest: Manifest) -> Iterator[Keys]:
             yield keys
 
 
-class _Joined:
-    """The manifests of parts, joined."""
-
-    def __init__(self, run: RunFolder) -> None:
-        self._run = run
-        self._entries: list[ManifestShard] = []
-        self._errors: list[str] = []
-        self._bytes = 0
-        self._limits: dict[str, None] = {}
-        self._spec: dict[str, str] = {}
-        self._codecs: dict[str, str] = {}
-        # the names of classes, each with the name of the first part that has just these
-        self._labels: dict[str, tuple[str, Labels]] = {}
-
-    def add(self, name: str, manifest: Manifest) -> None:
-        """Add the part with a name."""
-        self._entries += [replace(entry, name=f"{name}/{entry.name}") for entry in manifest.shards]
-        self._spec = manifest.spec | self._spec
-        self._codecs = manifest.codecs | self._codecs
-        self._labels.setdefault(repr(manifest.labels), (name, manifest.labels))
-        note = note_in(manifest)
-        self._errors += note.errors
-        self._bytes += note.bytes
-        self._limits |= dict.fromkeys(note.limits)
-
-    def result(self) -> Totals:
-        """Return the totals."""
-        samples = sum(entry.samples for entry in self._entries)
-        return Totals(samples, self._bytes, len(self._errors), list(self._limits))
-
-    def save(self, plan: RunPlan) -> None:
-        """Write the error log, and the manifest of the whole dataset."""
-        run = self._run
-        labels = join_labels(list(self._labels.values()), parse_spec(self._spec))
-        if self._errors:
-            write_whole(error_log_path(run.target), error_lines(map(json.loads, self._errors)))
-        else:
-            remove(error_log_path(run.target))
-        if not run.single:
-            entries = self._entries
-            manifest = Manifest(plan.container, self._spec, self._codecs, entries, labels=labels)
-            save_manifest(manifest, marker_path(run.root, ""))
+def _joined(plan: RunPlan, manifests: Mapping[str, Manifest]) -> Manifest:
+    """Return the manifest of the whole dataset, given those of its parts by their names."""
+    entries: list[ManifestShard] = []
+    spec: dict[str, str] = {}
+    codecs: dict[str, str] = {}
+    # the names of classes, each with the name of the first part that has just these
+    labels: dict[str, tuple[str, Labels]] = {}
+    for name, manifest in manifests.items():
+        entries += [replace(entry, name=f"{name}/{entry.name}") for entry in manifest.shards]
+        spec, codecs = manifest.spec | spec, manifest.codecs | codecs
+        labels.setdefault(repr(manifest.labels), (name, manifest.labels))
+    joined = join_labels(list(labels.values()), parse_spec(spec))
+    return Manifest(plan.container, spec, codecs, entries, labels=joined)
 
 
 def _refuse_taken_keys(run: RunFolder, plan: RunPlan, hashes: U64) -> None:
@@ -290,7 +278,13 @@ def _refuse_taken_keys(run: RunFolder, plan: RunPlan, hashes: U64) -> None:
         return number, keys_with(hashes, tables)
 
     parts = parallel_map(read, range(plan.parts), threads=_threads(run), name="bushel-finish")
-    taken = taken_keys(parts)
+    first_with: dict[str, int] = {}
+    taken = [
+        (key, first, number)
+        for number, keys in parts
+        for key in keys
+        if (first := first_with.setdefault(key, number)) != number
+    ]
     if not taken:
         return
     shown = "; ".join(
@@ -321,15 +315,3 @@ def keys_with(hashes: U64, tables: Iterable[Keys]) -> list[str]:
         if len(rows):
             keys += table.take(np.sort(rows))
     return keys
-
-
-def taken_keys(parts: Iterable[tuple[int, Sequence[str]]]) -> list[tuple[str, int, int]]:
-    """Return the keys that an earlier part has, with the numbers of the first part that has them, and of theirs.
-
-    The parts are ascending, and have the keys that other parts may have, too.
-    """
-    first: dict[str, int] = {}
-    placed = [
-        (key, first.setdefault(key, number), number) for number, keys in parts for key in keys
-    ]
-    return [(key, before, number) for key, before, number in placed if before != number]

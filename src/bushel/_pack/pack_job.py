@@ -38,8 +38,7 @@ from .finish import OnPart
 from .part import ErrorLimit, Items, Ledger, OrderRange, StreamItems, Work, write_part
 from .prepare import prepare_source
 from .prepared import PackOptions, Prepared, describe_skipped
-from .run_folder import RunFolder, Totals
-from .run_plan import RunPlan, describe, part_starts
+from .run_folder import RunFolder, RunPlan, Totals, describe, part_starts
 from .scale_out import RunTotals, join_run, run_parts
 from .side_files import ErrorList, ErrorLog, RunRecord, error_log_path, record_path
 
@@ -47,15 +46,14 @@ Encode = Callable[[Batch], Sequence[Result]]
 
 
 def pack_whole(
+    run: RunFolder,
     prepared: Prepared,
-    target: AnyPath,
-    suffix: str,
     options: PackOptions,
     lock: Lock | None,
     progress: OnProgress | None,
 ) -> RunTotals:
     """Pack everything into one dataset. Raise TooManyErrors if more items failed than are allowed."""
-    total, mode = prepared.items, options.writer.mode
+    target, total, mode = run.target, prepared.items, options.writer.mode
     reporter = ProgressReporter(progress)
 
     def report(done: int, samples: int, errors: int, size: int) -> None:
@@ -66,8 +64,7 @@ def pack_whole(
     if mode == "overwrite" and isinstance(target, Path):
         staging = overwrite_folder(target)
     log = ErrorLog(error_log_path(target), staging=staging)
-    single = bool(suffix) and target.name.endswith(suffix)
-    record = RunRecord(record_path(target, single=single), plan, log, items.digest)
+    record = RunRecord(record_path(target, single=run.single), plan, log, items.digest)
     ledger = Ledger(target, mode, _limit(prepared, options), log, record)
     expected = None if mode == "append" else total
     writing = replace(prepared.writing, expected=expected, total=total)
@@ -85,10 +82,9 @@ def pack_whole(
 
 
 def pack_in_parts(
+    run: RunFolder,
     prepared: Prepared,
     parts: int,
-    target: AnyPath,
-    suffix: str,
     options: PackOptions,
     progress: OnProgress | None,
 ) -> RunTotals:
@@ -98,16 +94,14 @@ def pack_in_parts(
         TooManyErrors: More items failed than are allowed.
         StateError: The target has parts of a call with other arguments.
     """
-    run = RunFolder(target, suffix)
     new_plan = _plan(prepared, parts, options)
     listing = getattr(prepared.source, "listing", None)
     lock, plan = join_run(run, new_plan, options.writer.mode, options.part, listing)
-    with ExitStack() as stack:
-        stack.enter_context(lock)
-        job = PackJob(run, plan, prepared, options.at_once, options.processes)
+    job = PackJob(run, plan, prepared, options.at_once, options.processes)
+    limit, only = _limit(prepared, options), options.part
+    with lock, ExitStack() as stack:
         if options.engine is None:
             job = replace(job, encode=stack.enter_context(_encoding(prepared, job.processes)))
-        limit, only = _limit(prepared, options), options.part
         return run_parts(run, plan, job.write, options.engine, limit, progress, only=only)
 
 
@@ -315,7 +309,7 @@ def write_dataset(
         )
     name = options.writer.container
     container = get_writable(name) if name else container_for(target.name)
-    started, suffix = time.monotonic(), container.suffix
+    started, run = time.monotonic(), RunFolder(target, container.suffix)
     with ExitStack() as stack:
         lock = None
         if not options.in_parts:  # parts are locked with the other processes of the run
@@ -323,20 +317,20 @@ def write_dataset(
         prepared = prepare_source(source, target, container, options)
         options = replace(options, writer=prepared.writing)
         if prepared.parts is None:
-            run = pack_whole(prepared, target, suffix, options, lock, progress)
+            totals = pack_whole(run, prepared, options, lock, progress)
         else:
-            run = pack_in_parts(prepared, prepared.parts, target, suffix, options, progress)
-    log = error_log_path(target)
+            totals = pack_in_parts(run, prepared, prepared.parts, options, progress)
+    log, written = error_log_path(target), totals.written
     return PackResult(
         container=container.name,
-        paths=run.paths,
-        samples=run.written.samples,
-        kept=run.kept,
-        errors=run.written.errors,
-        error_logs=(str(log),) if run.written.errors and log.exists() else (),
-        bytes=run.written.bytes,
+        paths=totals.paths,
+        samples=written.samples,
+        kept=totals.kept,
+        errors=written.errors,
+        error_logs=(str(log),) if written.errors and log.exists() else (),
+        bytes=written.bytes,
         seconds=time.monotonic() - started,
         spec=prepared.spec,
-        limits=(*run.written.limits, *prepared.limits),
+        limits=(*written.limits, *prepared.limits),
         skipped=prepared.skipped,
     )

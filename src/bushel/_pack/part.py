@@ -13,7 +13,7 @@ from msgspec import Struct
 from bushel._runtime.arrays import I64, batches_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.shuffle import Order
-from bushel._writer.keys import RepeatedKeyError
+from bushel._writer.dataset_plan import RepeatedKeyError
 from bushel._writer.options import Mode
 from bushel._writer.writer import ColumnWriter
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
@@ -101,11 +101,8 @@ class Work(Struct, frozen=True):
     progress: Callable[[int, int, int, int], None]
 
 
-class WrittenSamples(Struct, frozen=True):
-    """Samples that are written."""
-
-    samples: int
-    size: int  # their stored bytes
+Outcome: TypeAlias = tuple[int, int] | BadItem
+"""The number of samples that are written together, and of their stored bytes; or an item that is not."""
 
 
 class ErrorLimit(Struct, frozen=True):
@@ -243,9 +240,9 @@ def write_part(items: Items, writer: ColumnWriter, ledger: Ledger, work: Work) -
         for batch in results:
             for outcome in _written(writer, batch, work):
                 if not isinstance(outcome, BadItem):
-                    packed += outcome.samples
-                    written += outcome.samples
-                    size += outcome.size
+                    packed += outcome[0]
+                    written += outcome[0]
+                    size += outcome[1]
                     continue
                 packed += 1
                 bad = outcome
@@ -323,9 +320,7 @@ def _start(items: Items, writer: ColumnWriter, ledger: Ledger) -> int:
     return existing - noted.first + end.errors
 
 
-def _written(
-    writer: ColumnWriter, results: Iterable[Result], work: Work
-) -> Iterator[EncodedSample | WrittenSamples | BadItem]:
+def _written(writer: ColumnWriter, results: Iterable[Result], work: Work) -> Iterator[Outcome]:
     """Write samples. Columns that cannot be written are written one by one, which finds the bad ones."""
     for result in results:
         if isinstance(result, EncodedSample):
@@ -338,37 +333,38 @@ def _written(
 
 def _written_columns(
     writer: ColumnWriter, columns: EncodedColumns, work: Work
-) -> Iterator[EncodedSample | WrittenSamples | BadItem]:
+) -> Iterator[Outcome]:
     before = len(writer)
     try:
         _, count, size = writer.write_columns(columns.columns, columns.keys)
     except (SpecError, CodecError, ValueError, TypeError):
         count = len(writer) - before
         alone = work.prepared.encoder(columns.positions)
-        yield WrittenSamples(count, encoded_bytes(alone[:count]))
+        yield count, encoded_bytes(alone[:count])
         yield from _written(writer, alone[count:], work)
         return
-    yield WrittenSamples(count, size)
+    yield count, size
 
 
-def _append(
-    writer: ColumnWriter, sample: EncodedSample, prepared: Prepared
-) -> EncodedSample | BadItem:
-    """Write a sample, and return it, or why it is bad."""
-    key, origin = sample.key, prepared.encoder.feed.origin
+def _append(writer: ColumnWriter, sample: EncodedSample, prepared: Prepared) -> Outcome:
+    """Write a sample."""
+    key, problem = sample.key, None
     try:
         if key is not None and prepared.key is not None:
             key = prepared.key(key)
     except Exception as error:  # of any kind: the function is the user's
-        return BadItem(sample.position, key, origin(sample.position), error)
-    try:
-        writer.append(sample.values, key=key)
-    except RepeatedKeyError as error:
-        repeated = ValueError(f"{error}: {_KEYS}")
-        return BadItem(sample.position, key, origin(sample.position), repeated)
-    except (SpecError, CodecError, ValueError, TypeError) as error:
-        return BadItem(sample.position, key, origin(sample.position), error)
-    return sample
+        problem = error
+    else:
+        try:
+            writer.append(sample.values, key=key)
+        except (SpecError, CodecError, ValueError, TypeError) as error:
+            problem = error
+            if isinstance(error, RepeatedKeyError):
+                problem = ValueError(f"{error}: {_KEYS}")
+    if problem is None:
+        return 1, sample.size
+    origin = prepared.encoder.feed.origin(sample.position)
+    return BadItem(sample.position, key, origin, problem)
 
 
 def _item_name(bad: BadItem) -> str:

@@ -76,9 +76,8 @@ class _Facts(Struct, frozen=True):
     stored: bool = True
     keyed: bool = True  # whether the samples have keys, or may have some
     labels: Sequence[Labels] = ()  # names of classes in each shard
-    folders: tuple[str, ...] = ()  # empty folders
-    # whether samples are the files of a folder, whose empty folders a container may keep
-    foldered: bool = False
+    # empty folders, which a container may keep; None if samples are not the files of a folder
+    folders: tuple[str, ...] | None = None
     seek: bool = False  # whether the index has seek tables
     columns: tuple[str, ...] = ()  # names of the columns in the index
 
@@ -98,8 +97,7 @@ def _facts_of(source: Dataset | Source | Stream) -> _Facts:
         {},
         stored=False,
         labels=[labels] if labels else [],
-        folders=tuple(folders or ()),
-        foldered=folders is not None,
+        folders=None if folders is None else tuple(folders),
     )
 
 
@@ -109,7 +107,6 @@ def _facts_of_dataset(dataset: Dataset, fields: Spec) -> _Facts:
     windows = dataset.reader.windows
     made = () if windows is None else windows.shape.offsets
     synthetic = [name for name in made if name in fields and not fields[name].sequence]
-    folders = _empty_folders_in(dataset)
     return _Facts(
         fields=fields,
         codecs={
@@ -122,8 +119,7 @@ def _facts_of_dataset(dataset: Dataset, fields: Spec) -> _Facts:
         },
         keyed=dataset.info.keyed,
         labels=[labels_of_fields(shard.labels, fields) for shard in dataset.shards],
-        folders=folders,
-        foldered=bool(folders),
+        folders=_empty_folders_in(dataset) or None,
         seek=any("seek" in scanned_in(index) for index in indexes),
         columns=names_in_any(dataset.shards),
     )
@@ -210,10 +206,17 @@ def prepare_source(
         existing = known_labels(target, container)
     names_before = names_in_source({**declared, **existing}, targets)
     numbers = plan_numbers(names_before, facts.labels, facts.fields)
-    folders = None
-    keeps_folders = facts.foldered and container.keeps_folders and keyed
-    if keeps_folders and not callable(options.keys) and not (facts.stored and layout.sparse):
-        folders = facts.folders
+    folders = facts.folders if container.keeps_folders and keyed else None
+    if callable(options.keys) or (facts.stored and layout.sparse):
+        folders = None
+    limits = ["keys are left out"] * (facts.stored and facts.keyed and not keyed)
+    if folders is None and facts.folders:
+        limits.append(f"empty folders left out: {few(facts.folders)}")
+    unnamed = [name for name in numbers.unnamed if name in targets]
+    if unnamed and (isinstance(opened, Stream) or len(opened)):
+        limits.append(
+            f"some samples have no class names for {', '.join(unnamed)}: their numbers are unchanged"
+        )
     labels = {**declared, **names_in_target(numbers.labels, targets)}
     for name, plan in plans.items():
         if not facts.stored and plan.target.codec != "utf8":
@@ -233,14 +236,7 @@ def prepare_source(
             columns=_columns(facts, targets) if writing.columns is None else writing.columns,
         ),
         key=options.keys if callable(options.keys) else None,
-        limits=_limits(
-            facts,
-            numbers,
-            targets,
-            keyed=keyed,
-            folders=folders,
-            filled=isinstance(opened, Stream) or len(opened) > 0,
-        ),
+        limits=tuple(limits),
     )
 
 
@@ -358,27 +354,6 @@ def _shards_of(dataset: Dataset) -> list[OpenShard]:
         )
         used[np.unique(np.searchsorted(reader.starts, positions, "right") - 1)] = True
     return [dataset.shards[number] for number in np.flatnonzero(used).tolist()]
-
-
-def _limits(
-    facts: _Facts,
-    numbers: ClassNumbers,
-    targets: Mapping[str, Field],
-    *,
-    keyed: bool,
-    folders: tuple[str, ...] | None,
-    filled: bool,
-) -> tuple[str, ...]:
-    """Describe what the target does not keep of the source, in words."""
-    limits = ["keys are left out"] * (facts.stored and facts.keyed and not keyed)
-    if folders is None and facts.folders:
-        limits.append(f"empty folders left out: {few(facts.folders)}")
-    if unnamed := [name for name in numbers.unnamed if name in targets and filled]:
-        limits.append(
-            "some samples have no class names for "
-            f"{', '.join(unnamed)}: their numbers are unchanged"
-        )
-    return tuple(limits)
 
 
 def _columns(facts: _Facts, targets: Mapping[str, Field]) -> tuple[str, ...]:

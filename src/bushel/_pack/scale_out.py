@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,22 @@ from bushel._writer.options import Mode
 from bushel._writer.target import check_alone, holds_dataset
 from bushel.containers import writable_containers
 from bushel.errors import TooManyErrors, UnsupportedError
-from bushel.storage import is_object, remove, walk_names
+from bushel.storage import is_object, remove
 from bushel.storage.lock import Lock
-from bushel.storage.names import below, remove_tree
+from bushel.storage.names import remove_tree
 
-from .finish import PartReport, PartTask, WritePart, check_errors, finish_run, publish_errors
+from .finish import (
+    PartReport,
+    PartTask,
+    WritePart,
+    check_errors,
+    finish_run,
+    publish_errors,
+    remove_all,
+)
 from .part import ErrorLimit
 from .prepared import Part
-from .run_folder import RunFolder, Totals
-from .run_plan import RunPlan, refuse_difference
+from .run_folder import RunFolder, RunPlan, Totals, refuse_difference
 from .side_files import error_log_path
 
 
@@ -68,13 +75,14 @@ def join_run(
             "mode='append' cannot write parts: pack to "
             "another path, and join both with bushel.merge"
         )
+    part = None if only == "plan" else only
     plans: list[RunPlan] = []
-
-    def join() -> None:
-        part = None if only == "plan" else only
-        plans.append(_write_plan(run, plan, mode, part, listing))
-
-    lock = lock_run(run.target, single=run.single, run=plan.fingerprint, join=join)
+    lock = lock_run(
+        run.target,
+        single=run.single,
+        run=plan.fingerprint,
+        join=lambda: plans.append(_write_plan(run, plan, mode, part, listing)),
+    )
     return lock, plans[0]
 
 
@@ -86,7 +94,7 @@ def _write_plan(
         earlier = _replaced(run, plan, earlier, part)
     elif (
         earlier is not None
-        and not _same(earlier, plan)
+        and earlier.of_call() != plan
         and run.has_failed()
         and not run.written(earlier)
     ):
@@ -124,7 +132,7 @@ def _replaced(
             f"{extra} is a part of an earlier run with more "
             f"than {plan.parts} parts: delete those parts"
         )
-    if earlier is not None and _same(earlier, plan):
+    if earlier is not None and earlier.of_call() == plan:
         written = run.written(earlier)
         # parts that cannot be joined are written again
         is_refused = part is None and run.has_failed() and len(written) == earlier.parts
@@ -148,14 +156,9 @@ def _remove(run: RunFolder) -> None:
     if isinstance(run.folder, Path):
         remove_tree(run.folder)
     else:
-        for name in sorted(walk_names(run.folder), key=lambda name: name != "plan.json"):
-            remove(below(run.folder, name, any_text=True))
+        remove_all(run.folder, first="plan.json")
     if not run.single:
         remove(marker_path(run.root, ""))
-
-
-def _same(earlier: RunPlan, plan: RunPlan) -> bool:
-    return earlier.of_call() == plan
 
 
 def _refuse_existing(run: RunFolder) -> None:
@@ -226,7 +229,12 @@ def run_parts(
         check_errors(run, plan, errors + meter.errors, limit.allowed)
 
     try:
-        _write_parts(task, numbers, engine, meter, add)
+        if engine is not None and numbers:
+            drive(task, numbers, engine, finished=add, looking=meter.look)
+        for number in numbers if engine is None else ():
+            report = task(number, meter.report)
+            add(number, report)
+            task = task.after(number, report)
     except Exception:
         if not before and not meter.parts:
             run.note_failure()
@@ -255,22 +263,6 @@ def _run_part(task: PartTask, number: int, meter: RunMeter) -> RunTotals:
         publish_errors(run, plan)
     written = replace(report.totals, samples=meter.samples, bytes=meter.bytes)
     return RunTotals((str(run.part(number)),), written, report.totals.samples - meter.samples)
-
-
-def _write_parts(
-    task: PartTask,
-    numbers: Sequence[int],
-    engine: Any,
-    meter: RunMeter,
-    add: Callable[[int, PartReport], None],
-) -> None:
-    if engine is None:
-        for number in numbers:
-            report = task(number, meter.report)
-            add(number, report)
-            task = task.after(number, report)
-    elif numbers:
-        drive(task, numbers, engine, finished=add, looking=meter.look)
 
 
 class RunMeter:

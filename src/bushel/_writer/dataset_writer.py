@@ -17,7 +17,6 @@ from bushel.storage.lock import Lock
 from .dataset_plan import DatasetPlan
 from .options import WriterOptions
 from .publishing import lock_for_writing
-from .shard_writer import ShardInProgress
 from .target import Target, choose_container
 from .written_shards import WrittenShards
 
@@ -70,8 +69,9 @@ class DatasetWriter:
         try:
             target = Target.of(self._path, choose_container(self._path, options.container))
             self._plan = DatasetPlan(target, fields, options)
-            self._written = WrittenShards(target, options, self._owned, before_publish, part)
-            self._current = CurrentShard(self._plan, self._written)
+            self._written = WrittenShards(
+                target, options, self._plan, self._owned, before_publish, part
+            )
             try:
                 self._written.open()
                 self._samples = self._written.samples
@@ -102,7 +102,7 @@ class DatasetWriter:
 
     def __len__(self) -> int:
         """Return the number of samples in the dataset: existing ones and appended ones."""
-        shard = self._current.shard
+        shard = self._written.current
         if shard is None or shard.pending is None:
             return self._samples
         return max(self._samples, shard.pending.next)
@@ -176,8 +176,8 @@ class DatasetWriter:
         `added` is its position if it is in the buffer, which has to be written now; else -1.
         """
         with self._lock:
-            current, plan, position = self._current, self._plan, self._pause()
-            shard, collects = current.shard, True
+            written, plan, position = self._written, self._plan, self._pause()
+            shard, collects = written.current, True
             if added >= 0:
                 if shard is None or shard.pending is None or not shard.pending.ends_with(added):
                     return added  # another thread was here before, and has written it
@@ -191,8 +191,8 @@ class DatasetWriter:
                 position = added
             else:
                 self._check_open()
-                key_of_sample, values = plan.encoded(sample, key, position, self._written.shards)
-                shard = shard or current.start(position)
+                key_of_sample, values = plan.encoded(sample, key, position, written.shards)
+                shard = shard or written.start_shard(position)
                 shard.write_pending()
                 shard.append(key_of_sample, values)
                 collects = shard.pending is not None and shard.pending.takes(values)
@@ -215,7 +215,7 @@ class DatasetWriter:
 
     def _pause(self) -> int:
         """Stop threads from adding samples without the lock, which this thread has. Return the number of samples."""
-        shard = self._current.shard
+        shard = self._written.current
         if shard is not None and shard.pending is not None:
             self._note_samples(max(self._samples, shard.pending.pause()))
         return self._samples
@@ -244,7 +244,7 @@ class DatasetWriter:
             # no sample follows, and the keys would stand in memory beside the table
             self._plan.keys = None
         try:
-            self._current.finish(last=last)
+            self._written.finish_shard(last=last)
         except Exception as error:
             if self._written.replaced is None:
                 with noted_in(error):
@@ -267,8 +267,8 @@ class DatasetWriter:
         """
         with self._lock:
             self._pause()
-            if self._current.shard is not None:
-                self._current.shard.flush()
+            if self._written.current is not None:
+                self._written.current.flush()
 
     def close(self) -> None:
         """Finish the last shard. A dataset without samples gets one empty shard."""
@@ -277,13 +277,13 @@ class DatasetWriter:
             try:
                 if not self._closed:
                     samples = self._pause()
-                    if self._current.shard is None and (
+                    if self._written.current is None and (
                         self._plan.folders or not self._written.shards
                     ):
-                        self._current.start(samples)
+                        self._written.start_shard(samples)
                     self._finish_shard(last=True)
                     self._closed = True
-                    self._written.complete(self._plan.labels)
+                    self._written.complete()
                     self._stopped = True
             except BaseException as error:
                 if replaced is not None:
@@ -315,7 +315,7 @@ class DatasetWriter:
             return
         self._stopped = True
         try:
-            self._current.discard()
+            self._written.discard_shard()
         finally:
             if self._written.replaced is not None:
                 self._written.replaced.discard()
@@ -338,52 +338,3 @@ class DatasetWriter:
 def _refused(_: object, __: object) -> int:
     """Refuse a sample, which then is added with the lock."""
     return -1
-
-
-class CurrentShard:
-    """The unfinished shard of a writer, if it has one. The caller holds the lock of the writer.
-
-    Attributes:
-        shard: The shard, or None.
-    """
-
-    def __init__(self, plan: DatasetPlan, written: WrittenShards) -> None:
-        self._plan, self._written = plan, written
-        self.shard: ShardInProgress | None = None
-
-    def start(self, samples: int) -> ShardInProgress:
-        """Start a shard, or continue the last one if the dataset cannot have another one."""
-        written = self._written
-        layout = self._plan.next_layout(written.shards, samples)
-        if written.grows_in_place:
-            last = written.shards[-1]
-            plan = self._plan.of_shard(last.shard, layout)
-            self.shard = ShardInProgress.reopen(last, plan, sync=written.sync)
-        else:
-            plan = self._plan.of_shard(written.next_shard(layout), layout)
-            self.shard = ShardInProgress.create(
-                plan, sync=written.sync, replace=written.replaces_objects
-            )
-        self._plan.folders = self._plan.folders and ()  # only one shard gets them
-        return self.shard
-
-    def finish(self, *, last: bool = False) -> None:
-        """Finish and publish the shard, if there is one. With `last`, no other one follows."""
-        shard, self.shard = self.shard, None
-        if shard is None:
-            return
-        try:
-            if last:
-                self._written.publish(shard.finish(), self._plan.labels)
-            else:
-                self._written.publish(shard.finish(self._plan.divided(shard.shard)), None)
-        except BaseException as error:
-            with noted_in(error):
-                shard.discard()
-            raise
-
-    def discard(self) -> None:
-        """Stop writing, and remove the staged files."""
-        shard, self.shard = self.shard, None
-        if shard is not None:
-            shard.discard()

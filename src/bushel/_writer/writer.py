@@ -14,11 +14,12 @@ from bushel.codecs.columns import without_arrow
 from bushel.containers.stored_column import StoredColumn
 from bushel.spec import KEY
 
-from .dataset_writer import CurrentShard, DatasetWriter
-from .keys import NumberedKeys, key_column
+from .dataset_plan import NumberedKeys, key_column
+from .dataset_writer import DatasetWriter
 from .options import Mode, WriterOptions
 from .sample_values import StoredBatch, encode_columns, length_of, list_of_keys
 from .shard_writer import ShardInProgress
+from .written_shards import WrittenShards
 
 _log = logging.getLogger("bushel")
 
@@ -77,12 +78,12 @@ class ColumnWriter(DatasetWriter):
         with self._lock:
             self._pause()
             self._check_open()
-            plan, current = self._plan, self._current
+            plan, finished = self._plan, self._written
             count = length_of(columns, plan.fields, texts)
             columns = {name: without_arrow(column) for name, column in columns.items()}
             if plan.numbers:
                 columns = plan.with_numbers(columns)
-            layout = plan.decided(self._written.shards, keyed=texts is not None)
+            layout = plan.decided(finished.shards, keyed=texts is not None)
             texts = self._checked_keys(texts, count)
             plan.check_usual(columns)
             batch = encode_columns(columns, count, plan.fields, plan.container.name, layout)
@@ -90,7 +91,7 @@ class ColumnWriter(DatasetWriter):
             first, at = self._samples, 0
             alone_until = 0  # samples before it are written one by one
             while at < count:
-                shard = current.shard or current.start(self._samples)
+                shard = finished.current or finished.start_shard(self._samples)
                 shard.write_pending()
                 written = 0
                 if at >= alone_until:
@@ -267,15 +268,15 @@ class Writer(ColumnWriter):
             _say_unclosed,
             str(self._path),
             os.getpid(),
-            self._current,
+            self._written,
             overwrite=mode == "overwrite",
         )
         self._let_go.callback(unclosed.detach)
 
 
-def _say_unclosed(path: str, process: int, current: CurrentShard, *, overwrite: bool) -> None:
+def _say_unclosed(path: str, process: int, written: WrittenShards, *, overwrite: bool) -> None:
     """Log that a writer with samples was never closed. It runs when the writer is collected, or the process ends."""
-    if os.getpid() != process or current.shard is None:
+    if os.getpid() != process or written.current is None:
         return
     lost = "its last samples are not in the dataset; mode='resume' continues after its last shard"
     if overwrite:

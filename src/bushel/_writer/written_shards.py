@@ -12,14 +12,12 @@ from msgspec.structs import replace
 from bushel._dataset.open.completeness import manifest_of, manifest_path, marker_path
 from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.class_names import Labels
 from bushel._index.headers import PartOfRun
 from bushel._index.manifest import find_manifest, save_manifest
 from bushel._index.removal_list import RemovalList
-from bushel._index.shard import FOLDER, Shard, may_lack_samples
+from bushel._index.shard import FOLDER, may_lack_samples
 from bushel._index.sidecar import Manifest
-from bushel.containers.base import Layout
-from bushel.errors import UnsupportedError
+from bushel.errors import UnsupportedError, noted_in
 from bushel.storage import (
     AnyPath,
     below,
@@ -33,9 +31,11 @@ from bushel.storage import (
 from bushel.storage.lock import Lock
 from bushel.storage.names import remove_empty, try_remove_tree
 
+from .dataset_plan import DatasetPlan
 from .options import Mode, WriterOptions
 from .publishing import FinishedShard, Overwrite, Uploads, upload_again
 from .sample_values import UsualFields
+from .shard_writer import ShardInProgress
 from .target import Target, check_alone, write_file_of_names
 
 
@@ -122,6 +122,7 @@ class WrittenShards:
     Attributes:
         target: Where they are published: with `overwrite`, a staging folder.
         shards: The shards. The last one may still be uploaded.
+        current: The unfinished shard that follows them, if there is one.
         replaced: The replacement of a local dataset; None without one.
         usual: The fields that samples which are appended need; None if the dataset is new.
         uploads: The upload of the last shard.
@@ -134,11 +135,14 @@ class WrittenShards:
         self,
         target: Target,
         options: WriterOptions,
+        plan: DatasetPlan,
         lock: Lock,
         before_publish: Callable[[int], None] | None,
         part: Callable[[], PartOfRun] | None = None,
     ) -> None:
         self._options, self._lock, self.sync = options, lock, options.sync
+        self._plan = plan
+        self.current: ShardInProgress | None = None
         self._before_publish, self._part = before_publish, part
         self.replaced: Overwrite | None = None
         self._final_path = target.path
@@ -163,11 +167,6 @@ class WrittenShards:
         if self.replaced is not None:
             return self.replaced.final_root
         return self._root
-
-    @property
-    def replaces_objects(self) -> bool:
-        """Whether an upload may replace existing objects."""
-        return self._options.mode == "overwrite" and self.replaced is None
 
     @property
     def grows_in_place(self) -> bool:
@@ -235,16 +234,46 @@ class WrittenShards:
             else:
                 try_remove_tree(folder)
 
-    def next_shard(self, layout: Layout) -> Shard:
-        """Return the files of the shard that follows the last one."""
-        shards = [written.shard for written in self.shards]
-        return self.target.container.shard(self._root, layout, shards, self.target.file)
+    def start_shard(self, samples: int) -> ShardInProgress:
+        """Start a shard, or continue the last one if the dataset cannot have another one."""
+        plan, target, layout = self._plan, self.target, self._plan.next_layout(self.shards, samples)
+        if self.grows_in_place:
+            last = self.shards[-1]
+            shard = ShardInProgress.reopen(last, plan.of_shard(last.shard, layout), sync=self.sync)
+        else:
+            shards = [written.shard for written in self.shards]
+            files = target.container.shard(self._root, layout, shards, target.file)
+            replace_objects = self._options.mode == "overwrite" and self.replaced is None
+            shard = ShardInProgress.create(
+                plan.of_shard(files, layout), sync=self.sync, replace=replace_objects
+            )
+        plan.folders = plan.folders and ()  # only one shard gets them
+        self.current = shard
+        return shard
 
-    def publish(self, finished: FinishedShard, labels: Labels | None) -> None:
+    def finish_shard(self, *, last: bool = False) -> None:
+        """Finish and publish the unfinished shard, if there is one. With `last`, no other one follows."""
+        shard, self.current = self.current, None
+        if shard is None:
+            return
+        try:
+            others = None if last else self._plan.divided(shard.shard)
+            self._publish(shard.finish(others), last=last)
+        except BaseException as error:
+            with noted_in(error):
+                shard.discard()
+            raise
+
+    def discard_shard(self) -> None:
+        """Remove the staged files of the unfinished shard."""
+        shard, self.current = self.current, None
+        if shard is not None:
+            shard.discard()
+
+    def _publish(self, finished: FinishedShard, *, last: bool) -> None:
         """Give a shard its final name, or begin to upload it.
 
-        With `labels`, the names of the classes, it is the last one: if it is local, it takes the
-        manifest of the complete dataset along.
+        If it is the `last` one and local, it takes the manifest of the complete dataset along.
         """
         self.settle()
         self._lock.check()
@@ -253,20 +282,18 @@ class WrittenShards:
         self.samples += finished.staged.samples
         if self._before_publish is not None and self.replaced is None:
             self._before_publish(self.samples)
-        if labels is None and self.replaced is None:
+        if not last and self.replaced is None:
             self._marker.begin(self.target.container.name)
         if not isinstance(self._root, Path):
             self.shards.append(finished.staged)
             self.uploads.begin(finished)
             return
-        if labels is not None:
+        if last:
             shards = [*self.shards, finished.staged]
-            self._lists = self._write_lists(shards, labels, finished.staging.place)
+            self._lists = self._write_lists(shards, finished.staging.place)
         self.shards.append(finished.publish(self._lists))
 
-    def _write_lists(
-        self, shards: Sequence[OpenShard], labels: Labels, folder: AnyPath
-    ) -> list[str]:
+    def _write_lists(self, shards: Sequence[OpenShard], folder: AnyPath) -> list[str]:
         """Write the manifests and the file of class names into the dataset's folder, or beside staged files.
 
         Returns:
@@ -274,7 +301,7 @@ class WrittenShards:
         """
         if self._part is not None:
             self._marker.part = self._part()
-        names = write_file_of_names(self.target, labels, folder)
+        names = write_file_of_names(self.target, self._plan.labels, folder)
         return [*names, *self._list_again(shards, folder), *self._marker.complete(shards, folder)]
 
     def _list_again(self, shards: Sequence[OpenShard], folder: AnyPath) -> list[str]:
@@ -294,12 +321,12 @@ class WrittenShards:
         if (uploaded := self.uploads.end() if end else self.uploads.settle()) is not None:
             self.shards[-1] = uploaded
 
-    def complete(self, labels: Labels) -> None:
+    def complete(self) -> None:
         """Mark the dataset as complete, and put it in the place of the one that it replaces."""
         self.settle(end=True)
         leave_workplace(self._root)
         if not self._lists:
-            self._lists = self._write_lists(self.shards, labels, self._root)
+            self._lists = self._write_lists(self.shards, self._root)
         self._marker.finish(self._lists)
         lists = self._keep_removed()
         if self.replaced is not None:

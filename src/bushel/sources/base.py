@@ -27,7 +27,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol, Self, runtime_checkable
 
+from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.removal_lists import has_removal_list
+from bushel._dataset.read.remaining import removed_in
+from bushel.containers.folder_metadata import is_metadata
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, is_local, read_all, read_whole
 from bushel.storage.names import below
@@ -205,9 +208,7 @@ class FileSource(ABC):
         positions = range(len(self))
         if not has_removal_list(root):
             return positions
-        from .removed_files import removed_files
-
-        removed, remaining = removed_files(root), []
+        removed, remaining = _removed_files(root), []
         for position in positions:
             paths: Sequence[AnyPath] = ()
             with suppress(Exception):  # as above
@@ -221,6 +222,27 @@ class FileSource(ABC):
         if self._ahead:
             return self._ahead.get(str(path), path)
         return path
+
+
+def _removed_files(root: AnyPath) -> set[str]:
+    """Return the paths, below `root`, of the files of the samples that were removed from this folder.
+
+    Raises:
+        FormatError: The folder cannot be opened, so that they are not known.
+    """
+    paths = set[str]()
+    with open_dataset(root) as dataset:
+        reader = dataset.reader
+        if reader.shards[0].container == "folder":
+            above = f"{reader.shards[0].shard.root}/"
+            for position in removed_in(reader.shards).tolist():
+                for field in dataset.spec:
+                    path, _ = reader.location(position, field)
+                    name = path.removeprefix(above)
+                    # a table beside the files is of all samples
+                    if name != path and not is_metadata(name):
+                        paths.add(str(below(root, name, any_text=True)))
+    return paths
 
 
 def ending_of(name: str) -> str:

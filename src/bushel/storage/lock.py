@@ -4,7 +4,7 @@ A lock is a file that exists while it is held and names its holder. Locally it i
 `flock`, which excludes threads of one process, too, and ends with the process; a shared lock lets
 the processes of one run write together. Where `flock` does not reach (another machine, a file
 system without locks), the file's time is a lease. In an object store the lock is an object, created
-and renewed by conditional requests (`objects/lock.py`), with the same lease.
+and renewed by conditional requests (`objects/upload.py`), with the same lease.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def _take(
         try:
             if isinstance(path, Path):
                 return FileLock(path, holder, target, shared=shared, sync=sync)
-            from bushel.storage.objects.lock import take_object
+            from bushel.storage.objects.upload import take_object
 
             assert is_object(path)
             return take_object(path, holder, target)

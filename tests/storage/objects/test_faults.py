@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -220,32 +219,15 @@ def test_a_long_retry_is_reported_once(server: Server, monkeypatch: pytest.Monke
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("failures", [0, 2])
-def test_forward_reading_needs_no_ranges(server: Server, failures: int) -> None:
-    """As `python -m http.server` answers; a broken answer is asked for again."""
+def test_a_handle_needs_ranges(server: Server) -> None:
+    """`python -m http.server` answers so."""
     (server.folder / "x").write_bytes(DATA)
-    broken = [failures]
-
-    def plain(handler: Handler, data: bytes) -> bool:
-        handler.begin(200, len(DATA), DATA, handler.server.state.folder / "x")
-        if handler.headers.get("Range") is None and broken[0]:
-            broken[0] -= 1
-            handler.wfile.write(DATA[: 3_000_000 * (2 - broken[0])])
-            handler.close_connection = True
-        else:
-            with suppress(OSError):  # the client may have left
-                handler.wfile.write(DATA)
-        return True
-
-    server.fault = plain
-    with as_path(f"{server.url}/x").open("rb") as handle:
-        assert handle.read(1_000) == DATA[:1_000]
-        assert handle.read() == DATA[1_000:]
-    with as_path(f"{server.url}/x").open("rb") as handle:
-        handle.seek(5_000)
-        with pytest.raises(bushel.errors.UnsupportedError, match=r"Range.*bushel\.open_stream"):
-            handle.read(10)
-    assert broken == [0]
+    server.fault = whole
+    with (
+        as_path(f"{server.url}/x").open("rb") as handle,
+        pytest.raises(bushel.errors.UnsupportedError, match=r"pipe:curl"),
+    ):
+        handle.read(10)
 
 
 def test_server_without_ranges(server: Server) -> None:

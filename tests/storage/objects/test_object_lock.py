@@ -17,7 +17,7 @@ from bushel.storage import as_path
 from bushel.storage.holder import LEASE_SECONDS, Holder, this_process
 from bushel.storage.lock import Lock
 from bushel.storage.objects.location import ObjectPath
-from bushel.storage.objects.lock import take_object
+from bushel.storage.objects.upload import take_object
 
 PATH = ObjectPath.parse("s3://bucket/out/.bushel/dataset.lock")
 KEY = "bucket/out/.bushel/dataset.lock"

@@ -11,7 +11,7 @@ from bushel._runtime.messages import log_info
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions, Section
 from bushel.storage.expansion_cache import expansion_cache
-from bushel.storage.objects.heldfile import HeldFile
+from bushel.storage.objects.remotefile import HeldFile
 
 if TYPE_CHECKING:
     from bushel.storage.objects.location import ObjectPath

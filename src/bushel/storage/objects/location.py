@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from io import BufferedReader
 from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import unquote
@@ -19,16 +20,18 @@ from bushel._runtime.parallel import for_each, parallel_map
 from bushel._runtime.threads import SpareThreads
 from bushel.errors import UnsupportedError
 from bushel.storage.base import StorePath
+from bushel.storage.fileobject import Seekable
 
 from .blockcache import cache_of_environment
 from .client import SCHEMES, library, store_of
-from .remotefile import ObjectStat, RemoteFile, open_handle, stat_of
+from .remotefile import ObjectStat, RemoteFile, stat_of
 from .retries import persistently, translated
 
 if TYPE_CHECKING:
     from obstore import ListResult, ObjectMeta
     from obstore.store import ObjectStore
 
+_CHUNK = 1 << 24  # bytes that a handle fetches at a time, in two requests
 _AT_ONCE = 64  # whole objects that are read at a time
 _READING = SpareThreads(_AT_ONCE - 1, "bushel-fetch")
 
@@ -267,7 +270,7 @@ class ObjectPath(StorePath):
                 f"{self}: cannot open an object in mode "
                 f"{mode!r}, only 'rb'; objects are written whole"
             )
-        return open_handle(RemoteFile.open(self))
+        return BufferedReader(Seekable(RemoteFile.open(self)), _CHUNK)
 
     def read_bytes(self) -> bytes:
         """Return the whole object.

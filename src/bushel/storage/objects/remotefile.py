@@ -1,21 +1,22 @@
-"""Open objects: their size and stamp, reading by position, and reading from front to back."""
+"""Open objects: their size and stamp, and reading by position, also with ranges that stay in memory."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 from msgspec import Struct
 from typing_extensions import Buffer
 
-from bushel.errors import FormatError, UnsupportedError
+from bushel._runtime.parallel import map_all
+from bushel.errors import FormatError
 from bushel.storage.base import FROM_TAG, StoredObject, check_extent
-from bushel.storage.fileobject import Seekable
+from bushel.storage.expansion_cache import expansion_cache
 
 from .client import library, store_of
 from .ranges import read_span
@@ -26,13 +27,6 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
     from bushel.kernels import RangeValues
-
-_CHUNK = 1 << 24
-"""Bytes that a handle fetches at a time, in two requests."""
-
-
-_STREAMED = 1 << 20
-"""Bytes of a chunk of a whole object, at least."""
 
 _RECEIVED = 1 << 16
 """Bytes of a chunk of a range whose values are copied as it arrives, at least."""
@@ -225,24 +219,6 @@ class RemoteFile(StoredObject):
         self._compare(answer.meta)
         return answer
 
-    def chunks(self, start: int) -> Iterator[memoryview]:
-        """Yield the bytes from `start` on, from one request for the whole object, which is not retried.
-
-        Raises:
-            FormatError: The object was replaced.
-            Exception: An error of obstore.
-        """
-        answer = library().get(self._store, self.location.key)
-        self._compare(answer.meta)
-        passed = 0
-        for chunk in answer.stream(min_chunk_size=_STREAMED):
-            data = memoryview(chunk)
-            if passed + len(data) > start:
-                yield data[max(start - passed, 0) :]
-            passed += len(data)
-        if passed != self.size:
-            raise TruncatedError(f"{passed} bytes came instead of {self.size}")
-
     @property
     def _store(self) -> ObjectStore:
         process = os.getpid()
@@ -289,66 +265,71 @@ def _end_of(location: Location, length: int) -> tuple[ObjectStat, bytes] | None:
     return stat, data
 
 
-class _Handle(Seekable):
-    """Reads ranges; from a server that does not answer ranges, the whole object, from front to back."""
-
-    def __init__(self, file: RemoteFile) -> None:
-        super().__init__(file)
-        self._object = file
-        self._forward: _ForwardBytes | None = None
-        self.name = file.path
-
-    def _read(self, at: int, size: int) -> Buffer:
-        if self._forward is None:
-            try:
-                return self._object.read(at, size)
-            except UnsupportedError:
-                if at:  # something was read by a range before, or it is not read from the front
-                    raise
-                self._forward = _ForwardBytes(self._object)
-        if self._forward.position != at:
-            raise UnsupportedError(
-                f"{self.name}: the server does not support range requests, so the file "
-                "can only be read from front to back; copy it to a disk or object store"
-            )
-        return self._forward.read(size)
+_Range = tuple[int, int]
+_AT_ONCE = 8
+"""Requests for ranges at once."""
 
 
-class _ForwardBytes:
-    """The bytes of an object in order. After a failed request, another one skips bytes that were read already."""
+class HeldFile(RemoteFile):
+    """A remote object. `hold` reads ranges, which the cache of expanded blocks keeps: later reads take them from there.
 
-    def __init__(self, file: RemoteFile) -> None:
-        self._file, self.position = file, 0
-        self._chunks: Iterator[memoryview] | None = None
-        self._rest = memoryview(b"")
+    What the cache has dropped is requested again, in the ranges that are read.
 
-    def read(self, size: int) -> bytes:
-        """Return the next `size` bytes."""
-        parts = []
-        while size:
-            if not self._rest:
-                self._rest = persistently(self._file.location, self._next)
-            part, self._rest = self._rest[:size], self._rest[size:]
-            parts.append(part)
-            size -= len(part)
-            self.position += len(part)
-        return b"".join(parts)
+    Attributes:
+        ranges: First byte and end of each range, ascending.
+    """
 
-    def _next(self) -> memoryview:
-        if self._chunks is None:
-            self._chunks = self._file.chunks(self.position)
-        try:
-            return next(self._chunks)
-        except StopIteration:
-            self._chunks = None
-            raise TruncatedError(
-                f"the answer ended after {self.position} of {self._file.size} bytes"
-            ) from None
-        except Exception:
-            self._chunks = None
-            raise
+    __slots__ = ("ranges",)
 
+    def __init__(
+        self, location: Location, size: int, mtime_ns: int, ranges: tuple[_Range, ...]
+    ) -> None:
+        super().__init__(location, size, mtime_ns)
+        self.ranges = ranges
 
-def open_handle(file: RemoteFile) -> io.BufferedReader:
-    """Return a file handle that reads an object from front to back."""
-    return io.BufferedReader(_Handle(file), _CHUNK)
+    def __reduce__(self) -> tuple[type[RemoteFile], tuple[object, ...]]:  # type: ignore[override]
+        return HeldFile, (self.location, self.size, self.mtime_ns, self.ranges)
+
+    @property
+    def identity(self) -> Hashable:
+        """The file with its ranges: only they are kept."""
+        return self.path, self.ranges
+
+    def hold(self) -> None:
+        """Request the ranges, except those that are kept or that another thread is requesting.
+
+        Raises:
+            FormatError: The object was replaced.
+            OSError: The store refuses, or cannot be reached.
+        """
+        map_all(self._hold, self.ranges, threads=_AT_ONCE, name="bushel-ranges")
+
+    def _name(self, extent: _Range) -> Hashable:
+        return "range", self.path, self.size, self.mtime_ns, *extent
+
+    def _hold(self, extent: _Range) -> None:
+        expansion_cache().obtain(
+            self._name(extent),
+            lambda: np.frombuffer(memoryview(read_span(self, *extent)), np.uint8),
+        )
+
+    def _fetch_once(self, start: int, stop: int) -> Buffer:
+        content = self._kept(start, stop)
+        if content is None:
+            return super()._fetch_once(start, stop)
+        return content
+
+    def _receive_once(self, start: int, stop: int, values: RangeValues) -> None:
+        if (content := self._kept(start, stop)) is None:
+            super()._receive_once(start, stop, values)
+        else:
+            values.put(content)
+
+    def _kept(self, start: int, stop: int) -> memoryview | None:
+        containing = next(
+            (limits for limits in self.ranges if limits[0] <= start <= stop <= limits[1]), None
+        )
+        content = containing and expansion_cache().get(self._name(containing))
+        if content is None or containing is None:
+            return None
+        return content.data[start - containing[0] : stop - containing[0]]

@@ -183,7 +183,7 @@ def translated(path: object) -> Iterator[None]:
         if kind == "NotSupportedError" or _NO_RANGES in str(error):
             raise UnsupportedError(
                 f"{url}: the server does not support this: {summary(error)}; copy the files to a "
-                "disk or object store, or read archives from front to back with bushel.open_stream"
+                "disk or object store, or read archives from front to back through 'pipe:curl -s URL'"
             ) from error
         if kind == "InvalidPathError":
             raise UnsupportedError(
