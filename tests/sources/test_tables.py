@@ -10,7 +10,7 @@ from tests.sources.folders import image_folder, jpeg
 import bushel
 from bushel.errors import FormatError
 from bushel.sources import Frames, Table
-from bushel.sources.opening import kind_of
+from bushel.sources.opening import recognised
 from bushel.sources.tables import first_row, read_rows
 from bushel.testing import check_source
 
@@ -137,7 +137,7 @@ ROWS = {"id": ["a", "b"], "n": [1, 2], "text": ["hi", "ho, ho"]}
 def test_rows_that_name_no_files_are_a_dataset(tmp_path: Path, name: str, text: str, packed: bool) -> None:
     path = tmp_path / (name + ".gz" * packed)
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    assert kind_of(path) == "dataset"
+    assert recognised(path)[0] == "dataset"
     done = bushel.pack(path, tmp_path / "out", container="bag")
     assert done.samples == 2
     written = bushel.open(tmp_path / "out")
@@ -158,7 +158,7 @@ def test_rows_that_name_no_files_are_a_dataset(tmp_path: Path, name: str, text: 
 )
 def test_rows_that_name_files_are_a_table(tmp_path: Path, name: str, text: str, options: tuple[str, ...]) -> None:
     (tmp_path / name).write_text(text)
-    assert kind_of(tmp_path / name, options) == "table"
+    assert recognised(tmp_path / name, options)[0] == "table"
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe", b'"', b'{"a": ', b"[1]\n", b"[[[{"])

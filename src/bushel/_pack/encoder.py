@@ -23,6 +23,7 @@ from bushel._index.class_names import with_numbers
 from bushel._kinds import BEGINNINGS, IMAGES
 from bushel._runtime.arrays import I64
 from bushel._runtime.processes import WorkerProcess, answer, pickle_for_worker, portable
+from bushel._writer.sample_values import check_list
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.extensions import storing_codec
@@ -38,7 +39,6 @@ if TYPE_CHECKING:  # packing without transforms imports none
     from .field_steps import FieldSteps
 
 _BYTES = (bytes, bytearray, memoryview)
-_NO_LISTS = (str, *_BYTES, Mapping)
 
 
 class EncodedSample(Struct, frozen=True):
@@ -195,11 +195,7 @@ class Encoder(Struct, frozen=True):
         elements, source, target = [value], plan.source, plan.target
         if source.sequence:
             elements = value
-            if isinstance(value, _NO_LISTS):
-                raise SpecError(
-                    f"field {source.name!r} is a sequence: expected "
-                    f"a list of values, not {type(value).__name__}"
-                )
+            check_list(source, value)
             if not target.sequence and len(elements) != 1:
                 raise SpecError(
                     f"sample {key!r} has {len(elements)} elements in field {source.name!r}, but a "

@@ -51,7 +51,7 @@ class SourceFeed(Struct, frozen=True):
     def samples(self, batch: Batch) -> Iterator[Arrived]:
         """Yield the samples of a batch."""
         source = self.source
-        if isinstance(batch, list) or source is None:
+        if isinstance(batch, list):
             for position, sample_of_stream in batch:
                 yield position, None, self._renumbered(sample_of_stream)
             return
@@ -238,7 +238,9 @@ class DatasetFeed(Struct, frozen=True):
         """Return a sample with stored bytes of fields that are copied, and the values of the others."""
         key, sample = stored[KEY], dict(stored)
         try:
-            changes = self._changes_of(position)
+            changes: Mapping[str, NewNumbers] = {}
+            if any(self.numbers.changes):
+                changes = self.numbers.changes[self.dataset.shard_of(position)]
             for name, plan in self.plans.items():
                 if name not in stored:
                     continue
@@ -260,11 +262,6 @@ class DatasetFeed(Struct, frozen=True):
         except Exception as error:
             return position, key, error
         return position, key, sample
-
-    def _changes_of(self, position: int) -> Mapping[str, Any]:
-        if not any(self.numbers.changes):
-            return {}
-        return self.numbers.changes[self.dataset.shard_of(position)]
 
 
 class StreamFeed(Struct, frozen=True):

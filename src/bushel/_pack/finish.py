@@ -255,7 +255,7 @@ def _keys_of(run: RunFolder, number: int, manifest: Manifest) -> Iterator[Keys]:
 
 
 def _joined(plan: RunPlan, manifests: Mapping[str, Manifest]) -> Manifest:
-    """Return the manifest of the whole dataset, given those of its parts by their names."""
+    """Return the manifest of the whole dataset, given the manifests of its parts by their names."""
     entries: list[ManifestShard] = []
     spec: dict[str, str] = {}
     codecs: dict[str, str] = {}

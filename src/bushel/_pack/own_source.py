@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -75,18 +77,13 @@ def _refuse_changed(dataset: Dataset, target: AnyPath, place: _Place) -> None:
     ]
     if not overlapping:
         return
-    opened = {str(shard.path(0)) for shard in overlapping}
+    opened = {os.path.realpath(str(shard.path(0))) for shard in overlapping}
     later = (str(shard.path(0)) for shard in discover([target], allow_incomplete=True).shards)
-    changed = next(
-        (path for path in later if os.path.realpath(path) not in map(os.path.realpath, opened)),
-        None,
-    )
-    if changed is None:
-        others = (str(shard.path(0)) for shard in overlapping if not _is_as_opened(shard))
-        changed = next(others, None)
-    if changed is not None:
+    new = (path for path in later if os.path.realpath(path) not in opened)
+    changed = (str(shard.path(0)) for shard in overlapping if not _is_as_opened(shard))
+    for path in chain(new, changed):
         raise StateError(
-            f"{changed} was written after the source was opened, and would be "
+            f"{path} was written after the source was opened, and would be "
             "replaced without its samples: give the path of the source, which is "
             "opened when no other process can write it, or open the source again"
         )
@@ -96,9 +93,8 @@ def _is_as_opened(shard: OpenShard) -> bool:
     try:
         now = stamps_of(shard.shard)
         if shard.loaded:  # it has the times that its files had when it was opened
-            return [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in shard.stamps] == [
-                (stamp.name, stamp.size, stamp.mtime_ns) for stamp in now
-            ]
+            facts = attrgetter("name", "size", "mtime_ns")
+            return list(map(facts, shard.stamps)) == list(map(facts, now))
         return bind(shard.stamps, now, shard.shard) is not None
     except FormatError:  # a file was deleted
         return False

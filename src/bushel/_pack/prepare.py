@@ -91,13 +91,15 @@ def _facts_of(source: Dataset | Source | Stream) -> _Facts:
         stored = {name: frozenset({tar_storage(field.codec)[1]}) for name, field in fields.items()}
         return _Facts(fields, stored)
     folders = getattr(source, "folders", None)
+    if folders is not None:
+        folders = tuple(folders)
     labels = check_labels(getattr(source, "labels", {}))
     return _Facts(
         fields,
         {},
         stored=False,
         labels=[labels] if labels else [],
-        folders=None if folders is None else tuple(folders),
+        folders=folders,
     )
 
 
@@ -206,8 +208,8 @@ def prepare_source(
         existing = known_labels(target, container)
     names_before = names_in_source({**declared, **existing}, targets)
     numbers = plan_numbers(names_before, facts.labels, facts.fields)
-    folders = facts.folders if container.keeps_folders and keyed else None
-    if callable(options.keys) or (facts.stored and layout.sparse):
+    folders, keeps_folders = facts.folders, container.keeps_folders and keyed
+    if not keeps_folders or callable(options.keys) or (facts.stored and layout.sparse):
         folders = None
     limits = ["keys are left out"] * (facts.stored and facts.keyed and not keyed)
     if folders is None and facts.folders:

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import check_labels
-from bushel._index.column_names import names_of
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.order import Sequential
 from bushel._runtime.shuffle import Order, Shuffle
@@ -98,13 +97,8 @@ class PackOptions(Struct, frozen=True, kw_only=True):
             TypeError, ValueError: An argument is invalid.
         """
         options = {**arguments, **changed}
-        names, columns, engine = options["fields"], options["columns"], options["engine"]
-        writing = {
-            **options,
-            "labels": check_labels(options.get("labels") or {}),
-            "seek": False,  # the source decides, if the caller does not
-            "columns": None if columns is None else names_of(columns),
-        }
+        names, engine = options["fields"], options["engine"]
+        labels = check_labels(options.get("labels") or {})
         options |= {
             "fields": None if names is None else tuple(names),
             "rename": dict(options["rename"] or {}),
@@ -112,9 +106,10 @@ class PackOptions(Struct, frozen=True, kw_only=True):
             "images": _treatments(options["images"]),
             # here, so that a wrong name is an early error
             "engine": None if engine is None else connect(engine),
-            "writer": WriterOptions(**_fields_of(WriterOptions, writing)),
+            # the source decides on seek tables, if the caller does not
+            "writer": WriterOptions.of({**options, "labels": labels, "seek": False}),
         }
-        return cls(**_fields_of(cls, options))
+        return cls(**{name: options[name] for name in cls.__struct_fields__ if name in options})
 
     @property
     def in_parts(self) -> bool:
@@ -126,10 +121,6 @@ class PackOptions(Struct, frozen=True, kw_only=True):
         """Number of batches of a part that are encoded at the same time."""
         usual = cpu_count() if self.engine is None else 1
         return self.processes or self.threads or usual
-
-
-def _fields_of(kind: type[Struct], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: arguments[name] for name in kind.__struct_fields__ if name in arguments}
 
 
 def _treatments(images: Images) -> frozenset[str]:
@@ -149,7 +140,7 @@ class BatchLimits(Struct, frozen=True):
 
     bytes: int  # by the mean of the items so far, or by their lengths where these are known
     items: int = 256
-    first: int = 1  # items of the batches before the first result
+    first: int = 4  # items of the batches before the first result
     # whether the number of batches that wait for the writer is limited, and not their bytes: each
     # has a buffer
     by_number: bool = False

@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
-from itertools import pairwise
 from operator import methodcaller
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
@@ -85,26 +84,6 @@ class RunPlan(Struct, frozen=True):
     def of_call(self) -> RunPlan:
         """Return the plan without its id and its listing: equal calls have equal ones."""
         return replace(self, listing=None, id="")
-
-
-_DECODER = msgspec.json.Decoder(RunPlan)
-
-
-def decode_plan(data: bytes, path: str) -> RunPlan:
-    """Parse `plan.json`. Raise FormatError if it is damaged, or its version is newer than this Bushel."""
-    try:
-        plan = _DECODER.decode(data)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(
-            f"not the plan of a run: {error}", path, hint="start the run again elsewhere"
-        ) from error
-    if plan.version != _VERSION:
-        raise FormatError(f"version {plan.version} of a plan; this Bushel knows {_VERSION}", path)
-    ascending = all(first <= last for first, last in pairwise(plan.starts))
-    if not plan.starts or plan.starts[0] != 0 or plan.starts[-1] != plan.samples or not ascending:
-        message = f"the parts of the plan do not divide its {plan.samples} items"
-        raise FormatError(message, path, hint="start the run again elsewhere")
-    return plan
 
 
 def part_starts(samples: int, parts: int) -> list[int]:
@@ -213,7 +192,7 @@ class Totals(Struct, frozen=True):
 
 # made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two
 # threads do that at once
-_RESULT = msgspec.json.Decoder(Totals)
+_RESULT, _PLAN = msgspec.json.Decoder(Totals), msgspec.json.Decoder(RunPlan)
 _THREADS = 32
 
 
@@ -295,11 +274,21 @@ class RunFolder(Struct, frozen=True):
 
     def load_plan(self) -> RunPlan | None:
         """Return the plan, or None without a run. Raise FormatError if it is damaged."""
-        path = self.folder / "plan.json"
+        path, hint = self.folder / "plan.json", "start the run again elsewhere"
         try:
-            return decode_plan(read_whole(path), str(path))
+            plan = _PLAN.decode(read_whole(path))
         except FileNotFoundError:
             return None
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"not the plan of a run: {error}", path, hint=hint) from error
+        if plan.version != _VERSION:
+            what = f"version {plan.version} of a plan; this Bushel knows {_VERSION}"
+            raise FormatError(what, path)
+        ascending = plan.starts == sorted(plan.starts)
+        if [*plan.starts[:1], *plan.starts[-1:]] != [0, plan.samples] or not ascending:
+            message = f"the parts of the plan do not divide its {plan.samples} items"
+            raise FormatError(message, path, hint=hint)
+        return plan
 
     def create_plan(self, plan: RunPlan) -> RunPlan:
         """Write the plan with an id of its own, unless there is one. Return the plan of the run."""

@@ -229,12 +229,13 @@ def run_parts(
         check_errors(run, plan, errors + meter.errors, limit.allowed)
 
     try:
-        if engine is not None and numbers:
+        if engine is None:
+            for number in numbers:
+                report = task(number, meter.report)
+                add(number, report)
+                task = task.after(number, report)
+        elif numbers:
             drive(task, numbers, engine, finished=add, looking=meter.look)
-        for number in numbers if engine is None else ():
-            report = task(number, meter.report)
-            add(number, report)
-            task = task.after(number, report)
     except Exception:
         if not before and not meter.parts:
             run.note_failure()

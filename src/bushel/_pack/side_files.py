@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,6 +20,9 @@ from bushel.storage.publish import existing_above
 from bushel.storage.whole import sync_whole
 
 from .encoder import BadItem
+
+_RUN = re.compile(rb'^\{"run": (\d+)', re.MULTILINE)
+"""The beginning of a line of the error log, with the number of its run."""
 
 
 @public("bushel.runs")
@@ -73,8 +77,8 @@ class ErrorLog:
         """Start a run. If there is a log of earlier runs, add a line with the number and the mode of this one."""
         earlier = self._whole_lines()
         if earlier:
-            last = _entry(earlier.rstrip(b"\n").rpartition(b"\n")[2]).get("run", 1)
-            self.run = (last if isinstance(last, int) else 1) + 1
+            *_, last = [b"1", *_RUN.findall(earlier)]
+            self.run = int(last) + 1
             earlier += json.dumps({"run": self.run, "mode": mode}).encode() + b"\n"
         self._write(earlier)
 
@@ -177,16 +181,6 @@ def _entry_of(bad: BadItem, run: int) -> dict[str, Any]:
         "path": bad.path,
         "error": error_text(bad.error),
     }
-
-
-def _entry(line: bytes) -> dict[str, Any]:
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return {}
-    if isinstance(entry, dict):
-        return entry
-    return {}
 
 
 DigestOfItems: TypeAlias = Callable[[int, int, int], int]

@@ -133,9 +133,7 @@ def for_each(
         pool,
         limit=limit,
         weight=weight or _zero,
-        size=_zero,
         ordered=False,
-        draw_in_workers=True,
     )
     try:
         for _ in tasks.shared(threads - 1):
@@ -173,16 +171,7 @@ def map_all(
     if helpers < 1:
         return [work(item) for item in items]
     pool = Threads(helpers, name)
-    tasks = _Tasks(
-        work,
-        iter(items),
-        pool,
-        limit=inf,
-        weight=_zero,
-        size=_zero,
-        ordered=True,
-        draw_in_workers=True,
-    )
+    tasks = _Tasks(work, iter(items), pool)
     try:
         return list(tasks.shared(helpers))
     finally:
@@ -229,11 +218,11 @@ class _Tasks(Generic[T, U]):
         items: Iterator[T],
         pool: Threads,
         *,
-        limit: float,
-        weight: Callable[[T], int],
-        size: Callable[[U], int],
-        ordered: bool,
-        draw_in_workers: bool,
+        limit: float = inf,
+        weight: Callable[[T], int] = _zero,
+        size: Callable[[U], int] = _zero,
+        ordered: bool = True,
+        draw_in_workers: bool = True,
     ) -> None:
         self._work, self._items, self._threads = work, items, pool
         self._limit, self._weight, self._size = limit, weight, size

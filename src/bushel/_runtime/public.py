@@ -249,11 +249,9 @@ def broken_plugin(group: str, name: str, problem: str) -> UnsupportedError:
 
 
 def _broken(group: str, entry: EntryPoint, problem: str) -> UnsupportedError:
-    package = "another package"
+    package, update = "another package", ""
     if entry.dist is not None:
         package = f"{entry.dist.name} {entry.dist.version}"
-    update = ""
-    if entry.dist is not None:
         update = f": update it (`pip install -U {entry.dist.name}`) or uninstall it"
     return UnsupportedError(
         f"{package} adds {entry.name!r} to {group} "

@@ -93,17 +93,17 @@ class Mixed(Struct, frozen=True):
         return kernels.mixed_draws(positions, np.array(self.shares, np.int64), state)
 
 
-def share_block(weights: list[float], block: int = BLOCK) -> tuple[int, ...]:
+def share_block(weights: list[float]) -> tuple[int, ...]:
     """Divide a block by weight into integers, each at least 1 and otherwise within 1 of its exact share."""
-    if len(weights) > block:
+    if len(weights) > BLOCK:
         raise ValueError(
-            f"a mixture of {len(weights)} datasets is too large: it has at most {block}"
+            f"a mixture of {len(weights)} datasets is too large: it has at most {BLOCK}"
         )
-    exact = np.array(weights, np.float64) / sum(weights) * block
+    exact = np.array(weights, np.float64) / sum(weights) * BLOCK
     shares = np.maximum(np.floor(exact).astype(np.int64), 1)
-    while shares.sum() < block:
+    while shares.sum() < BLOCK:
         shares[np.argmax(exact - shares)] += 1
-    while shares.sum() > block:  # shares of small weights were raised to 1
+    while shares.sum() > BLOCK:  # shares of small weights were raised to 1
         shares[np.argmax(np.where(shares > 1, shares - exact, -np.inf))] -= 1
     return tuple(shares.tolist())
 

@@ -85,20 +85,17 @@ def memory_limit() -> int:
     with suppress(OSError):
         for line in [] if _portable() else _OWN_GROUPS.read_text().splitlines():
             _, controllers, path = line.split(":", 2)
-            old = "memory" in controllers.split(",")
-            if controllers and not old:
+            top, file = _CONTROL_GROUPS, "memory.max"
+            if "memory" in controllers.split(","):
+                top, file = _CONTROL_GROUPS / "memory", "memory.limit_in_bytes"
+            elif controllers:
                 continue
-            top = _CONTROL_GROUPS / "memory" if old else _CONTROL_GROUPS
             control_group = top / path.lstrip("/")
             # in a container, the path may be the one outside: the limit is then at the top
             for group in (control_group, *control_group.parents):
                 # the topmost group has no such file, and "max" means no limit
                 with suppress(OSError, ValueError):
-                    limits.append(
-                        int(
-                            (group / ("memory.limit_in_bytes" if old else "memory.max")).read_text()
-                        )
-                    )
+                    limits.append(int((group / file).read_text()))
                 if group == top:
                     break
     return min(limits)

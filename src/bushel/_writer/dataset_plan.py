@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -41,13 +41,7 @@ class NumberedKeys(Sequence[str]):
     def __len__(self) -> int:
         return len(self.numbers)
 
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> NumberedKeys: ...
-
-    def __getitem__(self, at: int | slice) -> str | NumberedKeys:
+    def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return NumberedKeys(self.numbers[at])
         return f"{self.numbers[at]:0{_DIGITS}d}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from bushel._index.column_names import names_of
 from bushel._runtime.arrays import check_count
 from bushel.storage import parse_bytes
 
@@ -70,6 +71,16 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
             force_setattr(self, "shard_samples", samples)
         if self.shard_bytes is not None:
             parse_bytes(self.shard_bytes)
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> WriterOptions:
+        """Return the arguments of a function, as `locals()` has them at its beginning; others are skipped."""
+        options = {name: arguments[name] for name in cls.__struct_fields__ if name in arguments}
+        if options.get("columns") is not None:
+            options["columns"] = names_of(options["columns"])
+        if options.get("folders") is not None:
+            options["folders"] = tuple(options["folders"])
+        return cls(**options)
 
     @property
     def divides(self) -> bool:

@@ -321,7 +321,7 @@ def _check_replaceable(real: Path, target: Path) -> list[str]:
             f"{target} is a file, but not a dataset: delete it, or write to another path"
         )
     files = [name for shard in shards for name in shard.files if name != real.name]
-    return [*files, *(f"{shard.sidecars}/{shard.sidecar.name}" for shard in shards)]
+    return [*files, *map(sidecar_name, shards)]
 
 
 def _other_files(folder: Path) -> Iterator[str]:

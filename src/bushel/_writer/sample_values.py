@@ -88,12 +88,17 @@ class SampleEncoder:
         return values
 
 
-def _encode_elements(field: Field, encode: Any, values: Iterable[Any]) -> Iterator[Any]:
-    if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
+def check_list(field: Field, values: object) -> None:
+    """Raise SpecError if the value of a sequence field is text, bytes or a dict."""
+    if isinstance(values, (str, *_BYTES, Mapping)):
         raise SpecError(
             f"field {field.name!r} is a sequence: expected "
             f"a list of values, not {type(values).__name__}"
         )
+
+
+def _encode_elements(field: Field, encode: Any, values: Iterable[Any]) -> Iterator[Any]:
+    check_list(field, values)
     try:
         for value in values:
             yield _stored(value, encode)

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 
 from bushel._dataset.open.binding import stamp_of
 from bushel._dataset.read.shards import OpenShard
@@ -139,8 +139,8 @@ class ShardPlan(Struct, frozen=True):
     shard: Shard  # the final files
     container: Container
     layout: Layout  # how samples are stored
-    labels: Labels = field(default_factory=dict)  # names of classes, which the index gets
-    contents: Contents = field(default_factory=Contents)  # the contents of the index beside extents
+    labels: Labels  # names of classes, which the index gets
+    contents: Contents  # the contents of the index beside extents
 
     @property
     def staging_name(self) -> str:

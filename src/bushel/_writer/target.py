@@ -112,7 +112,10 @@ class Target(Struct, frozen=True):
         Raises:
             FileExistsError: The path holds a dataset of another container.
         """
-        if not self.path.exists() or _is_locked_only(self.path):
+        path = self.path
+        # a folder is as the lock of a new dataset makes it: then no container has to be imported
+        is_new = isinstance(path, Path) and path.is_dir() and os.listdir(path) == [FOLDER]
+        if is_new or not path.exists():
             return []
         for other in writable_containers() if not self.single else ():
             if other is not self.container and holds_dataset(other, self.path):
@@ -155,17 +158,13 @@ class Target(Struct, frozen=True):
                 self.path, [opened.shard for opened in shards], unlisted_too=mode == "append"
             )
 
-    def unfinished_shards(self) -> list[Path]:
-        """Return the staging folders that a killed writer of this target left on this machine."""
-        return unfinished_shards(self.root, self.file)
-
     def recover(self) -> None:
         """Complete the local publications that an interrupted writer had begun, and remove other staged files.
 
         The caller has the lock of the target.
         """
-        for folder in self.unfinished_shards():
-            if isinstance(self.root, Path):
+        if isinstance(self.root, Path):
+            for folder in unfinished_shards(self.root, self.file):
                 recover(self.root, folder)
 
     def check_mode(self, mode: str, *, exists: bool, incomplete: bool) -> None:
@@ -259,24 +258,17 @@ def check_same_fields(
     """Check that new samples are stored like the existing ones. Raise StateError if the fields differ."""
     existing = {name: column for shard in shards for name, column in shard.index.fields.items()}
     columns = {column.field.name: column for column in layout.columns}
-    differing = [
-        name
-        for name, column in columns.items()
-        if (stored := existing.get(name)) is not None
-        and (
-            stored.codec != column.codec
-            or stored.field.sequence != column.field.sequence
-            or (stored.field.type != column.field.type and not layout.sparse)
-        )
-    ]
-    if differing or spec != format_spec({name: column.field for name, column in columns.items()}):
+    differ = spec != format_spec({name: column.field for name, column in columns.items()})
+    if existing and not layout.sparse:
+        differ |= existing.keys() != columns.keys()
+    for name in existing.keys() & columns.keys():
+        stored, column = existing[name], columns[name]
+        differ |= stored.codec != column.codec or stored.field.sequence != column.field.sequence
+        differ |= stored.field.type != column.field.type and not layout.sparse
+    if differ:
         have = {name: column.field.type for name, column in existing.items()}
         raise StateError(
             f"{target} has the fields {have}, but the writer has {spec}: use the same spec"
-        )
-    if existing and not layout.sparse and existing.keys() != columns.keys():
-        raise StateError(
-            f"{target} has the fields {', '.join(existing)}, but the writer has {', '.join(columns)}"
         )
     if lacking := existing.keys() - columns.keys():
         raise StateError(
@@ -285,11 +277,6 @@ def check_same_fields(
             "another path, and read both with bushel.concat; or, if samples "
             "may lack a field, name all fields in the spec of a bushel.Writer"
         )
-
-
-def _is_locked_only(path: AnyPath) -> bool:
-    """Return whether a folder is as the lock of a new dataset makes it: then no container has to be imported."""
-    return isinstance(path, Path) and path.is_dir() and os.listdir(path) == [FOLDER]
 
 
 def known_labels(target: AnyPath, container: Container) -> Labels:

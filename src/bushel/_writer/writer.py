@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bushel._index.column_names import names_of
 from bushel._runtime.public import names_near, public
 from bushel.codecs.columns import without_arrow
 from bushel.containers.stored_column import StoredColumn
@@ -248,21 +247,7 @@ class Writer(ColumnWriter):
         columns: str | Iterable[str] | None = None,
         forget_removed: bool = False,
     ) -> None:
-        options = WriterOptions(
-            container=container,
-            mode=mode,
-            shard_samples=shard_samples,
-            shard_bytes=shard_bytes,
-            generation=generation,
-            expected=expected,
-            folders=None if folders is None else tuple(folders),
-            sync=sync,
-            labels=labels,
-            seek=seek,
-            columns=None if columns is None else names_of(columns),
-            forget_removed=forget_removed,
-        )
-        super().__init__(path, spec, options)
+        super().__init__(path, spec, WriterOptions.of(locals()))
         unclosed = weakref.finalize(
             self,
             _say_unclosed,

@@ -36,7 +36,7 @@ from .options import Mode, WriterOptions
 from .publishing import FinishedShard, Overwrite, Uploads, upload_again
 from .sample_values import UsualFields
 from .shard_writer import ShardInProgress
-from .target import Target, check_alone, write_file_of_names
+from .target import Target, check_alone, unfinished_shards, write_file_of_names
 
 
 class Marker:
@@ -228,7 +228,7 @@ class WrittenShards:
         self.target.recover()
         if isinstance(self._root, Path):
             return
-        for folder in self.target.unfinished_shards():
+        for folder in unfinished_shards(self._root, self.target.file):
             if mode == "resume":
                 upload_again(self._root, folder)
             else:
@@ -257,8 +257,10 @@ class WrittenShards:
         if shard is None:
             return
         try:
-            others = None if last else self._plan.divided(shard.shard)
-            self._publish(shard.finish(others), last=last)
+            divided = None
+            if not last:
+                divided = self._plan.divided(shard.shard)
+            self._publish(shard.finish(divided), last=last)
         except BaseException as error:
             with noted_in(error):
                 shard.discard()

@@ -82,11 +82,11 @@ def pack(
     run.parts.check()
     from bushel._dataset.open.open import files_asked
     from bushel._pack.run_folder import planned_listing
-    from bushel.sources.opening import KINDS, kind_of, open_source
+    from bushel.sources.opening import KINDS, open_source, recognised
 
     options = reading.arguments()
     files = files_asked(source, reading.split)
-    kind = reading.kind or kind_of(files, [*options, *given_options(videos)])
+    kind = reading.kind or recognised(files, [*options, *given_options(videos)])[0]
     framed = videos.framed(kind, resized=images.resize is not None or images.quality is not None)
     if kind in KINDS:
         options_of_source = given_options(replace(reading, kind=None), videos, images)

@@ -254,27 +254,23 @@ def _load(path: AnyPath) -> dict[str, np.ndarray] | np.ndarray:
     from zipfile import BadZipFile  # which few calls need
 
     try:
-        return _loaded(path)
+        with path.open("rb") as file:
+            if file.read(len(_ZIP)) == _ZIP:
+                file.seek(0)
+                archive = np.load(file, allow_pickle=False)
+                return {name: archive[name] for name in archive.files}
+        array: np.ndarray
+        if isinstance(path, Path):
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        else:
+            array = np.load(io.BytesIO(read_whole(path)), allow_pickle=False)
+        return array  # noqa: TRY300 - of several ways
     except (ValueError, EOFError, BadZipFile) as error:
         hint = (
             "write it again with numpy.save or numpy.savez; arrays "
             "of Python objects are pickles, which are not read"
         )
         raise FormatError(f"not a file of arrays: {error}", path, hint=hint) from error
-
-
-def _loaded(path: AnyPath) -> dict[str, np.ndarray] | np.ndarray:
-    with path.open("rb") as file:
-        if file.read(len(_ZIP)) == _ZIP:
-            file.seek(0)
-            archive = np.load(file, allow_pickle=False)
-            return {name: archive[name] for name in archive.files}
-    array: np.ndarray
-    if isinstance(path, Path):
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    else:
-        array = np.load(io.BytesIO(read_whole(path)), allow_pickle=False)
-    return array
 
 
 def _type_of(name: str, array: _Column) -> str:

@@ -152,14 +152,6 @@ class Fetched:
             raise ValueError(f"{self} can only be opened for reading, not with mode {mode!r}")
         return io.BytesIO(self.read_bytes())
 
-    def exists(self) -> bool:
-        """Return whether the path exists."""
-        return self.is_file() or self.is_dir()
-
-    def is_file(self) -> bool:
-        """Return whether the path is a file."""
-        return isinstance(self._found, bytes)
-
     def is_dir(self) -> bool:
         """Return whether the path is a folder."""
         return isinstance(self._found, FileNotFoundError) and self._path.is_dir()

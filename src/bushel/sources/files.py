@@ -111,8 +111,9 @@ class _Folder(FileSource):
     spec: Mapping[str, str]
     labels: Mapping[str, Sequence[str]] = {}
     _media: Media
-    _field: str
-    _listing: Sequence[str]  # with the files of removed samples
+    file_field: str  # the field of the files
+    # the paths of the files, also of removed samples, and of empty folders, which end in a slash
+    listing: Sequence[str]
     _names: Sequence[str]
     _keys: Sequence[str]
     _classes: Sequence[int]
@@ -122,7 +123,7 @@ class _Folder(FileSource):
 
     def __getitem__(self, position: int) -> Sample:
         [path] = self._files(position)
-        sample = {KEY: self._keys[position], self._field: self._media.read(self._at(path))}
+        sample = {KEY: self._keys[position], self.file_field: self._media.read(self._at(path))}
         if self.labels:
             sample["label"] = self._classes[position]
         return sample
@@ -130,11 +131,6 @@ class _Folder(FileSource):
     def _files(self, position: int) -> list[AnyPath]:
         # another process may have read the listing from a file
         return [below(self.root, self._names[position], any_text=True)]
-
-    @property
-    def file_field(self) -> str:
-        """The field of the files."""
-        return self._field
 
     @property
     def has_columns(self) -> bool:
@@ -151,15 +147,10 @@ class _Folder(FileSource):
         names = _taken(self._names, rows)
         files = StoredColumn(room, *kernels.read_files(names, room, folder=str(self.root)))
         rows = rows[: len(files)]
-        columns: dict[str, Any] = {self._field: files}
+        columns: dict[str, Any] = {self.file_field: files}
         if self.labels:
             columns["label"] = [self._classes[row] for row in rows]
         return columns, _taken(self._keys, rows)
-
-    @property
-    def listing(self) -> Sequence[str]:
-        """The paths of the files, and of empty folders, which end in a slash."""
-        return self._listing
 
     def _drop_removed(self) -> None:
         """Leave out the files of samples that were removed from the opened folder."""
@@ -173,7 +164,7 @@ class _Folder(FileSource):
     @property
     def fingerprint(self) -> str:
         """A digest of the folder, the paths in it, the medium and the classes."""
-        facts = repr((str(self.root), self._field, self._media, self.labels))
+        facts = repr((str(self.root), self.file_field, self._media, self.labels))
         return f"{digest_of_value([facts, self._names]):08x}"
 
 
@@ -216,10 +207,10 @@ class Files(_Folder):
         field: str = "data",
         listing: Iterable[str] | None = None,
     ) -> None:
-        self.root, self._field, self._media = absolute(as_path(root)), field, Unchanged()
+        self.root, self.file_field, self._media = absolute(as_path(root)), field, Unchanged()
         if listing is None:
             listing = walk(self.root, suffixes, empty=suffixes is None)
-        self._listing = paths = list(listing)
+        self.listing = paths = list(listing)
         self._names = self._keys = tuple(path for path in paths if not path.endswith("/"))
         self.folders: Sequence[str] = [path[:-1] for path in paths if path.endswith("/")]
         self.spec = {field: "bytes"}
@@ -309,8 +300,8 @@ class LabelledFolder(_Folder):
     def _lay_out(self, names: Sequence[str], layout: FolderLayout, media: Media) -> None:
         """Keep the samples of a layout whose one field are files."""
         [(field, files)] = layout.fields.items()
-        self._field, self._media, self._classes = field, media, layout.class_of
-        self._names = self._listing = tuple(_taken(names, files.files))
+        self.file_field, self._media, self._classes = field, media, layout.class_of
+        self._names = self.listing = tuple(_taken(names, files.files))
         self._keys = layout.keys
         self.spec = {field: files.codec}
         if layout.classes:

@@ -23,11 +23,11 @@ _FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20
 Types: TypeAlias = Mapping[str, str] | None
 
 
-class Indexed(Protocol):
-    """Anything with a length and positions, such as a map-style dataset of torch."""
+class Rows(Protocol):
+    """Samples by position, such as a map-style dataset of torch."""
 
     def __len__(self) -> int: ...
-    def __getitem__(self, position: int, /) -> Any: ...
+    def __getitem__(self, position: Any, /) -> Any: ...
 
 
 def samples_of(source: Any, types: Types) -> Samples | None:
@@ -56,7 +56,7 @@ def samples_of(source: Any, types: Types) -> Samples | None:
 class _Named(Sequence[Sample]):
     """The samples of a sequence as dicts."""
 
-    def __init__(self, samples: Indexed, types: Types) -> None:
+    def __init__(self, samples: Rows, types: Types) -> None:
         self._samples, self._names = samples, tuple(types or ())
 
     def __len__(self) -> int:
@@ -87,6 +87,10 @@ class _Rows(Sequence[Sample]):
 
     names: Sequence[str]
     in_memory = True
+    _rows: int
+
+    def __len__(self) -> int:
+        return self._rows
 
     def first_values(self) -> Iterator[tuple[str, Any]]:
         """Yield the first value of each column that is not missing."""
@@ -118,9 +122,6 @@ class _FrameRows(_Rows):
         self._may_lack = [column.dtype.hasobject for column in self._columns]
         self._rows = len(frame)
 
-    def __len__(self) -> int:
-        return self._rows
-
     def __getitem__(self, position: Any) -> Any:
         values = [column[position] for column in self._columns]
         cells = zip(self.names, values, self._may_lack, strict=True)
@@ -147,23 +148,20 @@ class _ArrowRows(_Rows):
         self._rows = int(table.num_rows if self.in_memory else table.count_rows())
         self._block: tuple[int, list[dict[str, Any]]] = (0, [])
 
-    def __len__(self) -> int:
-        return self._rows
-
     def __getitem__(self, position: Any) -> Any:
         if not 0 <= position < len(self):
             raise IndexError(f"row {position} of {len(self)}")
         first, rows = self._block
         if not first <= position < first + len(rows):
             first = position // _ROWS_AT_ONCE * _ROWS_AT_ONCE
-            rows = self._rows_from(first).to_pylist()
+            if self.in_memory:
+                block = self._table.slice(first, _ROWS_AT_ONCE)
+            else:
+                last = min(first + _ROWS_AT_ONCE, self._rows)
+                block = self._table.take(list(range(first, last)))
+            rows = block.to_pylist()
             self._block = first, rows
         return {name: value for name, value in rows[position - first].items() if value is not None}
-
-    def _rows_from(self, first: int) -> Any:
-        if self.in_memory:
-            return self._table.slice(first, _ROWS_AT_ONCE)
-        return self._table.take(list(range(first, min(first + _ROWS_AT_ONCE, self._rows))))
 
 
 class AdapterLike(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -107,17 +107,23 @@ class ListFile(FileSource):
         self._root, self._place = self._path.parent, "the folder of the list"
         if root is not None:
             self._root, self._place = absolute(as_path(root)), "as root= says"
-        self._first = first_label
         text = read_text(self._path)
         numbered = [
             (number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()
         ]
         self.samples = [line.removesuffix("\r") for _, line in numbered]
         self._numbers = np.array([number for number, _ in numbered], np.int64)
-        self._kind = self._label_kind()
-        self.spec = {"image": self._image_codec(), "label": self._kind}
+        lines: list[ListLine] = []
+        for line in self.samples:
+            with suppress(ValueError):  # a malformed line is an error when it is read
+                lines.append(parse_line(line))
+        self._kind = "int" if all(line.labels[0].is_integer() for line in lines) else "float"
+        if not first_label and any(len(line.labels) > 1 for line in lines):
+            self._kind = "array"
+        _, codec = Image().field([line.strip() for line in self.samples] or ["x.jpg"])
+        self.spec = {"image": codec, "label": self._kind}
         self.labels: Mapping[str, Sequence[str]] = {}
-        if self._kind == "int" and (names := self._class_names()):
+        if self._kind == "int" and (names := _class_names(lines)):
             self.labels = {"label": names}
         remaining = self._remaining(self._root)
         self.samples = [self.samples[position] for position in remaining]
@@ -153,31 +159,14 @@ class ListFile(FileSource):
         except ValueError as error:
             raise FormatError(f"line {self._numbers[position]}: {error}", self._path) from None
 
-    def _label_kind(self) -> str:
-        labels = [line.labels for line in self._well_formed()]
-        if not self._first and any(len(numbers) > 1 for numbers in labels):
-            return "array"
-        return "int" if all(numbers[0].is_integer() for numbers in labels) else "float"
 
-    def _well_formed(self) -> Iterator[ListLine]:
-        """Yield the lines that are not malformed."""
-        for line in self.samples:
-            with suppress(ValueError):
-                yield parse_line(line)
-
-    def _class_names(self) -> tuple[str, ...]:
-        """Return the names of the first or, failing that, the last folders of the paths, if they are of classes."""
-        for which in (0, -1):
-            numbers: dict[str, int] = {}
-            for line in self._well_formed():
-                number, folders = int(line.labels[0]), line.path.split("/")[:-1]
-                if not folders or numbers.setdefault(folders[which], number) != number:
-                    break
-            else:
-                if len(numbers) > 1 and (names := in_order(numbers)):
-                    return names
+def _class_names(lines: Sequence[ListLine]) -> tuple[str, ...]:
+    """Return the names of the first or, failing that, the last folders of the paths, if they are of classes."""
+    if not all("/" in line.path for line in lines):
         return ()
-
-    def _image_codec(self) -> str:
-        names = [line.strip() for line in self.samples]
-        return Image().field(names or ["x.jpg"])[1]
+    for which in (0, -1):
+        classes = {(line.path.split("/")[:-1][which], int(line.labels[0])) for line in lines}
+        numbers = dict(classes)
+        if 1 < len(numbers) == len(classes) and (names := in_order(numbers)):
+            return names
+    return ()

@@ -261,7 +261,7 @@ class Frames:
                     start = now
                 at = now - start
             if shown is not None:
-                count = _ticks_before(at, step) - yielded
+                count = -(-at // step) - yielded  # of the times 0, step, 2 step … before this one
                 if count > 0:
                     yield shown, count
                     yielded += count
@@ -273,11 +273,6 @@ class Frames:
             return width, height
         short = min(width, height)
         return max(width * self.short_edge // short, 1), max(height * self.short_edge // short, 1)
-
-
-def _ticks_before(time: Fraction, step: Fraction) -> int:
-    """Return how many of the times 0, step, 2 step … are before a time."""
-    return -(-time // step)
 
 
 Pick = Callable[[Iterator[Any], Any], Iterator[tuple[Any, int]]]

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,13 +29,14 @@ from bushel.storage import AnyPath, AnySource, absolute, as_path, is_object
 from .arrays import Arrays
 from .base import Source, ending_of
 from .files import Files, LabelledFolder
-from .foreign import Adapter, AdapterLike, StoredStream, samples_of
+from .foreign import Adapter, AdapterLike, Rows, StoredStream, samples_of
 from .lists import ListFile
-from .media import VIDEOS, Audio, Clip, Image, Media
+from .media import UNCHANGED, VIDEOS
 from .samples import Samples, Stream, holds_paths, rows_of
 from .tables import Table, first_row
 
-_MEDIA: Mapping[str, Media] = {"images": Image(), "videos": Clip(), "sounds": Audio()}
+_KIND_OF = {"image": "images", "clip": "videos", "audio": "sounds"}
+_MEDIA = {kind: UNCHANGED[field] for field, kind in _KIND_OF.items()}
 KINDS: Mapping[str, Any] = {
     **{kind: partial(LabelledFolder, media=media) for kind, media in _MEDIA.items()},
     "files": Files,
@@ -55,13 +56,6 @@ _NAMED = 5
 _PATH = (str, os.PathLike)
 _KIND_OF_SUFFIX = {suffix: kind for kind, media in _MEDIA.items() for suffix in media.suffixes}
 _SIGN = re.compile(r"[*?[{]")  # of a pattern
-
-
-class Rows(Protocol):
-    """Samples by position, such as a dataset of torch."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, position: Any, /) -> Any: ...
 
 
 AnyData: TypeAlias = (
@@ -137,7 +131,7 @@ def _at_path(
     if kind is not None and kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r} of sources: use one of {', '.join(KINDS)}")
     if kind is None:
-        kind, folder = _recognised(source, options)
+        kind, folder = recognised(source, options)
         if folder is not None and listing is None and not options:
             folder.report()
             return folder
@@ -160,8 +154,8 @@ def _stored(dataset: Dataset | StreamDataset) -> Dataset | Stream:
     return StoredStream(dataset)
 
 
-def kind_of(source: Any, options: Collection[str] = ()) -> str:
-    """Detect the kind of source at a path.
+def recognised(source: Any, options: Collection[str] = ()) -> tuple[str, LabelledFolder | None]:
+    """Return the kind of source at a path, and the source if the path is a folder of media files.
 
     A file of rows is a `table` if its rows name media files, or if an option of a table is given.
     Rows that are whole samples are a `dataset`, which `bushel.open` reads in place.
@@ -173,11 +167,6 @@ def kind_of(source: Any, options: Collection[str] = ()) -> str:
     Raises:
         FormatError: The kind cannot be detected.
     """
-    return _recognised(source, options)[0]
-
-
-def _recognised(source: Any, options: Collection[str]) -> tuple[str, LabelledFolder | None]:
-    """Return the kind of source at a path, and the source if the path is a folder of media files."""
     if isinstance(source, Dataset):
         return "dataset", None
     if not isinstance(source, _PATH) and are_paths(source):
@@ -229,9 +218,6 @@ def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
         path,
         hint="kind='files' packs any files unchanged",
     )
-
-
-_KIND_OF = {"image": "images", "clip": "videos", "audio": "sounds"}
 
 
 def are_paths(values: object) -> bool:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,11 @@ class Samples:
         spec: Mapping[str, str] | None = None,
         types: Mapping[str, str] | None = None,
     ) -> None:
-        if spec is None and not len(samples):
-            raise SpecError("fields cannot be inferred without samples: pass spec=")
         self.samples = samples
         self.infers_types = spec is None
-        self.spec: Mapping[str, str] = infer_spec(samples[0], types) if spec is None else dict(spec)
+        if spec is None:
+            spec = infer_spec(next(iter(samples), None), types)
+        self.spec: Mapping[str, str] = dict(spec)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -136,11 +137,8 @@ class Stream:
         self._first: list[Sample] = []
         self.infers_types = spec is None
         if spec is None:
-            first = next(self._rest, None)
-            if first is None:
-                raise SpecError("fields cannot be inferred without samples: pass spec=")
-            self._first = [first]
-            spec = infer_spec(first, types)
+            self._first = list(islice(self._rest, 1))
+            spec = infer_spec(next(iter(self._first), None), types)
         self.spec: Mapping[str, str] = dict(spec)
 
     def __iter__(self) -> Iterator[Sample]:
@@ -150,7 +148,7 @@ class Stream:
         yield from map(with_files, self._rest)
 
 
-def infer_spec(sample: Sample, known: Mapping[str, str] | None = None) -> dict[str, str]:
+def infer_spec(sample: Sample | None, known: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the types of a sample's values.
 
     Bytes are `jpg`, `png` or `bytes` by their first bytes; a `Path` stands for the bytes of its
@@ -158,8 +156,11 @@ def infer_spec(sample: Sample, known: Mapping[str, str] | None = None) -> dict[s
     `image_codec`; a truth value is `json`, which gives it back as one; a list is a sequence.
 
     Raises:
-        SpecError: A value has no obvious type, and its field is not in `known`.
+        SpecError: No sample is given; or a value has no obvious type, and its field is not in
+            `known`.
     """
+    if sample is None:
+        raise SpecError("fields cannot be inferred without samples: pass spec=")
     if not isinstance(sample, Mapping):
         raise SpecError(f"a sample must be a dict of fields, not {type(sample).__name__}")
     spec = {}

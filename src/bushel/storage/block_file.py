@@ -245,7 +245,10 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
     tables: list[U8] = []
     packed: list[PackedBlock] = []
     columns: list[tuple[I32, I64, I64, I64, I64]] = []
-    _check_numbers(numbers, extents, len(files))
+    unknown = ((numbers < 0) | (numbers >= len(files))) & (extents.length != -1)
+    if unknown.any():
+        row = int(unknown.argmax())
+        raise ValueError(f"file[{row}] is {numbers[row]}, but there are {len(files)} files")
 
     def place(file: File) -> int:
         if (position := place_of.get(id(file))) is None:
@@ -307,14 +310,6 @@ def _packed(
 
 # numbers above the numbers of all files, until the count of files is known
 _TABLES, _PACKED = 1 << 29, 1 << 30
-
-
-def _check_numbers(numbers: I32, extents: Extents, files: int) -> None:
-    """Check that each extent that is not missing is in one of the files."""
-    unknown = ((numbers < 0) | (numbers >= files)) & (extents.length != -1)
-    if unknown.any():
-        row = int(unknown.argmax())
-        raise ValueError(f"file[{row}] is {numbers[row]}, but there are {files} files")
 
 
 def check_inside(file: File, extents: Extents, rows: I64) -> None:

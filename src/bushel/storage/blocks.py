@@ -209,16 +209,12 @@ def _problem(blocks: Blocks, file_sizes: Sequence[int]) -> str | None:
             )
     if blocks.side is None:
         return None
-    return _problem_of_side(blocks.side, count)
-
-
-def _problem_of_side(side: Side, count: int) -> str | None:
-    offsets = side.offsets
+    ends = blocks.side.offsets
     if (
-        offsets.shape != (count + 1,)
-        or offsets[0] != 0
-        or offsets[-1] != len(side.data)
-        or (offsets[1:] < offsets[:-1]).any()
+        ends.shape != (count + 1,)
+        or ends[0] != 0
+        or ends[-1] != len(blocks.side.data)
+        or (ends[1:] < ends[:-1]).any()
     ):
         return "the side inputs of blocks are not in order"
     return None

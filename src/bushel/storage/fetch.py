@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -210,9 +211,7 @@ class _Reading(Struct, frozen=True):
         """Read some extents."""
         if not len(rows):
             return
-        types = {type(file): file for file in self.files}
-        kind_of = {kind: _reader_of(file) for kind, file in types.items()}
-        readers = np.array([kind_of[type(file)] for file in self.files])[self._numbers(rows)]
+        readers = np.array([_reader_of(type(file)) for file in self.files])[self._numbers(rows)]
         for reader in set(readers.tolist()):
             getattr(self, reader)(rows[readers == reader])
 
@@ -292,12 +291,10 @@ class _Reading(Struct, frozen=True):
             self.out[row] = b""
 
 
-def _reader_of(file: File) -> str:
-    """Return the method of `_Reading` that reads a file."""
-    for kind, reader in _READERS.items():
-        if isinstance(file, kind):
-            return reader
-    return "_others"
+@cache
+def _reader_of(kind: type[File]) -> str:
+    """Return the method of `_Reading` that reads a file of this type."""
+    return next((reader for base, reader in _READERS.items() if issubclass(kind, base)), "_others")
 
 
 _READERS: Mapping[type, str] = {

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any, Protocol, cast
 
 from bushel.errors import FormatError, UnsupportedError
@@ -112,8 +112,9 @@ def output_of(command: str | Sequence[str]) -> Iterator[Readable]:
         try:
             yield output
         except FormatError as error:
-            if status := _status_soon(process):  # the reason for the damaged output
-                raise _failed(command, status) from error
+            with suppress(subprocess.TimeoutExpired):  # it still runs: then its output is at fault
+                if status := process.wait(1.0):  # the reason for the damaged output
+                    raise _failed(command, status) from error
             raise
         if status := process.wait():
             raise _failed(command, status)
@@ -122,24 +123,14 @@ def output_of(command: str | Sequence[str]) -> Iterator[Readable]:
         end_process(process)
 
 
-def _status_soon(process: subprocess.Popen[bytes]) -> int | None:
-    """Return the exit status, or None if the command is still running: then its output is at fault."""
-    try:
-        return process.wait(1.0)
-    except subprocess.TimeoutExpired:
-        return None
-
-
 def end_process(process: subprocess.Popen[bytes]) -> None:
     """End a process that leads a session, and the processes that it started: by SIGTERM, then by SIGKILL."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return
         os.killpg(process.pid, how)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            continue
 
 
 def _failed(command: str | Sequence[str], status: int) -> FormatError:

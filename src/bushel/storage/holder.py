@@ -73,19 +73,15 @@ def this_process(run: str = "") -> Holder:
     user = ""
     with suppress(OSError, KeyError):  # a container without an entry for its user
         user = getpass.getuser()
-    host, machine, boot, namespace = _machine()
     command = shlex.join([os.path.basename(sys.executable or "python"), *sys.argv])
     if sys.argv and os.path.basename(sys.argv[0]) == "bushel":
         command = shlex.join(["bushel", *sys.argv[1:]])
     if len(command) > _LONGEST_COMMAND:
         command = command[: _LONGEST_COMMAND - 1] + "…"
     return Holder(
-        token=os.urandom(8).hex(),
-        run=run,
-        host=host,
-        machine=machine,
-        boot=boot,
-        namespace=namespace,
+        os.urandom(8).hex(),
+        run,
+        *_machine(),
         pid=os.getpid(),
         started=_start_of(os.getpid()) or 0,
         user=user,
@@ -127,10 +123,8 @@ def is_running(pid: int, started: int) -> bool:
         return False
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # of another user
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)  # of another user
     return True
 
 

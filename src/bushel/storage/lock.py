@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from bushel.errors import InUseError, naming
 
@@ -28,20 +28,17 @@ from .holder import LEASE_SECONDS, Holder, describe, is_gone, parse, this_proces
 from .names import refuse_link
 from .whole import make_folder, sync_folder, write_all
 
+if TYPE_CHECKING:
+    from bushel.storage.objects.upload import ObjectLock
+
+_HeldLock: TypeAlias = "FileLock | ObjectLock"
+"""A lock in one storage, which this process has."""
+
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 # seconds to wait for processes that take or release the same lock at the same time
 _PATIENCE = 10.0
 _PAUSE = 0.005
 _RENEW_SECONDS = LEASE_SECONDS / 4
-
-
-class _HeldLock(Protocol):
-    """A lock in one storage, which this process has."""
-
-    def is_ours(self) -> bool: ...
-    def renew(self) -> None: ...
-    def release(self) -> None: ...
-    def forget(self) -> None: ...
 
 
 class FileLock:
@@ -77,10 +74,20 @@ class FileLock:
 
     def _try(self, *, may_wait: bool) -> bool:
         """Return whether the lock is taken; False to try again."""
-        refuse_link(self.path.parent)
+        folder = self.path.parent
+        above, flags = folder.parent, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        refuse_link(folder)
         try:
-            self._make_folders()
-            handle, is_new = self._open()
+            if self._sync and above.exists():  # a killed process may have made it just before
+                with suppress(PermissionError):
+                    sync_folder(above.parent)
+            make_folder(above, sync=self._sync)
+            folder.mkdir(exist_ok=True)
+            is_new = True
+            try:
+                handle = os.open(self.path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+            except FileExistsError:
+                is_new, handle = False, os.open(self.path, flags)
         except (FileNotFoundError, FileExistsError):
             # the last holder removes it, or its empty folder
             return False
@@ -92,22 +99,6 @@ class FileLock:
             if self._handle < 0:
                 os.close(handle)
         return self._handle >= 0
-
-    def _make_folders(self) -> None:
-        above = self.path.parent.parent
-        if self._sync and above.exists():  # a killed process may have made it just before
-            with suppress(PermissionError):
-                sync_folder(above.parent)
-        make_folder(above, sync=self._sync)
-        self.path.parent.mkdir(exist_ok=True)
-
-    def _open(self) -> tuple[int, bool]:
-        """Return the open file, and whether it is new."""
-        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-        try:
-            return os.open(self.path, flags | os.O_CREAT | os.O_EXCL, 0o666), True
-        except FileExistsError:
-            return os.open(self.path, flags), False
 
     def _take(self, handle: int, *, is_new: bool, may_wait: bool) -> bool:
         """Take the lock of an open file, unless somebody has it. Return False to try again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -42,9 +42,14 @@ def read_many(
             list(files), extents.numbers(), extents.offset, extents.length, extents.crc32
         )
     if len(files) == 1 and extents.crc32 is None:
-        closed = _read_closed(files[0], extents)
-        if closed is not None:
-            return closed
+        from .block_file import BlockFile
+
+        file = files[0]
+        if isinstance(file, BlockFile) and not extents.numbers().any():
+            # of very many files that are not kept open; None if they are not, or not all there
+            closed = file.read_closed(extents.offset, extents.length)
+            if closed is not None:
+                return [*closed]
     batch = _Batch.of(files, extents, held)
     whole, length = batch.whole(), extents.length
     if whole:
@@ -61,15 +66,6 @@ def read_many(
                 path = files[extents.file_of(row)].path
                 raise extent_error(row, "checksum", expected, computed, path)
     return values
-
-
-def _read_closed(file: File, extents: Extents) -> list[bytes | None] | None:
-    """Read extents of very many files that are not kept open; None if they are not of that kind, or not all there."""
-    from .block_file import BlockFile
-
-    if not isinstance(file, BlockFile) or extents.numbers().any():
-        return None
-    return cast("list[bytes | None] | None", file.read_closed(extents.offset, extents.length))
 
 
 def gather(files: Sequence[File], extents: Extents, held: Held | None = None) -> tuple[U8, I64]:

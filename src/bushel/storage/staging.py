@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from bushel.errors import UnsupportedError, noted_in
@@ -76,17 +76,6 @@ def leave_workplace(root: AnyPath) -> None:
         remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
 
 
-def make_staging_folder(folder: Path) -> None:
-    """Create a staging folder and its parents, which another writer may remove in the meantime if they are empty."""
-    refuse_link(folder)
-    for _ in range(100):
-        # another writer may create or remove it in the meantime
-        with suppress(FileNotFoundError, FileExistsError):
-            folder.mkdir(parents=True, exist_ok=True)
-            return
-    folder.mkdir(parents=True, exist_ok=True)
-
-
 class Staging:
     """The folder in which the files of one shard are written: within a local dataset, else in a temporary folder.
 
@@ -142,7 +131,15 @@ class Staging:
         locks = base / ".bushel" / "writers"
         places = [(locks / "dataset.lock", True), (locks / f"{self.place.name}.lock", False)]
         self._lock = Lock(places, self.place) if locked else None
-        make_staging_folder(self.place)
+        refuse_link(self.place)
+        for attempt in range(100):
+            # another writer may create or remove it, or its empty parents, in the meantime
+            try:
+                self.place.mkdir(parents=True, exist_ok=True)
+                break
+            except (FileNotFoundError, FileExistsError):
+                if attempt == 99:
+                    raise
         self.sinks: dict[str, Sink] = {}
 
     def open(self, name: str) -> Sink:
@@ -222,17 +219,13 @@ class Staging:
             self.discard()
             return
         if self.folder is not None:
-            self._remove_others(self.path_of(self.folder), names)
+            for path in [path for path in self.path_of(self.folder).rglob("*") if path.is_file()]:
+                if path.relative_to(self.place).as_posix() not in names:
+                    path.unlink()
             beside = [name for name in names if not name.startswith(f"{self.folder}/")]
             names = [self.folder, *beside]
         Publication(self.root, self.place, sync=self.sync).commit(names, drop=left)
         self.discard()
-
-    def _remove_others(self, folder: Path, names: Collection[str]) -> None:
-        """Remove the files of a shard's own folder that are not among these."""
-        for path in [path for path in folder.rglob("*") if path.is_file()]:
-            if path.relative_to(self.place).as_posix() not in names:
-                path.unlink()
 
     def upload(self, names: Iterable[str], *, replace: bool = False) -> list[tuple[int, int]]:
         """Copy sealed files to a remote dataset, in this order; they stay staged.

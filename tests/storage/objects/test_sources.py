@@ -27,7 +27,7 @@ from bushel._runtime.progress import Progress
 from bushel.compat.mxnet.lists import find_images, write_lists
 from bushel.errors import FormatError, TooManyErrors, UnsupportedError
 from bushel.sources.files import walk
-from bushel.sources.opening import kind_of, open_source
+from bushel.sources.opening import open_source, recognised
 from bushel.spec import parse_spec
 from bushel.storage import as_path, read_text, remove, walk_names, write_whole
 from bushel.storage.objects import location
@@ -80,7 +80,7 @@ class TestFolders:
         local, remote = both(tmp_path, FILES)
         assert_same(sources.LabelledFolder(local), sources.LabelledFolder(remote))
         assert_same(sources.LabelledFolder(local), sources.LabelledFolder(str(remote)))
-        assert kind_of(remote) == kind_of(str(remote)) == "images"
+        assert recognised(remote)[0] == recognised(str(remote))[0] == "images"
         assert isinstance(open_source(str(remote)), sources.LabelledFolder)
 
     def test_files(self, buckets: Buckets, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ class TestFolders:
         assert_same(sources.Files(local), sources.Files(remote))
         write_whole(ObjectPath.parse("s3://bucket/notes/a.txt"), b"")
         with pytest.raises(FormatError, match="files"):
-            kind_of("s3://bucket/notes")
+            recognised("s3://bucket/notes")
 
     def test_nothing_there(self, buckets: Buckets) -> None:
         for source in (sources.LabelledFolder, sources.Files):
@@ -154,7 +154,7 @@ class TestLists:
         text = json.dumps(rows).encode()
         name = "rows.json.gz" if packed else "rows.json"
         local, remote = both(tmp_path, FILES | {name: gzip.compress(text) if packed else text})
-        assert kind_of(str(remote / name)) == "table"
+        assert recognised(str(remote / name))[0] == "table"
         assert_same(sources.Table(local / name), sources.Table(str(remote / name)))
         urls = [{**row, "path": f"{remote}/{row['path']}"} for row in rows]
         assert [sample["image"] for sample in samples(sources.Table(urls))] == list(FILES.values())
@@ -327,7 +327,7 @@ class TestHttp:
         rows = [{"__key__": f"k{number}", "image": jpeg(number), "label": number} for number in range(5)]
         bushel.pack(rows, server.folder / "set", container="tar")
         bushel.index(server.folder / "set")
-        assert kind_of(f"{server.url}/set") == "dataset"
+        assert recognised(f"{server.url}/set")[0] == "dataset"
         bushel.pack(f"{server.url}/set", tmp_path / "again", container="tar")
         again = bushel.open(tmp_path / "again")
         assert [sample["label"] for sample in again] == list(range(5))

@@ -283,27 +283,25 @@ class HubPath(ObjectPath):
 
     def is_dir(self) -> bool:
         """Return whether there are files below it."""
-        return bool(self._below())
+        return bool(self.known_names())
 
     def listing(self) -> tuple[list[Self], dict[str, ObjectMeta]]:
         """Return the files and folders in this folder, from the listing of the commit, by which `stat` answers, too."""
         return [
-            self / name for name in dict.fromkeys(name.partition("/")[0] for name in self._below())
+            self / name
+            for name in dict.fromkeys(name.partition("/")[0] for name in self.known_names())
         ], {}
 
     def known_names(self) -> list[str]:
         """Return the names of all files below it, relative to it, in order."""
-        return self._below()
-
-    def _read_once(self, give_up: threading.Event | None = None) -> bytes:
-        if known_listing(self.root, self.key) is not None:
-            self.stat()  # a file that the listing lacks is not requested
-        return super()._read_once(give_up)
-
-    def _below(self) -> list[str]:
         prefix = self.key and f"{self.key}/"
         try:
             files = listing_of(self.root, self.key).files
         except FileNotFoundError:
             return []
         return [path.removeprefix(prefix) for path in files if path.startswith(prefix)]
+
+    def _read_once(self, give_up: threading.Event | None = None) -> bytes:
+        if known_listing(self.root, self.key) is not None:
+            self.stat()  # a file that the listing lacks is not requested
+        return super()._read_once(give_up)

@@ -98,10 +98,6 @@ class RangeFile(File, Protocol):
         """Return the bytes from `start` to `stop`."""
         ...
 
-
-class ReceivedFile(RangeFile, Protocol):
-    """An object whose values can be copied while they arrive."""
-
     def receive(
         self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None
     ) -> None:
@@ -235,7 +231,7 @@ def read_span(
 
 
 def receive_span(
-    file: ReceivedFile, start: int, stop: int, values: RangeValues, give_up: threading.Event
+    file: RangeFile, start: int, stop: int, values: RangeValues, give_up: threading.Event
 ) -> None:
     """Copy the values of one range of an object as it arrives. Arguments and errors: see `read_span`."""
     if stop - start <= _LONGEST and cache_of_environment() is None:

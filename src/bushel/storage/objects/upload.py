@@ -1,4 +1,4 @@
-"""Writing objects, each of which appears completely or not at all, and locks, which are such objects.
+"""Writing objects, completely or not at all, and locks, which are objects.
 
 A large object is uploaded in parts, which the store joins at the end; obstore sends several parts
 at a time. An error and Ctrl-C abort the upload, so no data stay in the store. A process that is
@@ -233,7 +233,10 @@ def _put_parts(target: ObjectPath, file: IO[bytes], part: int, stop: threading.E
 
     def parts() -> Iterator[bytes]:
         try:
-            yield from _parts(target, file, part, stop)
+            while data := file.read(part):
+                if stop.is_set():
+                    raise _stopped(target)
+                yield data
         except OSError as error:
             ends.append(error)
             raise
@@ -265,15 +268,6 @@ def _put_parts(target: ObjectPath, file: IO[bytes], part: int, stop: threading.E
         if ends and error is not ends[0]:  # aborting the upload failed too
             raise ends[0] from error
         raise
-
-
-def _parts(
-    target: ObjectPath, file: IO[bytes], size: int, stop: threading.Event
-) -> Iterator[bytes]:
-    while part := file.read(size):
-        if stop.is_set():
-            raise _stopped(target)
-        yield part
 
 
 def _stopped(target: ObjectPath) -> InterruptedError:
