@@ -13,7 +13,7 @@ import queue
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
@@ -68,7 +68,7 @@ class BadItem(Struct, frozen=True):
     error: Exception
 
 
-Result: TypeAlias = EncodedSample | EncodedColumns | BadItem
+Result = EncodedSample | EncodedColumns | BadItem
 
 
 def encoded_bytes(results: Sequence[object]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -27,13 +27,13 @@ from bushel.spec import KEY
 
 from .field_plan import ClassNumbers, FieldPlan, NewNumbers, renumber
 
-Batch: TypeAlias = I64 | list[tuple[int, Sample]]
+Batch = I64 | list[tuple[int, Sample]]
 """Positions of a source; for a stream, positions and samples."""
 
-Arrived: TypeAlias = tuple[int, str | None, Any]
+Arrived = tuple[int, str | None, Any]
 """A position, the key if it is known, and the sample there or the error of reading it."""
 
-Columns: TypeAlias = tuple[Mapping[str, Any], Sequence[str] | None]
+Columns = tuple[Mapping[str, Any], Sequence[str] | None]
 """Field to column, as `ColumnWriter.write_columns` takes them, and the keys or None."""
 
 
@@ -311,7 +311,7 @@ class StreamFeed(Struct, frozen=True):
         return sample
 
 
-Feed: TypeAlias = SourceFeed | DatasetFeed | StreamFeed
+Feed = SourceFeed | DatasetFeed | StreamFeed
 """The samples of a source, with bytes of fields that are copied and values of the others."""
 
 

@@ -332,5 +332,5 @@ def write_dataset(
         seconds=time.monotonic() - started,
         spec=prepared.spec,
         limits=(*written.limits, *prepared.limits),
-        skipped=prepared.skipped,
+        skipped=dict(getattr(prepared.source, "skipped", {})),
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
+from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64, batches_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.shuffle import Order
@@ -86,7 +87,7 @@ class StreamItems:
         return before
 
 
-Items: TypeAlias = OrderRange | StreamItems
+Items = OrderRange | StreamItems
 """The items to pack into one dataset."""
 
 
@@ -101,7 +102,7 @@ class Work(Struct, frozen=True):
     progress: Callable[[int, int, int, int], None]
 
 
-Outcome: TypeAlias = tuple[int, int] | BadItem
+Outcome = tuple[int, int] | BadItem
 """The number of samples that are written together, and of their stored bytes; or an item that is not."""
 
 
@@ -168,12 +169,6 @@ class Ledger:
             bad.error.add_note(f"at {_item_name(bad)}")
             raise bad.error
 
-    @property
-    def has_too_many(self) -> bool:
-        """Whether more items failed than are allowed."""
-        allowed = self.limit.allowed
-        return allowed is not None and self.limit.errors + self.errors > allowed
-
     def give_up(self, writer: ColumnWriter, before: int) -> int:
         """End a run with too many errors: its shards stay for `mode="resume"`, or the existing dataset does.
 
@@ -230,9 +225,10 @@ def write_part(items: Items, writer: ColumnWriter, ledger: Ledger, work: Work) -
     before = 0 if ledger.mode == "resume" else existing
     start = _start(items, writer, ledger)
     sizes = _BatchSize(prepared.batches)
-    if prepared.key is not None and isinstance(items, OrderRange):
-        for key in prepared.keys(items.take(0, start).tolist()):
-            prepared.key(key)  # which may count its calls
+    source = prepared.source
+    if prepared.key is not None and isinstance(source, Dataset) and isinstance(items, OrderRange):
+        for position in items.take(0, start).tolist():
+            prepared.key(source.keys[position])  # which may count its calls
     results = _results(items, start, sizes, work)
     packed, written, size = start, 0, 0
     bad: BadItem | None = None
@@ -247,7 +243,8 @@ def write_part(items: Items, writer: ColumnWriter, ledger: Ledger, work: Work) -
                 packed += 1
                 bad = outcome
                 ledger.add(bad)
-                if ledger.has_too_many:
+                allowed = ledger.limit.allowed
+                if allowed is not None and ledger.limit.errors + ledger.errors > allowed:
                     left = ledger.give_up(writer, before)
                     raise ledger.too_many(bad, packed, left) from bad.error
             sizes.observe(size, written)

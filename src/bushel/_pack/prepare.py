@@ -29,7 +29,7 @@ from bushel._runtime.messages import few
 from bushel._runtime.order import Sequential
 from bushel._runtime.shuffle import Order, make_order
 from bushel._writer.target import known_labels
-from bushel.codecs import get_codec
+from bushel.codecs import get_codec, holds_image
 from bushel.codecs.extensions import tar_storage
 from bushel.containers import Container, get_container, writable_containers
 from bushel.containers.base import Layout, WriteOptions
@@ -41,10 +41,12 @@ from bushel.sources.samples import Stream
 from bushel.spec import Field, Spec, format_spec, parse_spec
 from bushel.storage import AnyPath
 
+from .encoder import Encoder
 from .feeds import DatasetFeed, Feed, SourceFeed, StreamFeed
 from .field_plan import (
     ClassNumbers,
     FieldPlan,
+    Rewriting,
     names_in_source,
     names_in_target,
     plan_fields,
@@ -53,7 +55,7 @@ from .field_plan import (
     target_fields,
 )
 from .own_source import refuse_own_source
-from .prepared import PackOptions, Prepared, encoder_for
+from .prepared import PackOptions, Prepared
 from .run_folder import planned_listing
 
 _ITEMS_IN_PART = 1000  # items of a part, if an engine is given and no number of parts
@@ -228,7 +230,7 @@ def prepare_source(
         order=order,
         parts=parts,
         fields=spec,
-        encoder=encoder_for(_feed(opened, plans, facts, numbers), options, plans, keyed=keyed),
+        encoder=_encoder(opened, plans, facts, numbers, options, keyed=keyed),
         writing=replace(
             writing,
             container=container.name,
@@ -294,18 +296,49 @@ def _plans(
     return {plan.source.name: plan for plan in plans}
 
 
-def _feed(
+def _encoder(
     source: Dataset | Source | Stream,
     plans: Mapping[str, FieldPlan],
     facts: _Facts,
     numbers: ClassNumbers,
-) -> Feed:
+    options: PackOptions,
+    *,
+    keyed: bool,
+) -> Encoder:
+    """Return the encoder of the samples of a source. Raise SpecError if an option needs an image field."""
+    feed: Feed
     if isinstance(source, Dataset):
-        return DatasetFeed(source, plans, numbers)
-    if isinstance(source, StoredStream):
-        return StreamFeed(plans, frozenset(facts.fields))
-    changes = numbers.changes[0] if numbers.changes else {}
-    return SourceFeed(None if isinstance(source, Stream) else source, plans, changes)
+        feed = DatasetFeed(source, plans, numbers)
+    elif isinstance(source, StoredStream):
+        feed = StreamFeed(plans, frozenset(facts.fields))
+    else:
+        changes = numbers.changes[0] if numbers.changes else {}
+        feed = SourceFeed(None if isinstance(source, Stream) else source, plans, changes)
+    fields = {plan.target.name: plan.target for plan in plans.values()}
+    codecs = {plan.target.name: plan.codec for plan in plans.values()}
+    upright = "upright" in options.images
+    if upright and not any(map(holds_image, codecs.values())):
+        raise SpecError(
+            f"images='upright' needs an image field, but the fields are {', '.join(fields)}"
+        )
+    steps: dict[str, FieldSteps] = {}
+    if options.transforms is not None:
+        from bushel.transforms.by_field import transforms_by_field
+
+        from .field_steps import FieldSteps  # packing without transforms imports none
+
+        by_field = transforms_by_field(options.transforms, format_spec(fields))
+        steps = {name: FieldSteps.of(functions) for name, functions in by_field.items()}
+    return Encoder(
+        feed=feed,
+        plans=plans,
+        steps=steps,
+        seed=options.seed,
+        upright=upright,
+        check="check" in options.images,
+        rewriting=Rewriting.of(options.images, codecs),
+        keyed=keyed,
+    )
 
 
 def _parts(source: Dataset | Source | Stream, options: PackOptions) -> int | None:

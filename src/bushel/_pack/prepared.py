@@ -6,7 +6,7 @@ That is its order, its fields, the encoder of its samples, and how they are writ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from msgspec import Struct
@@ -18,29 +18,25 @@ from bushel._runtime.order import Sequential
 from bushel._runtime.shuffle import Order, Shuffle
 from bushel._runtime.threads import cpu_count
 from bushel._writer.options import WriterOptions
-from bushel.codecs import holds_image
 from bushel.engines import connect
 from bushel.errors import SpecError
 from bushel.sources.base import Source
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, digest_of, digest_of_value, in_memory
-from bushel.spec import Field, Spec, format_spec
+from bushel.spec import Field, format_spec
 
 from .encoder import Encoder
-from .feeds import Feed
-from .field_plan import FieldPlan, Rewriting
 
 if TYPE_CHECKING:
     from bushel.transforms.by_field import Transforms
 
-    from .field_steps import FieldSteps
 
-Treatment: TypeAlias = Literal["check", "upright", "baseline", "tile"]
+Treatment = Literal["check", "upright", "baseline", "tile"]
 """The treatment of an image whose bytes would be stored as they are: see `pack`."""
 
-Images: TypeAlias = Treatment | Iterable[Treatment] | None
+Images = Treatment | Iterable[Treatment] | None
 
-Part: TypeAlias = int | Literal["plan"] | None
+Part = int | Literal["plan"] | None
 """The only part that a call writes, or only the plan of the run; None for all that are missing."""
 
 
@@ -99,11 +95,18 @@ class PackOptions(Struct, frozen=True, kw_only=True):
         options = {**arguments, **changed}
         names, engine = options["fields"], options["engine"]
         labels = check_labels(options.get("labels") or {})
+        images = options["images"] or ()
+        images = [images] if isinstance(images, str) else list(images)
+        if unknown := sorted(set(images) - {*get_args(Treatment)}):
+            raise ValueError(
+                f"invalid images={unknown[0]!r}: write 'check', "
+                "'upright', 'baseline' or 'tile', or several of them"
+            )
         options |= {
             "fields": None if names is None else tuple(names),
             "rename": dict(options["rename"] or {}),
             "spec": dict(options["spec"] or {}),
-            "images": _treatments(options["images"]),
+            "images": frozenset[str](images),
             # here, so that a wrong name is an early error
             "engine": None if engine is None else connect(engine),
             # the source decides on seek tables, if the caller does not
@@ -121,18 +124,6 @@ class PackOptions(Struct, frozen=True, kw_only=True):
         """Number of batches of a part that are encoded at the same time."""
         usual = cpu_count() if self.engine is None else 1
         return self.processes or self.threads or usual
-
-
-def _treatments(images: Images) -> frozenset[str]:
-    if isinstance(images, str):
-        images = [images]
-    names = frozenset[str](images or ())
-    if unknown := sorted(names.difference(get_args(Treatment))):
-        raise ValueError(
-            f"invalid images={unknown[0]!r}: write 'check', "
-            "'upright', 'baseline' or 'tile', or several of them"
-        )
-    return names
 
 
 class BatchLimits(Struct, frozen=True):
@@ -203,11 +194,6 @@ class Prepared(Struct, frozen=True):
         return _REMOTE if remote else _SAMPLES
 
     @property
-    def skipped(self) -> dict[str, int]:
-        """Files of the source that are not samples, by kind."""
-        return dict(getattr(self.source, "skipped", {}))
-
-    @property
     def identity(self) -> str:
         """Which data the source holds: two calls, in different processes, pack the same items if it is equal.
 
@@ -239,12 +225,6 @@ class Prepared(Struct, frozen=True):
             total += np.maximum(self.source.lengths(positions, name), 0)
         return total
 
-    def keys(self, positions: Iterable[int]) -> Iterable[str]:
-        """Yield the keys of these items of a dataset, as they are before `key` changes them; none of other sources."""
-        if isinstance(self.source, Dataset):
-            keys = self.source.keys
-            yield from (keys[position] for position in positions)
-
 
 def digest_of_items(source: Any, order: Order, first: int, last: int, before: int) -> int:
     """Return a digest of the items of an order from one number up to another, continued from that of those before.
@@ -261,48 +241,6 @@ def digest_of_items(source: Any, order: Order, first: int, last: int, before: in
         some = np.asarray(numbers[start : start + _COMPARED_AT_ONCE], np.int64)
         before = digest_of(source, order.take(0, some), before)
     return before
-
-
-def encoder_for(
-    feed: Feed, options: PackOptions, plans: Mapping[str, FieldPlan], *, keyed: bool
-) -> Encoder:
-    """Return the encoder of the samples that a feed gives.
-
-    Args:
-        feed: The feed.
-        options: The arguments of `pack`.
-        plans: How each field is converted, by its name in the source.
-        keyed: Whether samples keep their keys.
-
-    Raises:
-        SpecError: An option needs an image field.
-    """
-    fields = {plan.target.name: plan.target for plan in plans.values()}
-    codecs = {plan.target.name: plan.codec for plan in plans.values()}
-    upright = "upright" in options.images
-    if upright and not any(map(holds_image, codecs.values())):
-        raise SpecError(
-            f"images='upright' needs an image field, but the fields are {', '.join(fields)}"
-        )
-    return Encoder(
-        feed=feed,
-        plans=plans,
-        steps={} if options.transforms is None else _steps(options.transforms, fields),
-        seed=options.seed,
-        upright=upright,
-        check="check" in options.images,
-        rewriting=Rewriting.of(options.images, codecs),
-        keyed=keyed,
-    )
-
-
-def _steps(transforms: Transforms, fields: Spec) -> dict[str, FieldSteps]:
-    from bushel.transforms.by_field import transforms_by_field
-
-    from .field_steps import FieldSteps  # packing without transforms imports none
-
-    by_field = transforms_by_field(transforms, format_spec(fields))
-    return {name: FieldSteps.of(functions) for name, functions in by_field.items()}
 
 
 def describe_skipped(skipped: Mapping[str, int]) -> str:

@@ -75,47 +75,40 @@ def join_run(
             "mode='append' cannot write parts: pack to "
             "another path, and join both with bushel.merge"
         )
-    part = None if only == "plan" else only
     plans: list[RunPlan] = []
-    lock = lock_run(
-        run.target,
-        single=run.single,
-        run=plan.fingerprint,
-        join=lambda: plans.append(_write_plan(run, plan, mode, part, listing)),
-    )
+
+    def join() -> None:
+        earlier = run.load_plan()
+        if mode == "overwrite":
+            earlier = _replaced(run, plan, earlier, None if only == "plan" else only)
+        elif (
+            earlier is not None
+            and earlier.of_call() != plan
+            and run.has_failed()
+            and not run.written(earlier)
+        ):
+            # this process has the lock of the target, so no other process works on that run
+            _remove(run)
+            earlier = None
+        if earlier is None and mode != "overwrite":
+            try:
+                _refuse_existing(run)
+            except FileExistsError:
+                # another driver may have created it since, and a first part
+                earlier = run.load_plan()
+                if earlier is None:
+                    raise
+        if earlier is None:
+            listed = None if listing is None else run.save_listing(listing)
+            earlier = run.create_plan(replace(plan, listing=listed))
+        refuse_difference(earlier, plan, str(run.target))
+        if not run.single and run.load_result() is None:
+            incomplete = Manifest(plan.container, {}, {}, [], complete=False, expected=plan.samples)
+            create_manifest(incomplete, marker_path(run.root, ""))
+        plans.append(earlier)
+
+    lock = lock_run(run.target, single=run.single, run=plan.fingerprint, join=join)
     return lock, plans[0]
-
-
-def _write_plan(
-    run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None
-) -> RunPlan:
-    earlier = run.load_plan()
-    if mode == "overwrite":
-        earlier = _replaced(run, plan, earlier, part)
-    elif (
-        earlier is not None
-        and earlier.of_call() != plan
-        and run.has_failed()
-        and not run.written(earlier)
-    ):
-        # this process has the lock of the target, so no other process works on that run
-        _remove(run)
-        earlier = None
-    if earlier is None and mode != "overwrite":
-        try:
-            _refuse_existing(run)
-        except FileExistsError:
-            earlier = run.load_plan()  # another driver may have created it since, and a first part
-            if earlier is None:
-                raise
-    if earlier is None:
-        listed = None if listing is None else run.save_listing(listing)
-        earlier = run.create_plan(replace(plan, listing=listed))
-    refuse_difference(earlier, plan, str(run.target))
-    if not run.single and run.load_result() is None:
-        incomplete = Manifest(plan.container, {}, {}, [], complete=False, expected=plan.samples)
-        create_manifest(incomplete, marker_path(run.root, ""))
-    return earlier
 
 
 def _replaced(

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -183,7 +183,7 @@ def _entry_of(bad: BadItem, run: int) -> dict[str, Any]:
     }
 
 
-DigestOfItems: TypeAlias = Callable[[int, int, int], int]
+DigestOfItems = Callable[[int, int, int], int]
 """Returns a digest of the items of a run from one number up to another, continued from that of the items before."""
 
 

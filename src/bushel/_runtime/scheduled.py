@@ -11,7 +11,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -253,10 +253,10 @@ class Scheduled(Struct, frozen=True, eq=False):
         return [int(count) for count in segment.drawn_until(draws)]
 
 
-_Piece: TypeAlias = tuple[int, int, tuple[float, ...], tuple[float, ...]]
+_Piece = tuple[int, int, tuple[float, ...], tuple[float, ...]]
 """Start and stop of a segment, and its first and last weights."""
 
-SampleOrder: TypeAlias = Order | Scheduled
+SampleOrder = Order | Scheduled
 """An order of samples. Each sample has one position or several."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal, Protocol, TypeVar
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct
@@ -242,13 +242,6 @@ Shuffle = bool | Literal["exact", "blocks"] | Sequential | Exact | Blocks | None
 """
 
 
-class _Seeded(Protocol):
-    @property
-    def seed(self) -> int: ...
-
-
-OrderT = TypeVar("OrderT", bound=_Seeded)
-
 _WRITE = 'write False, True, "exact", "blocks" or an order such as Blocks(len(dataset), size=1024)'
 
 _KINDS: dict[object, type[Sequential | Exact | Blocks]] = {
@@ -298,16 +291,3 @@ def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
             f"shuffle= is an order with seed {shuffle.seed}, but seed={seed}: leave out seed="
         )
     return shuffle
-
-
-def check_mixed(order: OrderT, shuffle: Shuffle, seed: int) -> OrderT:
-    """Return the order of a mixture, unless `shuffle` or `seed` asks for another one.
-
-    Raises:
-        ValueError: `shuffle` is not True or None, or `seed` is neither 0 nor the mixture's seed.
-    """
-    if shuffle not in (None, True):
-        raise ValueError(f"a mixture has its own order: leave out shuffle={shuffle!r}")
-    if seed not in (0, order.seed):
-        raise ValueError(f"the mixture has seed {order.seed}, but seed={seed}: leave out seed=")
-    return order

@@ -49,7 +49,6 @@ class Task(Protocol):
 
     def __call__(self, number: int, /) -> Any:
         """Do the work with this number and return a small result, which can be pickled."""
-        ...
 
 
 @public("bushel.engines")
@@ -89,7 +88,6 @@ class Engine(Protocol):
     @property
     def slots(self) -> int:
         """Number of tasks that run at a time. It may change."""
-        ...
 
     def submit(self, task: Task, number: int) -> None:
         """Start a task with a number. Until the engine is closed, the task is the same.
@@ -99,18 +97,15 @@ class Engine(Protocol):
         Raises:
             TypeError: The task cannot be pickled.
         """
-        ...
 
     def wait(self, seconds: float) -> Sequence[Finished]:
         """Return the tasks that have finished since the last call; wait this long if none has."""
-        ...
 
     def close(self) -> None:
         """End all tasks that run, hung ones too, and free what this engine has started.
 
         May be called twice. Another task can be submitted after it.
         """
-        ...
 
 
 AnyEngine: TypeAlias = "str | Engine | Client"

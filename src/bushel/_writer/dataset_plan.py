@@ -24,7 +24,7 @@ from bushel.storage import AnyPath
 
 from .options import ShardLimits, WriterOptions
 from .sample_values import SampleEncoder, UsualFields
-from .shard_writer import ShardInProgress, ShardPlan
+from .shard_writer import ShardPlan
 from .target import Target, check_same_fields, names_to_write
 
 _DIGITS = 9
@@ -85,7 +85,11 @@ class KeyCheck:
     def __init__(self, shards: list[OpenShard], *, needs_keys: bool, reuse: bool = False) -> None:
         # the list loses one that is continued
         self._table = KeyTable.of(tuple(shards)) if shards else None
-        self._removed = _removed_positions(shards) if shards and reuse else frozenset[int]()
+        self._removed = frozenset[int]()
+        if reuse and may_lack_samples([opened.shard for opened in shards]):
+            from bushel._dataset.read.remaining import removed_in
+
+            self._removed = frozenset(removed_in(shards).tolist())
         self._keys = KeySet()
         self._numbered = NumberedKeys(range(0))  # of the samples without a key of their own
         self._needs_keys = needs_keys
@@ -180,14 +184,6 @@ class KeyCheck:
             self._count_from(keys.numbers.start, keys.numbers.stop)
         else:
             self._keys.add_all(keys)
-
-
-def _removed_positions(shards: list[OpenShard]) -> frozenset[int]:
-    if not may_lack_samples([opened.shard for opened in shards]):
-        return frozenset()
-    from bushel._dataset.read.remaining import removed_in
-
-    return frozenset(removed_in(shards).tolist())
 
 
 def _check_text(key: object) -> None:
@@ -385,18 +381,6 @@ class DatasetPlan:
         """
         if self._usual is not None and self.layout is not None and self.layout.sparse:
             self._usual.check(given, self.fields)
-
-    def knows_keys_from(self, number: int) -> bool:
-        """Return whether a buffer can check the keys of new samples, the next one with this number."""
-        return self.keys is None or self.known is not None or self.keys.counts_on(number)
-
-    def drop_pending(self, shard: ShardInProgress) -> None:
-        """Forget the last pending sample of a shard, which could not be written."""
-        if shard.pending is None:
-            return
-        key = shard.pending.drop_last()
-        if key is not None and self.known is not None:
-            self.known.discard(key)
 
     def next_layout(self, shards: list[OpenShard], samples: int) -> Layout:
         """Return the layout of the shard that follows these shards, with `samples` samples together."""

@@ -185,7 +185,9 @@ class DatasetWriter:
                     self._check_open()
                     shard.write_pending()
                 except BaseException:
-                    plan.drop_pending(shard)
+                    dropped = shard.pending.drop_last()
+                    if dropped is not None and plan.known is not None:
+                        plan.known.discard(dropped)
                     self._note_samples(shard.pending.next)
                     raise
                 position = added
@@ -203,14 +205,16 @@ class DatasetWriter:
                 self._samples = position + 1
             if plan.limits.reached_by(shard):
                 self._finish_shard()
-            elif (
-                collects
-                and shard.pending is not None
-                and plan.knows_keys_from(self._options.first_number + self._samples)
-            ):
-                room, number = plan.limits.room_in(shard), self._options.first_number
-                shard.pending.restart(room, self._samples, number, plan.known)
-                self._add = shard.pending.add
+            elif collects and shard.pending is not None:
+                room, number, keys = (
+                    plan.limits.room_in(shard),
+                    self._options.first_number,
+                    plan.keys,
+                )
+                # whether the buffer can check the keys of new samples
+                if keys is None or keys.known is not None or keys.counts_on(number + self._samples):
+                    shard.pending.restart(room, self._samples, number, plan.known)
+                    self._add = shard.pending.add
             return position
 
     def _pause(self) -> int:

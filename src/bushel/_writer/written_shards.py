@@ -32,7 +32,7 @@ from bushel.storage.lock import Lock
 from bushel.storage.names import remove_empty, try_remove_tree
 
 from .dataset_plan import DatasetPlan
-from .options import Mode, WriterOptions
+from .options import WriterOptions
 from .publishing import FinishedShard, Overwrite, Uploads, upload_again
 from .sample_values import UsualFields
 from .shard_writer import ShardInProgress
@@ -198,7 +198,13 @@ class WrittenShards:
         if self.replaced is None:
             target.check_kind()
             target.check_no_parts(mode)
-        self._recover(mode)
+        target.recover()
+        if not isinstance(self._root, Path):
+            for folder in unfinished_shards(self._root, target.file):
+                if mode == "resume":
+                    upload_again(self._root, folder)
+                else:
+                    try_remove_tree(folder)
         if mode != "overwrite":
             self.shards = target.existing_shards()
         self.samples = sum(shard.samples for shard in self.shards)
@@ -222,17 +228,6 @@ class WrittenShards:
             if self.sync and not exists:  # a process that made it may have been killed before that
                 with suppress(PermissionError):
                     sync_folder(self._root.parent)
-
-    def _recover(self, mode: Mode) -> None:
-        """Complete the publication of a shard that a killed writer had begun, and remove other staged files."""
-        self.target.recover()
-        if isinstance(self._root, Path):
-            return
-        for folder in unfinished_shards(self._root, self.target.file):
-            if mode == "resume":
-                upload_again(self._root, folder)
-            else:
-                try_remove_tree(folder)
 
     def start_shard(self, samples: int) -> ShardInProgress:
         """Start a shard, or continue the last one if the dataset cannot have another one."""
@@ -304,19 +299,15 @@ class WrittenShards:
         if self._part is not None:
             self._marker.part = self._part()
         names = write_file_of_names(self.target, self._plan.labels, folder)
-        return [*names, *self._list_again(shards, folder), *self._marker.complete(shards, folder)]
-
-    def _list_again(self, shards: Sequence[OpenShard], folder: AnyPath) -> list[str]:
-        """Bring the manifest up to date that `bushel index` has written of this file and others in its folder."""
-        listing = None
         if self.target.single and isinstance(self._root, Path):
+            # the manifest that `bushel index` has written of this file and others in its folder
             final = [replace(opened.shard, root=self._final_root) for opened in shards]
             listing = manifest_of(self.target.container.name, final)
-        if listing is None:
-            return []
-        path = marker_path(folder, "")
-        write_manifest(shards, path, others=listing, sync=self.sync)
-        return [str(path).removeprefix(f"{folder}/")]
+            if listing is not None:
+                path = marker_path(folder, "")
+                write_manifest(shards, path, others=listing, sync=self.sync)
+                names.append(str(path).removeprefix(f"{folder}/"))
+        return [*names, *self._marker.complete(shards, folder)]
 
     def settle(self, *, end: bool = False) -> None:
         """Wait for the upload of the last finished shard; `end` ends the upload thread."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -165,7 +165,7 @@ def _digests_of(column: Any) -> npt.NDArray[np.uint64]:
     return crc32_rows(*column).astype(np.uint64)
 
 
-_Column: TypeAlias = np.ndarray | _Values | _Stored
+_Column = np.ndarray | _Values | _Stored
 
 
 def _column(name: str, given: Any) -> _Column:

@@ -85,11 +85,9 @@ class Source(Protocol):
     @property
     def spec(self) -> Mapping[str, str]:
         """Field names to types."""
-        ...
 
     def __len__(self) -> int:
         """Return the number of samples."""
-        ...
 
     def __getitem__(self, position: int, /) -> Sample:
         """Return the sample at a position from 0 to `len(self) - 1`, the same one every time.
@@ -98,7 +96,6 @@ class Source(Protocol):
             IndexError: The position is out of range.
             Exception: The sample is missing or damaged.
         """
-        ...
 
 
 def extend_labels(names: Iterable[str], known: Mapping[str, int] | None = None) -> dict[str, int]:

@@ -6,7 +6,7 @@ import copy
 import itertools
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from bushel._dataset.views.stream import StreamDataset
 from bushel._runtime.arrays import as_array
@@ -20,7 +20,7 @@ _ROWS_AT_ONCE = 1000
 # samples, or bytes, of a stream that are read to find its fields
 _FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20
 
-Types: TypeAlias = Mapping[str, str] | None
+Types = Mapping[str, str] | None
 
 
 class Rows(Protocol):
@@ -92,22 +92,18 @@ class _Rows(Sequence[Sample]):
     def __len__(self) -> int:
         return self._rows
 
-    def first_values(self) -> Iterator[tuple[str, Any]]:
-        """Yield the first value of each column that is not missing."""
-        missing = set(self.names)
-        for row in self:
-            for name in missing & row.keys():
-                yield name, row[name]
-            missing -= row.keys()
-            if not missing:
-                return
-
 
 def _of_columns(rows: _Rows, types: Types) -> Samples:
     twice = [name for name in rows.names if rows.names.count(name) > 1]
     if twice:
         raise SpecError(f"two columns are named {twice[0]!r}: rename one of them")
-    first = dict(rows.first_values())
+    first: dict[str, Any] = {}  # the first value of each column that is not missing
+    missing = set(rows.names)
+    for row in rows:
+        first |= {name: row[name] for name in missing & row.keys()}
+        missing -= row.keys()
+        if not missing:
+            break
     ordered = {name: first[name] for name in rows.names if name in first}
     samples = Samples(rows, spec={**infer_spec(ordered, types), **dict(types or {})})
     samples.infers_types = True
@@ -169,11 +165,9 @@ class AdapterLike(Protocol):
 
     def __len__(self) -> int:
         """Return the number of items."""
-        ...
 
     def iter_data(self, slice_element: slice | None = None, /) -> Iterator[Mapping[str, Any]]:
         """Yield items with `id`, `frames` (RGB or grey arrays, or JPEG bytes) and `meta` (a dict)."""
-        ...
 
 
 class Adapter:

@@ -55,11 +55,9 @@ class Media(Protocol):
     @property
     def suffixes(self) -> Sequence[str]:
         """Usual suffixes of the files."""
-        ...
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
         """Return name and type of the field that files with these names make."""
-        ...
 
     def read(self, path: AnyPath) -> Any:
         """Return the value.
@@ -68,7 +66,6 @@ class Media(Protocol):
             OSError: The file is missing or cannot be read.
             FormatError: The file is damaged.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

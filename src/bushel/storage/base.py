@@ -60,38 +60,30 @@ class AnyPath(Protocol):
     @property
     def name(self) -> str:
         """The last component."""
-        ...
 
     @property
     def parent(self) -> AnyPath:
         """The folder it is in."""
-        ...
 
     def __truediv__(self, name: str, /) -> AnyPath: ...
 
     def open(self, mode: str, /) -> IO[Any]:
         """Open the file; `mode` is `rb` or `wb`."""
-        ...
 
     def exists(self) -> bool:
         """Return whether a file or folder exists."""
-        ...
 
     def is_dir(self) -> bool:
         """Return whether it is a folder."""
-        ...
 
     def is_file(self) -> bool:
         """Return whether it is a file."""
-        ...
 
     def iterdir(self) -> Iterator[Any]:
         """Yield the paths of the entries of the folder."""
-        ...
 
     def stat(self) -> Any:
         """Return an object with `st_size`, the size in bytes; `st_mtime_ns` is used if it exists."""
-        ...
 
 
 AnyLocation: TypeAlias = "str | os.PathLike[str] | AnyPath"
@@ -107,17 +99,14 @@ class File(Protocol):
     @property
     def path(self) -> str:
         """The path as text."""
-        ...
 
     @property
     def size(self) -> int:
         """Size in bytes when the file was opened."""
-        ...
 
     @property
     def mtime_ns(self) -> int:
         """Modification time in nanoseconds, 0 if unknown."""
-        ...
 
     def read(self, offset: int, length: int, /) -> bytes:
         """Read one extent.
@@ -129,7 +118,6 @@ class File(Protocol):
         Raises:
             ExtentError: The extent is not within the file.
         """
-        ...
 
 
 class Extents(Struct, frozen=True):

@@ -26,11 +26,9 @@ class Closed(Protocol):
 
     def files(self, numbers: Sequence[int], /) -> Sequence[File]:
         """Return the files of these numbers, or raise an `OSError`."""
-        ...
 
     def read(self, numbers: I64, offset: I64, length: I64, /) -> list[bytes] | None:
         """Return the bytes of an extent of each file; None if one has to be read in another way."""
-        ...
 
 
 class BlockFile(Struct, frozen=True, eq=False):

@@ -87,8 +87,7 @@ class ExpansionCache:
             for name in names:
                 result: Result[U8 | None] = self._pending.get(name) or Result()
                 claim.results[name] = result
-                if (block := self._kept.pop(name, None)) is not None:
-                    self._kept[name] = block
+                if (block := self._used(name)) is not None:
                     result.set(block)
                 elif name not in self._pending:
                     claim.own.append(name)
@@ -125,9 +124,12 @@ class ExpansionCache:
     def get(self, name: Hashable) -> U8 | None:
         """Return a block that is kept, or None."""
         with self._lock:
-            if (block := self._kept.pop(name, None)) is not None:
-                self._kept[name] = block
-            return block
+            return self._used(name)
+
+    def _used(self, name: Hashable) -> U8 | None:
+        if (block := self._kept.pop(name, None)) is not None:
+            self._kept[name] = block
+        return block
 
     def give(self, name: Hashable, block: U8) -> None:
         """Hand over a block that the caller has expanded. It must not be changed afterwards."""

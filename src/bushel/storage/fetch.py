@@ -84,17 +84,16 @@ def mapped_extents(files: Sequence[File], extents: Extents) -> tuple[list[File],
     """
     pieces = pieces_of(files, extents)
     ranges = needed_ranges(pieces)
+    after = len(ranges.pieces)  # where the stored bytes of blocks begin
+    source = np.concatenate([pieces.source, ranges.extents.numbers()[after:]])
+    offset = np.concatenate([pieces.offset, ranges.extents.offset[after:]])
+    length = np.concatenate([pieces.size, ranges.extents.length[after:]])
     cached = expansion_cache().kept([block.name for block in pieces.packed])
+    needed = source < len(pieces.files)
+    needed[len(pieces.source) :] = [not cached[number] for number in ranges.blocks]
     near = np.array([isinstance(file, MappedFile) for file in pieces.files], np.bool_)
-    pieces_of_files = np.flatnonzero(pieces.source < len(pieces.files))
-    pieces_of_files = pieces_of_files[near[pieces.source[pieces_of_files]]]
-    stored = len(ranges.pieces) + np.flatnonzero([not cached[number] for number in ranges.blocks])
-    stored = stored[near[ranges.extents.numbers()[stored]]]
-    return pieces.files, Extents(
-        np.concatenate([pieces.source[pieces_of_files], ranges.extents.numbers()[stored]]),
-        np.concatenate([pieces.offset[pieces_of_files], ranges.extents.offset[stored]]),
-        np.concatenate([pieces.size[pieces_of_files], ranges.extents.length[stored]]),
-    )
+    needed[needed] = near[source[needed]]
+    return pieces.files, Extents(source[needed], offset[needed], length[needed])
 
 
 def ranges_to_prefetch(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
-from typing import IO, Any
 
 from typing_extensions import Buffer
 
@@ -31,17 +30,12 @@ class FileObject:
     """
 
     def __init__(self, path: AnyPath) -> None:
-        self._path = path
+        self._path, self.path = path, str(path)
         stat = path.stat()
         self.size = int(stat.st_size)
         self.mtime_ns = int(
             getattr(stat, "st_mtime_ns", 0) or 1e9 * float(getattr(stat, "st_mtime", 0) or 0)
         )
-
-    @property
-    def path(self) -> str:
-        """The path as text."""
-        return str(self._path)
 
     def read(self, offset: int, length: int, /) -> bytes:
         """Return the bytes of one extent.
@@ -50,21 +44,15 @@ class FileObject:
             ExtentError: The extent is not within the file, or the file has shrunk.
         """
         check_extent(self, offset, length)
+        data = bytearray()
         with self._path.open("rb") as handle:
             handle.seek(offset)
-            data = _read_fully(handle, length)
+            # raw handles may return fewer at a time
+            while len(data) < length and (part := handle.read(length - len(data))):
+                data += part
         if len(data) != length:
             raise extent_error(0, "shrunk", self.size, offset + len(data), self.path)
-        return data
-
-
-def _read_fully(handle: IO[Any], length: int) -> bytes:
-    """Read until `length` bytes are read or the file ends: raw handles may return fewer at a time."""
-    parts, missing = [], length
-    while missing and (part := handle.read(missing)):
-        parts.append(part)
-        missing -= len(part)
-    return b"".join(parts)
+        return bytes(data)
 
 
 class Seekable(io.RawIOBase):

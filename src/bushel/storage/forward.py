@@ -29,7 +29,6 @@ class Readable(Protocol):
 
     def read(self, size: int, /) -> bytes:
         """Return up to `size` bytes, none at the end."""
-        ...
 
 
 class _Rejoined:

@@ -168,17 +168,15 @@ class FileLock:
         if self._handle < 0:
             return
         with suppress(OSError):
-            if self._is_last() and self._is_at(self._handle):
+            is_last = not self._shared
+            if self._shared and self._has_flock:
+                is_last = bool(self._flock(self._handle, fcntl.LOCK_EX))
+            elif self._shared:
+                first = parse(os.pread(self._handle, 1 << 16, 0))
+                is_last = first is not None and first.token == self._holder.token
+            if is_last and self._is_at(self._handle):
                 os.unlink(self.path)
         self.forget()
-
-    def _is_last(self) -> bool:
-        if not self._shared:
-            return True
-        if self._has_flock:
-            return bool(self._flock(self._handle, fcntl.LOCK_EX))
-        first = parse(os.pread(self._handle, 1 << 16, 0))
-        return first is not None and first.token == self._holder.token
 
     def forget(self) -> None:
         """Close the file: the lock ends, but in a fork of its holder."""

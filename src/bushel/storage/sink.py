@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from io import FileIO
 from pathlib import Path
-from typing import TypeAlias
 
 from typing_extensions import Buffer
 
@@ -21,7 +20,7 @@ _SLICE = 1 << 18
 """Least bytes of one system call. Linux keeps the bytes of a larger one in larger pages, and copies them slower."""
 _MOST_PIECES = 1024  # IOV_MAX
 
-_Piece: TypeAlias = bytes | bytearray | memoryview
+_Piece = bytes | bytearray | memoryview
 
 
 class Sink:

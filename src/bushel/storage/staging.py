@@ -128,9 +128,11 @@ class Staging:
         self.place = inside(
             base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset", any_text=True
         )
-        locks = base / ".bushel" / "writers"
-        places = [(locks / "dataset.lock", True), (locks / f"{self.place.name}.lock", False)]
-        self._lock = Lock(places, self.place) if locked else None
+        self._lock: Lock | None = None
+        if locked:
+            locks = base / ".bushel" / "writers"
+            places = [(locks / "dataset.lock", True), (locks / f"{self.place.name}.lock", False)]
+            self._lock = Lock(places, self.place)
         refuse_link(self.place)
         for attempt in range(100):
             # another writer may create or remove it, or its empty parents, in the meantime

@@ -21,7 +21,6 @@ from bushel._runtime.shuffle import (
     Shuffle,
     Weighted,
     balanced_order,
-    check_mixed,
     make_order,
     weighted_order,
 )
@@ -382,7 +381,12 @@ def _order(options: LoaderOptions, source: Loadable, samples: int) -> SampleOrde
             return replace(blocks_that_fit(source, options.seed, options.fields), samples=samples)
         if mixed is None:
             return make_order(_shuffle(options), samples, options.seed)
-        return check_mixed(mixed, _shuffle(options), options.seed)
+        shuffle, seed = _shuffle(options), options.seed
+        if shuffle not in (None, True):
+            raise ValueError(f"a mixture has its own order: leave out shuffle={shuffle!r}")
+        if seed not in (0, mixed.seed):
+            raise ValueError(f"the mixture has seed {mixed.seed}, but seed={seed}: leave out seed=")
+        return mixed
     if mixed is not None:
         raise ValueError("a mixture has its own order: leave out weights= and balance=")
     return _sampled_order(options, source)

@@ -249,10 +249,9 @@ def s3_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     if "AWS_ACCESS_KEY_ID" in found or (found and "AWS_PROFILE" not in environment):
         return settings
     if "aws_access_key_id" in profile and "aws_secret_access_key" in profile:
-        settings["access_key_id"] = profile["aws_access_key_id"]
-        settings["secret_access_key"] = profile["aws_secret_access_key"]
-        if "aws_session_token" in profile:
-            settings["session_token"] = profile["aws_session_token"]
+        for name in ("access_key_id", "secret_access_key", "session_token"):
+            if f"aws_{name}" in profile:
+                settings[name] = profile[f"aws_{name}"]
     elif any(name in profile for name in _BEYOND):
         settings["credential_provider"] = _boto3(environment.get("AWS_PROFILE", "default"))
     return settings

@@ -100,10 +100,16 @@ def listing_of(root: str, key: str) -> Listing:
         PermissionError, ConnectionError: As `commit_of`.
     """
     with _lock:  # threads that need the same listing wait for one of them
-        listing = known_listing(root, key)
-        if listing is None:
-            listing = _fetch(root, key)
-            _listings.setdefault((endpoint(), root), []).append(listing)
+        listing, folder = known_listing(root, key), key
+        while listing is None:
+            try:
+                listing = Listing(folder, _list(root, folder))
+            except FileNotFoundError:
+                if not folder:
+                    raise
+                folder = folder.rpartition("/")[0]  # it may be a file, or a pattern
+            else:
+                _listings.setdefault((endpoint(), root), []).append(listing)
         return listing
 
 
@@ -111,17 +117,6 @@ def known_listing(root: str, key: str) -> Listing | None:
     """Return a listing that this process already has and that covers a path, or None."""
     listings = _listings.get((endpoint(), root), ())
     return next((listing for listing in listings if listing.covers(key)), None)
-
-
-def _fetch(root: str, key: str) -> Listing:
-    folder = key
-    while True:
-        try:
-            return Listing(folder, _list(root, folder))
-        except FileNotFoundError:
-            if not folder:
-                raise
-            folder = folder.rpartition("/")[0]  # it may be a file, or a pattern
 
 
 def _list(root: str, folder: str) -> dict[str, Entry]:

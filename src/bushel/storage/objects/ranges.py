@@ -96,13 +96,11 @@ class RangeFile(File, Protocol):
 
     def fetch(self, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
         """Return the bytes from `start` to `stop`."""
-        ...
 
     def receive(
         self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None
     ) -> None:
         """Copy the values of the range from `start` to `stop`."""
-        ...
 
 
 class Request(Struct, frozen=True):

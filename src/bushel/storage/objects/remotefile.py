@@ -73,21 +73,17 @@ class Location(Protocol):
     @property
     def root(self) -> str:
         """The URL without the key."""
-        ...
 
     @property
     def key(self) -> str:
         """The key."""
-        ...
 
     @property
     def immutable(self) -> bool:
         """Whether the object can never be replaced."""
-        ...
 
     def stat(self) -> ObjectStat:
         """Return the object's metadata."""
-        ...
 
 
 class RemoteFile(StoredObject):

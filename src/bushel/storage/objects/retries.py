@@ -158,12 +158,12 @@ def translated(path: object) -> Iterator[None]:
     except FileNotFoundError as error:
         raise FileNotFoundError(errno.ENOENT, "the object or bucket does not exist", url) from error
     except Exception as error:
-        kind = type(error).__name__
-        if isinstance(error, ValueError) and "Could not parse path" in str(error):
+        kind, text = type(error).__name__, str(error)
+        if isinstance(error, ValueError) and "Could not parse path" in text:
             kind = "InvalidPathError"
         elif not type(error).__module__.startswith("obstore"):
             raise
-        match = _STATUS.search(str(error))
+        match = _STATUS.search(text)
         status = "" if match is None else match[1]
         if kind in ("PermissionDeniedError", "UnauthenticatedError") or status in ("401", "403"):
             scheme = url.partition("://")[0]
@@ -175,12 +175,12 @@ def translated(path: object) -> Iterator[None]:
             raise FileExistsError(
                 errno.EEXIST, "an object of this name exists already", url
             ) from error
-        if _NO_ACCOUNT in str(error):
+        if _NO_ACCOUNT in text:
             message = "no storage account is named: set AZURE_STORAGE_ACCOUNT_NAME"
             raise PermissionError(
                 errno.EACCES, f"{message}; credentials come from {_KEYS['az']}", url
             ) from error
-        if kind == "NotSupportedError" or _NO_RANGES in str(error):
+        if kind == "NotSupportedError" or _NO_RANGES in text:
             raise UnsupportedError(
                 f"{url}: the server does not support this: {summary(error)}; copy the files to a "
                 "disk or object store, or read archives from front to back through 'pipe:curl -s URL'"
@@ -191,9 +191,9 @@ def translated(path: object) -> Iterator[None]:
                 "or control characters are not supported: rename or remove that object"
             ) from error
         message = "the object or bucket does not exist"
-        if status == "414" or _LONG_NAME in str(error):
+        if status == "414" or _LONG_NAME in text:
             message = "no such object: its name is too long for the server"
-        elif status != "404" and _NO_FOLDER not in str(error):
+        elif status != "404" and _NO_FOLDER not in text:
             raise ConnectionError(f"{url}: {summary(error)}") from error
         raise FileNotFoundError(errno.ENOENT, message, url) from error
 
