@@ -272,7 +272,8 @@ class _Builder:
 
     def _direct(self, group: Group, column: FieldExtents) -> Extents:
         """Plan a plain field of samples of one shard."""
-        rows, crc32 = group.rows, selected(self._sums(group, column), group.rows)
+        rows, sums = group.rows, self._sums(group, column)
+        crc32 = None if sums is None else sums[rows]
         return Extents(self.file(group, column), *_extents_of(column, rows), crc32)
 
     def plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> Extents:
