@@ -67,7 +67,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
         {"console": 2, "python": 3},
         [f"{PAGES_TEST}::test_integrity", f"{SESSIONS}::test_integrity"],
     ),
-    "docs/joins.md": ({"console": 1, "python": 5}, [f"{PAGES_TEST}::test_joins"]),
+    "docs/joins.md": ({"python": 6}, [f"{PAGES_TEST}::test_joins"]),
     "docs/loading.md": ({"python": 9}, [f"{PAGES_TEST}::test_loading"]),
     "docs/loading-inside.md": ({"python": 1}, [f"{PAGES_TEST}::test_loading"]),
     "docs/loading-machines.md": ({"python": 1}, [f"{PAGES_TEST}::test_loading"]),
