@@ -112,32 +112,14 @@ def test_compressed_shards(compression: str, tmp_path: Path) -> None:
 def test_merged_streams_and_streams_in_sub_folders(tmp_path: Path) -> None:
     for name in ("de", "en"):
         write(tmp_path / name, COLUMNS, [[ROW | {"x": name.encode()}]])
-    for container in ("mds", None):
-        assert [each["x"] for each in bushel.open(tmp_path, container=container, index="memory")] == ["de", "en"]
+    assert [each["x"] for each in bushel.open(tmp_path, container="mds", index="memory")] == ["de", "en"]
+    with pytest.raises(FormatError, match=r"datasets: .*/de, .*/en\. Name one of them; container='mds' joins"):
+        bushel.open(tmp_path)
     merged = [json.loads((tmp_path / name / "index.json").read_text())["shards"][0] for name in ("en", "de")]
     for name, entry in zip(("en", "de"), merged, strict=True):
         entry["raw_data"]["basename"] = f"{name}/shard.00000.mds"
     (tmp_path / "index.json").write_text(json.dumps({"version": 2, "shards": merged}))
     assert [each["x"] for each in bushel.open(tmp_path, index="memory")] == ["en", "de"]
-
-
-def test_sub_folders_that_are_not_certainly_one_dataset(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write(tmp_path / "streams" / name, COLUMNS, [[ROW]])
-    streams = tmp_path / "streams"
-    (streams / "README.md").write_text("about")
-    assert bushel.open(streams, index="memory").info.container == "mds"
-    assert bushel.verify(streams).ok
-    write(streams / "Train", COLUMNS, [[ROW]])
-    with pytest.raises(FormatError, match=r"datasets with the names of splits: Train, a, b .*Train'; container='mds'"):
-        bushel.open(streams)
-    (streams / "Train").rename(streams / "c")
-    write(streams / "d", {"y": "bytes"}, [[{"y": b"2"}]])
-    with pytest.raises(FormatError, match="datasets with different columns: a, b, c and 1 more"):
-        bushel.open(streams)
-    (streams / "d" / "index.json").write_text('{"chunks": [], "config": {}}')
-    with pytest.raises(FormatError, match="does not belong to any container"):
-        bushel.open(streams)
 
 
 def test_verify_compares_hashes(tmp_path: Path) -> None:

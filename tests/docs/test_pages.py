@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from tests._dataset.views.robot_streams import write_robot
+from tests.containers import zip_archives as archives
 from tests.containers.read_in_place import FOREIGN
-from tests.containers.zip import archives
 from tests.docs.pages import blocks, commands_of, run
 from tests.loader.device.cpu_decoder import CpuDeviceDecoder
 from tests.paths import ROOT

@@ -29,7 +29,6 @@ from bushel.containers.registry import is_data_if_named as is_data_if_named
 from bushel.containers.registry import is_forward_only as is_forward_only
 from bushel.containers.registry import last_candidates as last_candidates
 from bushel.containers.registry import needs_index as needs_index
-from bushel.containers.registry import nested_candidates as nested_candidates
 from bushel.containers.registry import owners_of as owners_of
 from bushel.containers.registry import register_container as register_container
 from bushel.containers.registry import registered_here as registered_here

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -279,13 +280,10 @@ class _ArrayRecord(Container):
             )
             return
         try:
-            reader = module.ArrayRecordReader(str(path))
-            try:
+            with closing(module.ArrayRecordReader(str(path))) as reader:
                 for first in range(0, reader.num_records(), _BATCH):
                     rows = list(range(first, min(first + _BATCH, reader.num_records())))
                     report(sum(map(len, reader.read(rows))))
-            finally:
-                reader.close()
         except (RuntimeError, ValueError, IndexError, OSError) as error:
             yield FormatError(f"array_record cannot read it: {error}", path, hint=HINT)
 

@@ -255,6 +255,7 @@ class Container(ABC):
 
     def __init_subclass__(cls) -> None:
         """Give a container of Bushel its facts."""
+        super().__init_subclass__()
         facts = BUILT_IN.get(vars(cls).get("name", ""))
         if facts is not None:
             cls.suffixes, cls.file_names = facts.suffixes, facts.file_names
@@ -297,14 +298,6 @@ class Container(ABC):
     def begins_with(self, head: bytes, size: int) -> bool:
         """Return whether a file of this size, whose first 16 bytes are `head`, is one of the container."""
         return False
-
-    def certain_shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shards of a folder of datasets that form one; None if that is in doubt.
-
-        Raises:
-            FormatError: They are datasets, and not one.
-        """
-        return None
 
     def index_reads(self, shard: Shard) -> Sequence[int]:
         """Return the numbers of the files that `index` reads whole."""

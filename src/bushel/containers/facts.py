@@ -24,7 +24,6 @@ class Facts(Struct, frozen=True):
     alone: tuple[str, ...] = ()  # the same, of those that are its data only if a caller names them
     first_bytes: bool = False  # whether its files are recognised by their first bytes, too
     partitioned: bool = False  # whether folders `year=2020` may have its files
-    nested: bool = False  # whether its datasets may be in sub-folders that form one dataset
     episodes: str | None = None  # the container of the same files with an episode as a sample
     container: Any = None  # itself, if it was registered
 
@@ -66,10 +65,10 @@ BUILT_IN: dict[str, Facts] = {
     "parquet": Facts(
         "parquet.container", (".parquet",), ("data",), first_bytes=True, partitioned=True
     ),
-    "mds": Facts("mds", file_names=("index.json",), nested=True),
+    "mds": Facts("mds", file_names=("index.json",)),
     "litdata": Facts("litdata", file_names=("index.json",)),
     "arrayrecord": Facts("arrayrecord", _ARRAY_RECORD),
-    "zip": Facts("zip.container", (".zip",)),
+    "zip": Facts("zip", (".zip",)),
     "npy": Facts("npy", (".npy", ".npz")),
     "megatron": Facts("megatron", (".bin",)),
     "tfrecord": Facts("tfrecord.container", _TFRECORD, first_bytes=True),

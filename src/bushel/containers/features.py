@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
+from bushel._index.class_names import Labels
 from bushel._kinds import IMAGES, WEAK, kind_of
 from bushel._runtime.arrays import I64
 from bushel._runtime.messages import log_warning
@@ -59,6 +60,12 @@ class Feature(Struct, frozen=True):
     tensor: Tensor | None = None  # the shape of tensors, which are lists in Parquet
 
 
+def labels_of(features: Mapping[str, Feature], names: Iterable[str]) -> Labels:
+    """Return the names of the classes of those columns of these names that have some."""
+    labels = {name: features[name].names for name in names if name in features}
+    return {name: classes for name, classes in labels.items() if classes}
+
+
 def features_in(text: str | bytes | None, path: str) -> dict[str, Feature]:
     """Return the features in the metadata `huggingface`, which a file may lack (None).
 
@@ -76,10 +83,8 @@ def features_in(text: str | bytes | None, path: str) -> dict[str, Feature]:
 
 def feature_of(described: Any) -> Feature:
     """Return one feature, as the JSON of Hugging Face has it; an empty one if it has nothing that is used."""
-    if isinstance(described, list):  # an older form of a list
-        if described:
-            return feature_of(described[0])
-        return Feature()
+    if isinstance(described, list) and described:  # an older form of a list
+        return feature_of(described[0])
     if not isinstance(described, Mapping):
         return Feature()
     kind = described.get("_type")

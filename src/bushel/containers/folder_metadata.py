@@ -18,22 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._index.columns import Column, numbers
+from bushel._index.columns import numbers
 from bushel._index.object_columns import of_objects
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._index.table import ShardIndex
 from bushel._recognise.layout import LABEL, unique_keys
 from bushel._recognise.splits import split_in
-from bushel._runtime.arrays import I64, U8, U32, joined
+from bushel._runtime.arrays import I64
 from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec
 from bushel.errors import FormatError, needed_by
-from bushel.kernels import crc32
 from bushel.spec import Field
 from bushel.storage import AnyPath, below, leads_out, read_whole
+
+from .plain_table import with_values
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 FILE_NAME = "file_name"
@@ -53,16 +53,6 @@ class Row(Struct, frozen=True):
 
     file: str
     values: Mapping[str, Any]
-
-
-class Values(Struct, frozen=True):
-    """The stored values of a column."""
-
-    codec: str  # name of their codec
-    offset: I64  # int64[rows], where each is in `data`
-    length: I64  # int64[rows], bytes; -1 for a row without the value
-    data: U8  # uint8[total]
-    column: Column | None  # the values as a column of the index; None if they are not scalars
 
 
 def metadata_rows(
@@ -93,7 +83,8 @@ def metadata_rows(
         if (other := folders.setdefault(name.rpartition("/")[0], name)) != name:
             hint = "keep one of them: two would make two samples of each file"
             raise FormatError(f"a folder has {other} and {name}", root, hint=hint)
-        path, (folder, slash, base_name) = below(root, name, any_text=True), name.rpartition("/")
+        folder, slash, base_name = name.rpartition("/")
+        path, above = below(root, name, any_text=True), folder + slash
         if isinstance(path, Path) and read is None:
             _check_file(path)
         data = bytes(read_whole(path)) if read is None else read(name)
@@ -103,7 +94,7 @@ def metadata_rows(
             file = content.pop(FILE_NAME, None)
             spelled = file
             # ./a.jpg, s//a.jpg and s\\a.jpg
-            if isinstance(file, str) and folder + slash + file not in files:
+            if isinstance(file, str) and above + file not in files:
                 file = posixpath.normpath(file.replace("\\", "/"))
             if not isinstance(file, str) or leads_out(file):
                 message = f"row {number} has the {FILE_NAME} {spelled!r}, not the name of a file"
@@ -113,15 +104,11 @@ def metadata_rows(
                     hint=None if file is not None else _names_of_others(content, path),
                 )
             is_of_others = file.partition("/")[0] in others
-            if folder + slash + file not in files and not is_of_others:
-                missing = folder + slash + str(spelled)
+            if above + file not in files and not is_of_others:
+                missing = above + str(spelled)
                 raise FormatError(f"the metadata name {missing!r}, which does not exist", path)
-            rows.append(
-                Row(
-                    folder + slash + file,
-                    {key: cell for key, cell in content.items() if cell is not None},
-                )
-            )
+            values = {key: cell for key, cell in content.items() if cell is not None}
+            rows.append(Row(above + file, values))
     return rows
 
 
@@ -223,34 +210,12 @@ def _parquet_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
 _READERS = dict(zip(METADATA, (_csv_rows, _json_rows, _parquet_rows), strict=True))
 
 
-def values_of(name: str, rows: Sequence[Row], path: str) -> Values:
-    """Return the stored values of a column: `int`, `float` and `utf8`, or `json` for anything else.
-
-    Raises:
-        FormatError: A value cannot be stored.
-    """
-    cells = [row.values.get(name) for row in rows]
-    kinds = {type(value) for value in cells if value is not None}
-    codec = "json"
-    if len(kinds) == 1:
-        codec = _CODECS.get(next(iter(kinds)), "json")
-    elif kinds == {int, float} and _are_floats(cell for cell in cells if type(cell) is int):
-        codec = "float"
-    encode = get_codec(codec).encode
-    try:
-        stored = [b"" if value is None else bytes(encode(value)) for value in cells]
-    except (ValueError, TypeError, OverflowError) as error:
-        raise FormatError(f"column {name!r} of the metadata: {error}", path) from error
-    data, ends = joined(stored)
-    length = np.where([value is None for value in cells], MISSING, np.diff(ends))
-    column = None if codec == "json" and kinds != {bool} else of_objects(cells)
-    return Values(codec, ends[:-1], length, data, column)
-
-
 def with_columns(
     index: ShardIndex, rows: Sequence[Row], path: str, *, sums: bool = False
 ) -> ShardIndex:
     """Return a table of files with the other columns of their rows, which the table holds.
+
+    Columns are `int`, `float` and `utf8`, or `json` for anything else.
 
     Args:
         index: The table.
@@ -264,21 +229,21 @@ def with_columns(
     for name in dict.fromkeys(name for row in rows for name in row.values):
         if name in index.fields:
             raise FormatError(f"the metadata have a column {name!r}, as the files", path)
-        values = values_of(name, rows, path)
-        checksums, places = None, (values.offset, values.length)
-        if sums:
-            checksums = checksums_of(*places, values.data)
-        field = Field(name, values.codec)
-        extents = FieldExtents(field, values.codec, index.next_file, *places, checksums)
-        index = index.with_field(extents, values.data, values.column)
+        cells = [row.values.get(name) for row in rows]
+        kinds = {type(value) for value in cells if value is not None}
+        codec = "json"
+        if len(kinds) == 1:
+            codec = _CODECS.get(next(iter(kinds)), "json")
+        elif kinds == {int, float} and _are_floats(cell for cell in cells if type(cell) is int):
+            codec = "float"
+        encode = get_codec(codec).encode
+        try:
+            values = [None if cell is None else bytes(encode(cell)) for cell in cells]
+        except (ValueError, TypeError, OverflowError) as error:
+            raise FormatError(f"column {name!r} of the metadata: {error}", path) from error
+        column = None if codec == "json" and kinds != {bool} else of_objects(cells)
+        index = with_values(index, Field(name, codec), values, column, sums=sums)
     return index
-
-
-def checksums_of(offset: I64, length: I64, data: U8) -> U32:
-    """Return the checksums of values in some bytes."""
-    places = zip(offset.tolist(), length.tolist(), strict=True)
-    sums = [crc32(data[first : first + max(size, 0)]) for first, size in places]
-    return np.array(sums, np.uint32)
 
 
 def keys_of_rows(files: Sequence[str], root: object) -> list[str]:
@@ -323,10 +288,7 @@ def with_labels(
         sums: Whether the numbers get checksums.
     """
     encode = get_codec("int").encode
-    data, ends = joined([bytes(encode(number)) for number in range(len(labels))])
-    offset, length = ends[:-1], np.diff(ends)
-    crc32 = checksums_of(offset, length, data)[classes] if sums else None
-    places = offset[classes], length[classes], crc32
-    extents = FieldExtents(Field(LABEL, "int"), "int", index.next_file, *places)
-    index = index.with_field(extents, data, numbers("int", classes))
+    values = [bytes(encode(number)) for number in range(len(labels))]
+    column = numbers("int", classes)
+    index = with_values(index, Field(LABEL, "int"), values, column, classes, sums=sums)
     return replace(index, labels={LABEL: tuple(labels)})

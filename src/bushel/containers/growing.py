@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
@@ -70,6 +70,14 @@ class GrowingArrays:
         self._size += piece.nbytes
         if self._size > self._limit:
             self._flush()
+
+    def extend(self, pieces: Mapping[str, np.ndarray], share: float) -> None:
+        """Add elements to several arrays, which then have this share of all their elements: see `append`."""
+        # while they are added, the share of the elements before them
+        self.share = self.share or share
+        for name, piece in pieces.items():
+            self.append(name, piece)
+        self.share = share
 
     def finish(self) -> dict[str, np.ndarray]:
         """Return the arrays, which can be written to. Arrays in a temporary file are mapped, and the file has no name.

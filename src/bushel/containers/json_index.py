@@ -8,20 +8,35 @@ begins, and where the last one ends.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
 from bushel._index.shard import Shard
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64, offsets_of
 from bushel.codecs import get_codec
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, parse_spec
-from bushel.storage import AnyPath, Extents, File, as_path, below, gather, open_file
+from bushel.storage import (
+    AnyPath,
+    ExtentError,
+    Extents,
+    File,
+    as_path,
+    below,
+    gather,
+    open_file,
+)
+
+from .base import Container
+from .plain_table import PlainField, table_of
 
 INDEX = "index.json"
 AS_BYTES = "spec={%r: 'bytes'} reads its stored bytes"
@@ -30,6 +45,15 @@ _MOST_FOLDERS = 32
 
 T = TypeVar("T")
 _Parse = Callable[[bytes, str], T]
+Places: TypeAlias = Iterable[tuple[I64, I64]]
+
+
+class ListedField(NamedTuple):
+    """A field of a shard, and how its values are stored."""
+
+    field: Field
+    stored: str | None = None  # the codec of the stored bytes, if it differs
+    skip: int | None = None  # for a list, the bytes of a value before the number of its elements
 
 
 class IndexFormat(Struct, Generic[T], frozen=True):
@@ -92,22 +116,84 @@ def _parsed(parse: _Parse[Any], path: str, size: int, mtime_ns: int) -> Any:
     return parse(open_file(as_path(path)).read(0, size), path)
 
 
-def listed_shards(
-    folder: AnyPath, files: Mapping[str, str | None], what: str, hint: str
-) -> list[Shard]:
-    """Return the shards that an index.json lists, given the file of each and, or None, the one that may replace it.
+class ListedContainer(Container, Generic[T]):
+    """A container whose shards an index.json lists.
 
-    Raises:
-        FormatError: A shard is missing. The message calls it `what`.
+    Attributes:
+        word: What its own tool calls a shard.
+        hint: The advice of errors.
     """
-    listing, shards = Listing(folder), []
-    for name, other in files.items():
-        file = name if listing.has(name) else other
-        if file is None or not listing.has(file):
-            message = f"it lists the {what} {name!r}, which does not exist"
-            raise FormatError(message, folder / INDEX, hint=hint)
-        shards.append(Shard(folder, name, (file, INDEX)))
-    return shards
+
+    word: str
+    hint: str
+
+    @abstractmethod
+    def parsed(self, data: bytes, path: str) -> T | None:
+        """Return the contents of an index.json, given its bytes and its path; None if it is of another format."""
+
+    @abstractmethod
+    def files_in(self, contents: T) -> Mapping[str, str | None]:
+        """Return the files of the shards, each with the one that may replace it, or None."""
+
+    def listed(self, folder: AnyPath) -> list[Shard] | None:
+        """Return the shards that the index.json of a folder lists; None if it belongs to another format.
+
+        Raises:
+            FormatError: It is damaged, lists a shard of another format, or a shard is missing.
+        """
+        contents = load_index(folder, self.parsed)
+        if contents is None:
+            return None
+        listing, shards = Listing(folder), []
+        for name, other in self.files_in(contents).items():
+            file = name if listing.has(name) else other
+            if file is None or not listing.has(file):
+                message = f"it lists the {self.word} {name!r}, which does not exist"
+                raise FormatError(message, folder / INDEX, hint=self.hint)
+            shards.append(Shard(folder, name, (file, INDEX)))
+        return shards
+
+    def contents_of(self, shard: Shard) -> T:
+        """Return the contents of the index.json that lists a shard. Raise FormatError if it does not any more."""
+        contents = load_index(shard.root, self.parsed)
+        if contents is None or shard.name not in self.files_in(contents):
+            message = f"it does not list the {self.word} {shard.name!r} any more"
+            raise FormatError(message, shard.path(1), hint=self.hint)
+        return contents
+
+    @contextmanager
+    def expanding(self, shard: Shard) -> Iterator[None]:
+        """Let data that cannot be expanded be an error of the file of a shard."""
+        try:
+            yield
+        except ExtentError as error:
+            message = f"the compressed data are damaged: {error}"
+            raise FormatError(message, str(shard.path(0)), hint=self.hint) from error
+
+    def table(
+        self, shard: Shard, samples: int, file: File, columns: Iterable[ListedField], places: Places
+    ) -> ShardIndex:
+        """Return the table of a shard.
+
+        Args:
+            shard: The shard.
+            samples: Its number of samples.
+            file: Its file, or the block file that it expands to.
+            columns: The fields.
+            places: Offset and length of the values of each: see `values_of`.
+        """
+        from bushel.storage import BlockFile  # which the lists beside archives do not need
+
+        blocks = (file.blocks,) if isinstance(file, BlockFile) else ()
+        number, fields = len(shard.files) if blocks else 0, {}
+        for (field, stored, skip), (offset, length) in zip(columns, places, strict=True):
+            starts = None
+            if skip is not None:
+                starts, offset, length = elements_of(file, offset, length, skip, field.name)
+            fields[field.name] = PlainField(
+                field.type, offset, length, starts, file=number, codec=stored
+            )
+        return table_of(self.name, shard, samples, fields, blocks=blocks)
 
 
 def described_field(what: str, name: str, codec: str, file: File) -> Field:

@@ -33,7 +33,7 @@ from .read_forward import (
     start_of_array,
 )
 from .recovery import Fault, Recovered
-from .references import as_texts, with_keys, with_references
+from .references import as_text, with_keys, with_references
 
 COMPRESSED = (".gz", ".zst")
 """Ends of the names of compressed files, which follow the usual suffix."""
@@ -197,7 +197,10 @@ class LineTable(Struct):
             )
 
     def _report(self, problem: str, offset: int) -> None:
-        error = FormatError(problem, self.file.real.path, offset)
+        self._tell(FormatError(problem, self.file.real.path, offset))
+
+    def _tell(self, error: FormatError) -> None:
+        """Raise an error, unless there is a function that is called with it."""
         if self.fault is None:
             raise error
         self.fault(error)
@@ -216,9 +219,7 @@ class LineTable(Struct):
         return "object" if self.file.array else "line"
 
     def _leave_out(self, error: FormatError) -> None:
-        if self.fault is None:
-            raise error
-        self.fault(error)
+        self._tell(error)
         if len(self._gaps) >= _MOST_FAULTS + self._blocks.samples:
             raise FormatError(
                 f"more {self._word}s are damaged than not, of more than {_MOST_FAULTS}",
@@ -275,7 +276,7 @@ class LineTable(Struct):
             FormatError: A file that a field names is missing.
             SpecError: The user declares a type that the values of a field cannot have.
         """
-        spec = as_texts(options).spec or {}
+        spec = {name: as_text(field) for name, field in (options.spec or {}).items()}
         lines = self._blocks.lines(self.file.real.path)
         fields: dict[str, FieldExtents] = {}
         columns: dict[str, Column] = {}

@@ -144,10 +144,8 @@ def _check_link(entry: os.DirEntry[str], linked: Counter[str], links: int) -> No
     """
     if not entry.is_symlink():
         return
-    target, containing = (
-        os.path.realpath(entry.path),
-        os.path.realpath(os.path.dirname(entry.path)),
-    )
+    target = os.path.realpath(entry.path)
+    containing = os.path.realpath(os.path.dirname(entry.path))
     if f"{containing}/".startswith(f"{target.rstrip('/')}/"):
         hint = "remove the link, or open a folder below it"
         raise FormatError("a symbolic link to a folder that contains it", entry.path, hint=hint)

@@ -79,21 +79,18 @@ class GrowingLines(GrowingArrays):
     def take(self, scanner: ExampleScanner | LineScanner, share: float) -> None:
         """Add the samples that a scanner has, after which this share of the file is read."""
         if rows := scanner.rows:
-            # while a block is added, the share of the blocks before it
-            self.share = self.share or share
-            self._begin_block()
             block = scanner.take()
-            self.append("data", block)
-            self.share = share
+            self.extend({"data": block, **self._begin}, share)
             self.samples, self._held = self.samples + rows, self._held + len(block)
 
-    def _begin_block(self) -> None:
-        for name, count in (("at", self._held), ("first", self.samples)):
-            self.append(name, np.array([count], np.int64))
+    @property
+    def _begin(self) -> dict[str, np.ndarray]:
+        """Where the next block begins, and its first sample."""
+        return {"at": np.array([self._held]), "first": np.array([self.samples])}
 
     def lines(self, path: str) -> Lines:
         """Return the blocks of the file with this path. No sample is added afterwards."""
-        self._begin_block()
+        self.extend(self._begin, 1)
         arrays = self.finish()
         data = arrays.get("data", np.empty(0, np.uint8))
         return Lines(data, arrays["at"], arrays["first"], path)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -24,23 +23,22 @@ from bushel.codecs import codec_of_extension
 from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, open_file
+from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 from bushel.storage.restart import packed_blocks
 
-from .base import Container, ReadOptions
+from .base import ReadOptions
 from .json_index import (
     AS_BYTES,
     INDEX,
     IndexFormat,
+    ListedContainer,
+    ListedField,
+    Places,
     check_ends,
     described_field,
-    elements_of,
-    listed_shards,
-    load_index,
     offset_table,
     values_of,
 )
-from .plain_table import PlainField, table_of
 
 _FRAMED = struct.Struct("<8sHHIII")
 _FRAME = np.dtype(
@@ -70,51 +68,6 @@ _TYPES = {"i64": "int", "litdata-json": "json"}
 _BY_EXTENSION = ("image", "video", "audio", "file")
 
 
-class _Litdata(Container):
-    name = "litdata"
-
-    def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the chunks that the index.json of a folder lists.
-
-        LitData's reader replaces a compressed chunk by the expanded one, which is read then.
-        """
-        folder = path.parent if path.name == INDEX else path
-        if not folder.is_dir() or not (folder / INDEX).exists():
-            return None
-        description = load_index(folder, parsed)
-        if description is None:
-            return None
-        return listed_shards(
-            folder, {name: _expanded(name) for name in description.chunks}, "chunk", HINT
-        )
-
-    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return where the leaves of the items of one chunk are. A compressed chunk is expanded for that."""
-        dataset = load_index(shard.root, parsed)
-        if dataset is None or shard.name not in dataset.chunks:
-            message = f"it does not list the chunk {shard.name!r} any more"
-            raise FormatError(message, shard.path(1), hint=HINT)
-        stored, items = open_file(shard.path(0)), dataset.chunks[shard.name]
-        try:
-            plain = shard.files[0] != shard.name or dataset.config.compression is None
-            blocks, begin, span = _items(
-                stored, items, None if plain else dataset.config.compression_level or "chunk"
-            )
-            file = stored if blocks is None else BlockFile.over(stored, blocks)
-            fields = _fields(
-                dataset, file, begin, span, options, 0 if blocks is None else len(shard.files)
-            )
-        except ExtentError as error:
-            raise FormatError(
-                f"the compressed data are damaged: {error}", stored.path, hint=HINT
-            ) from error
-        options.report(stored.size)
-        return table_of(self.name, shard, items, fields, blocks=() if blocks is None else (blocks,))
-
-
-CONTAINER = _Litdata()
-
-
 def _expanded(name: str) -> str | None:
     """Return the name of the expanded file of a compressed chunk."""
     if name.endswith(_PACKED):
@@ -122,12 +75,12 @@ def _expanded(name: str) -> str | None:
     return None
 
 
-def _items(file: File, items: int, level: str | None) -> tuple[Blocks | None, I64, I64]:
-    """Return the blocks of a chunk, None if it is not compressed, and where its items begin, and their bytes."""
+def _items(file: File, items: int, level: str | None) -> tuple[File, I64, I64]:
+    """Return the file of a chunk, or the block file that it expands to, and where its items begin, and their bytes."""
     if file.size >= _FRAMED.size and file.read(0, len(_MAGIC)) == _MAGIC:
         return _framed(file, items)
     if level is None:
-        return None, *offset_table(file, items)
+        return file, *offset_table(file, items)
     if level == "sample":
         from bushel.storage.restart import frames_between
 
@@ -135,14 +88,13 @@ def _items(file: File, items: int, level: str | None) -> tuple[Blocks | None, I6
         blocks = frames_between(
             file, np.append(begin, begin[-1:] + span[-1:]) if items else np.zeros(1, np.int64)
         )
-        return blocks, blocks.start[:-1], blocks.sizes
-    blocks = packed_blocks(file, "zstd", None)
-    expanded = BlockFile.over(file, blocks)
-    return blocks, *offset_table(expanded, items)
+        return BlockFile.over(file, blocks), blocks.start[:-1], blocks.sizes
+    expanded = BlockFile.over(file, packed_blocks(file, "zstd", None))
+    return expanded, *offset_table(expanded, items)
 
 
-def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
-    """Return the blocks and the items of a chunk that consists of frames of zstd, after a table of them."""
+def _framed(file: File, items: int) -> tuple[File, I64, I64]:
+    """Return the block file and the items of a chunk that consists of frames of zstd, after a table of them."""
     _, version, flags, items_of_header, _, frames = _FRAMED.unpack(file.read(0, _FRAMED.size))
     head = _FRAMED.size + 4 * (items_of_header + 1)
     if (
@@ -164,34 +116,13 @@ def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
     blocks = Blocks.of(offset, length, table["size"].astype(np.int64), "zstd").check(
         file.path, [file.size]
     )
-    check_ends(BlockFile.over(file, blocks), ends, 0, _FRAMED.size)
-    return blocks, ends[:-1], np.diff(ends)
+    expanded = BlockFile.over(file, blocks)
+    check_ends(expanded, ends, 0, _FRAMED.size)
+    return expanded, ends[:-1], np.diff(ends)
 
 
-def _fields(
-    dataset: Description, file: File, begin: I64, span: I64, options: ReadOptions, number: int
-) -> dict[str, PlainField]:
-    """Return where the values of each leaf are, in the file of this number."""
-    tokens = dataset.config.item_loader == TOKENS
-    if tokens:
-        leaves = iter([(begin, span)])
-    else:
-        leaves = values_of(file, begin, span, [None] * len(dataset.leaves))
-    fields = {}
-    for name, format_, (offset, length) in zip(
-        dataset.leaves, dataset.config.data_format, leaves, strict=True
-    ):
-        field, stored = _field(name, format_, file, (options.spec or {}).get(name))
-        place = PlainField(field.type, offset, length, file=number, codec=stored)
-        if format_ == "jpeg_array" and field.sequence:
-            starts, offset, length = elements_of(file, offset, length, 0, name)
-            place = place._replace(offset=offset, length=length, starts=starts)
-        fields[name] = place
-    return fields
-
-
-def _field(name: str, format_: str, file: File, declared: Field | None) -> tuple[Field, str | None]:
-    """Return the field of a leaf and the codec of its stored bytes, by its format.
+def _field(name: str, format_: str, file: File, declared: Field | None) -> ListedField:
+    """Return the field of a leaf by its format.
 
     Raises:
         FormatError: The format is unknown, and the caller does not declare the field; or the name
@@ -203,17 +134,16 @@ def _field(name: str, format_: str, file: File, declared: Field | None) -> tuple
         dtype = (LITDATA_DTYPES if kind.endswith("numpy") else TORCH_DTYPES).get(int(parameter))
         codec = "bytes" if dtype == "bfloat16" else dtype and f"array({dtype},-1)"
     elif kind == "jpeg_array":
-        codec = "jpg[]"
+        return ListedField(described_field("leaf", name, "jpg[]", file), skip=0)
     elif kind in _BY_EXTENSION and parameter:
         codec = codec_of_extension(parameter)
     if codec is None and declared is not None:
-        return declared, None  # the caller knows what the bytes are
+        return ListedField(declared)  # the caller knows what the bytes are
     if codec is None:
         message = f"leaf {name!r} has the unknown format {format_!r}"
         raise FormatError(message, file.path, hint=AS_BYTES % name)
-    return described_field(
-        "leaf", name, _TYPES.get(codec, codec), file
-    ), codec if codec in _TYPES else None
+    field = described_field("leaf", name, _TYPES.get(codec, codec), file)
+    return ListedField(field, codec if codec in _TYPES else None)
 
 
 HINT = "write the dataset again, or fetch its index.json and chunks again"
@@ -258,42 +188,6 @@ class Description(Struct, frozen=True):
     config: _Config
 
 
-def parsed(data: bytes, path: str) -> Description | None:
-    """Return the contents of an index.json; None if it is of another format.
-
-    Raises:
-        FormatError: It is damaged, or describes chunks that are not read.
-    """
-    index = _FORMAT.parse(data, path)
-    if index is None:
-        return None
-    try:
-        leaves = _leaves(index.config)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise _FORMAT.damaged(error, path) from error
-    config, chunks = index.config, {chunk.filename: chunk.chunk_size for chunk in index.chunks}
-    if config.encryption is not None:
-        raise FormatError(
-            "its chunks are encrypted: copy it without encryption, with litdata.optimize",
-            path,
-        )
-    if config.item_loader not in (None, "PyTreeLoader", TOKENS):
-        raise FormatError(
-            f"its chunks are for {config.item_loader}, which is not read", path, hint=HINT
-        )
-    if (config.compression or "zstd").partition(":")[0] != "zstd":
-        raise FormatError(
-            f"its compression is {config.compression!r}, expected zstd", path, hint=HINT
-        )
-    if len(chunks) < len(index.chunks) or len(leaves) != len(config.data_format):
-        message = (
-            f"{len(leaves)} leaves have {len(config.data_format)} "
-            "formats, or two chunks have one file"
-        )
-        raise FormatError(message, path, hint=HINT)
-    return Description(chunks, leaves, config)
-
-
 def _leaves(config: _Config) -> tuple[str, ...]:
     """Return the names of the leaves of PyTorch's tree: keys and positions on the way to each, joined by dots."""
     if config.data_spec is None:
@@ -316,11 +210,83 @@ def _walk(tree: Any, path: tuple[str, ...]) -> Iterator[str]:
     if kind is None:
         yield ".".join(path)
         return
+    keys: Iterable[Any] = range(len(children))
     if kind in ("builtins.dict", "collections.OrderedDict"):
         keys = msgspec.json.decode(tree["context"])
-    else:
-        keys = count()
-    for key, child in zip(
-        keys, children, strict=kind in ("builtins.dict", "collections.OrderedDict")
-    ):
+    for key, child in zip(keys, children, strict=True):
         yield from _walk(child, (*path, str(key)))
+
+
+class _Litdata(ListedContainer[Description]):
+    name = "litdata"
+    word, hint = "chunk", HINT
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the chunks that the index.json of a folder lists.
+
+        LitData's reader replaces a compressed chunk by the expanded one, which is read then.
+        """
+        folder = path.parent if path.name == INDEX else path
+        if not folder.is_dir() or not (folder / INDEX).exists():
+            return None
+        return self.listed(folder)
+
+    def parsed(self, data: bytes, path: str) -> Description | None:
+        """Return the contents of an index.json; None if it is of another format.
+
+        Raises:
+            FormatError: It is damaged, or describes chunks that are not read.
+        """
+        index = _FORMAT.parse(data, path)
+        if index is None:
+            return None
+        try:
+            leaves = _leaves(index.config)
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise _FORMAT.damaged(error, path) from error
+        config, chunks = index.config, {chunk.filename: chunk.chunk_size for chunk in index.chunks}
+        if config.encryption is not None:
+            raise FormatError(
+                "its chunks are encrypted: copy it without encryption, with litdata.optimize",
+                path,
+            )
+        if config.item_loader not in (None, "PyTreeLoader", TOKENS):
+            raise FormatError(
+                f"its chunks are for {config.item_loader}, which is not read", path, hint=HINT
+            )
+        if (config.compression or "zstd").partition(":")[0] != "zstd":
+            raise FormatError(
+                f"its compression is {config.compression!r}, expected zstd", path, hint=HINT
+            )
+        if len(chunks) < len(index.chunks) or len(leaves) != len(config.data_format):
+            message = (
+                f"{len(leaves)} leaves have {len(config.data_format)} "
+                "formats, or two chunks have one file"
+            )
+            raise FormatError(message, path, hint=HINT)
+        return Description(chunks, leaves, config)
+
+    def files_in(self, contents: Description) -> dict[str, str | None]:
+        """Return the files of the chunks, each with the expanded one of a compressed chunk, or None."""
+        return {name: _expanded(name) for name in contents.chunks}
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return where the leaves of the items of one chunk are. A compressed chunk is expanded for that."""
+        dataset = self.contents_of(shard)
+        stored, items = open_file(shard.path(0)), dataset.chunks[shard.name]
+        config, spec = dataset.config, options.spec or {}
+        plain = shard.files[0] != shard.name or config.compression is None
+        with self.expanding(shard):
+            level = None if plain else config.compression_level or "chunk"
+            file, begin, span = _items(stored, items, level)
+            places: Places = [(begin, span)]
+            if config.item_loader != TOKENS:
+                places = values_of(file, begin, span, [None] * len(dataset.leaves))
+            leaves = zip(dataset.leaves, config.data_format, strict=True)
+            columns = [_field(name, format_, file, spec.get(name)) for name, format_ in leaves]
+            table = self.table(shard, items, file, columns, places)
+        options.report(stored.size)
+        return table
+
+
+CONTAINER = _Litdata()

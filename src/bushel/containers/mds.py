@@ -1,7 +1,7 @@
 """MDS, the shards of MosaicML's streaming: an `index.json` names shard files, whose samples have one value per column.
 
 Values are extents of the shard, or of its blocks if it is compressed. docs/format-mds.md has the
-rules. Which folders of streams are one dataset beyond doubt is decided here, too.
+rules.
 
 The layout is defined by mosaicml-streaming (`streaming/base/format/mds`).
 """
@@ -11,33 +11,29 @@ from __future__ import annotations
 import hashlib
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 
 from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
-from bushel._runtime.messages import few, log_warning
 from bushel.errors import FormatError
-from bushel.spec import Field
-from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, below, open_file
+from bushel.storage import AnyPath, BlockFile, File, below, open_file
 from bushel.storage.restart import COMPRESSIONS, packed_blocks
 
-from .base import Container, ReadOptions, Report
+from .base import ReadOptions, Report
 from .json_index import (
     AS_BYTES,
     INDEX,
     IndexFormat,
+    ListedContainer,
+    ListedField,
     described_field,
-    elements_of,
-    listed_shards,
-    load_index,
     offset_table,
     values_of,
 )
-from .plain_table import PlainField, table_of
 
 HINT = "write the dataset again, or fetch its index.json and shards again"
 _CHUNK = 1 << 22
@@ -84,29 +80,6 @@ _OWN = re.compile(rb'"(?:column_(?:encodings|names|sizes)|raw_data|zip_data)"\s*
 _FORMAT = IndexFormat("an index of MDS", _Index, frozenset({"shards"}), _OWN, HINT)
 
 
-class _Hash(Protocol):
-    def update(self, data: bytes, /) -> None: ...
-    def hexdigest(self) -> str: ...
-
-
-def parse_entries(data: bytes, path: str) -> dict[str, Entry] | None:
-    """Return the shards of an index.json by the names of their files; None if it is of another format.
-
-    Raises:
-        FormatError: It is damaged, or lists a shard of another format.
-    """
-    index = _FORMAT.parse(data, path)
-    if index is None:
-        return None
-    for number, entry in enumerate(index.shards):
-        if (problem := _problem(entry)) is not None:
-            raise FormatError(f"shard {number}: {problem}", path, hint=HINT)
-    entries = {shard.raw_data.name: shard for shard in index.shards}
-    if len(entries) < len(index.shards):
-        raise FormatError("two shards have the same file", path, hint=HINT)
-    return entries
-
-
 def _problem(entry: Entry) -> str | None:
     """Return a description of what cannot be read of a shard, or None."""
     if entry.format != "mds":
@@ -139,14 +112,13 @@ def compared(file: File, expected: Data, report: Report) -> Iterator[FormatError
             f"it has {file.size} bytes, index.json says {expected.bytes}", file.path, hint=HINT
         )
         return
-    hashes: dict[str, _Hash] = {}
+    hashes = {}
     for name in expected.hashes:
         new_hash = _hash(name)
         if new_hash is None:
+            advice = "another tool has to compare it"
             if name.startswith("xx"):
                 advice = "pip install xxhash"
-            else:
-                advice = "another tool has to compare it"
             warnings.warn(
                 f"{file.path}: the hash {name} was not compared: {advice}",
                 RuntimeWarning,
@@ -165,74 +137,15 @@ def compared(file: File, expected: Data, report: Report) -> Iterator[FormatError
             yield FormatError(message, file.path, hint=HINT)
 
 
-def _hash(name: str) -> _Hash | None:
+def _hash(name: str) -> Any:
+    """Return an object like one of hashlib that computes a hash; None for an unknown hash."""
     if name in hashlib.algorithms_available and not name.startswith("shake_"):
         return hashlib.new(name, usedforsecurity=False)
     try:
         xxhash: Any = import_module("xxhash")
     except ImportError:
         return None
-    new_hash: _Hash | None = (
-        getattr(xxhash, name)() if name in xxhash.algorithms_available else None
-    )
-    return new_hash
-
-
-_ABOUT = ("README", "LICENSE", ".json", ".md", ".txt", ".yaml", ".yml")
-_SPLITS = frozenset(
-    {"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"}
-)
-
-
-def certain_streams(
-    path: AnyPath, listed: Callable[[AnyPath], list[Shard] | None]
-) -> list[Shard] | None:
-    """Return the shards of all streams of a folder, in the order of their names; None if it is another folder.
-
-    Each sub-folder must have an index.json of MDS, and the folder no files but pages about the
-    data.
-
-    Args:
-        path: The folder.
-        listed: Returns the shards that the index.json of a folder lists, None for one of another
-            format.
-
-    Raises:
-        FormatError: The streams have names of splits or different columns, or one is damaged.
-    """
-    names, shards, columns = list[str](), list[Shard](), list[object]()
-    for entry in sorted(
-        (child for child in path.iterdir() if not child.name.startswith(".")),
-        key=lambda child: child.name,
-    ):
-        if entry.name.endswith(_ABOUT) and not entry.is_dir():
-            continue
-        folder = below(path, entry.name, any_text=True)
-        if not (folder / INDEX).is_file() or (shards_of_stream := listed(folder)) is None:
-            return None
-        names.append(entry.name)
-        shards += shards_of_stream
-        entries = load_index(folder, parse_entries) or {}
-        columns += [
-            (description.column_names, description.column_encodings)
-            for description in entries.values()
-        ]
-    if not names:
-        return None
-    problem = ""
-    if any(of_entry != columns[0] for of_entry in columns):
-        problem = "different columns"
-    if not _SPLITS.isdisjoint(name.lower() for name in names):
-        problem = "the names of splits"
-    if problem:
-        first = below(path, names[0], any_text=True)
-        raise FormatError(
-            f"its sub-folders are MDS datasets with {problem}: {few(names)}",
-            path,
-            hint=f"name one of them, such as {str(first)!r}; container='mds' joins all of them",
-        )
-    log_warning("%s: read as the streams of one MDS dataset: %s", path, few(names))
-    return shards
+    return getattr(xxhash, name)() if name in xxhash.algorithms_available else None
 
 
 _CODECS = {
@@ -255,14 +168,15 @@ _CODECS = {
     "ndarray": ("mds-array", None),
 }
 """The type of a field by the encoding of its column, and the codec of its stored bytes if that differs."""
-_LISTS = {"jpeg_array": ("jpg", 0), "jpegarray": ("jpg", 0)} | {
-    f"list[{kind}]": (_CODECS[kind][0], 4) for kind in ("pil", "jpeg", "png")
+_LISTS = {"jpeg_array": ("jpg[]", 0), "jpegarray": ("jpg[]", 0)} | {
+    f"list[{kind}]": (f"{_CODECS[kind][0]}[]", 4) for kind in ("pil", "jpeg", "png")
 }
-"""The codec of the elements of lists, and the bytes before their number."""
+"""The types of lists, and the bytes before the number of their elements."""
 
 
-class _Mds(Container):
+class _Mds(ListedContainer[dict[str, Entry]]):
     name = "mds"
+    word, hint = "shard", HINT
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shards that the index.json of a folder lists, or the shards of its streams: sub-folders with one.
@@ -274,126 +188,94 @@ class _Mds(Container):
         if not path.is_dir():
             return None
         if (path / INDEX).exists():
-            return _listed(path)
+            return self.listed(path)
         streams = sorted(entry.name for entry in path.iterdir() if (entry / INDEX).exists())
-        shards_of_streams = [_listed(below(path, name)) for name in streams]
+        shards_of_streams = [self.listed(below(path, name)) for name in streams]
         return [shard for shards in shards_of_streams if shards for shard in shards] or None
 
-    def certain_shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the shards of a folder of streams that no other container owns, if it is one dataset beyond doubt."""
-        return certain_streams(path, _listed)
+    def parsed(self, data: bytes, path: str) -> dict[str, Entry] | None:
+        """Return the shards of an index.json by the names of their files; None if it is of another format.
+
+        Raises:
+            FormatError: It is damaged, or lists a shard of another format.
+        """
+        index = _FORMAT.parse(data, path)
+        if index is None:
+            return None
+        for number, entry in enumerate(index.shards):
+            if (problem := _problem(entry)) is not None:
+                raise FormatError(f"shard {number}: {problem}", path, hint=HINT)
+        entries = {shard.raw_data.name: shard for shard in index.shards}
+        if len(entries) < len(index.shards):
+            raise FormatError("two shards have the same file", path, hint=HINT)
+        return entries
+
+    def files_in(self, contents: dict[str, Entry]) -> dict[str, str | None]:
+        """Return the files of the shards, each with its compressed file, or None."""
+        return {
+            name: None if entry.zip_data is None else entry.zip_data.name
+            for name, entry in contents.items()
+        }
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the values of one shard are. A compressed shard is expanded for that."""
-        entry = _entry(shard)
-        file, blocks = _opened(shard, entry)
-        try:
-            fields = self._fields(entry, file, len(blocks) * len(shard.files), options)
-        except ExtentError as error:
-            raise _unreadable(error, file) from error
+        entry = self.contents_of(shard)[shard.name]
+        file = _opened(shard, entry)
+        with self.expanding(shard):
+            # the original takes 0 for a variable size
+            sizes = [size or None for size in entry.column_sizes]
+            places = values_of(file, *offset_table(file, entry.samples), sizes)
+            pairs = zip(entry.column_names, entry.column_encodings, strict=True)
+            columns = [_field(name, encoding, options, file) for name, encoding in pairs]
+            table = self.table(shard, entry.samples, file, columns, places)
         options.report(file.size)
-        return table_of(self.name, shard, entry.samples, fields, blocks=blocks)
-
-    def _fields(
-        self, entry: Entry, file: File, number: int, options: ReadOptions
-    ) -> dict[str, PlainField]:
-        """Return where the values of each column are, in the file of this number."""
-        fields = {}
-        # the original takes 0 for a variable size
-        sizes = [size or None for size in entry.column_sizes]
-        places = values_of(file, *offset_table(file, entry.samples), sizes)
-        for column, (offset, length) in enumerate(places):
-            field = _field(entry, column, options, file)
-            encoding = entry.column_encodings[column]
-            place = PlainField(field.type, offset, length, file=number)
-            if encoding in _LISTS and field.sequence:
-                starts, offset, length = elements_of(
-                    file, offset, length, _LISTS[encoding][1], field.name
-                )
-                place = place._replace(offset=offset, length=length, starts=starts)
-            elif encoding in _CODECS:
-                place = place._replace(codec=_CODECS[encoding][1])
-            fields[field.name] = place
-        return fields
+        return table
 
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
         """Compare sizes and hashes of the shard's files, as they are and expanded, with those in index.json."""
-        entry = _entry(shard)
+        entry = self.contents_of(shard)[shard.name]
         stored = open_file(shard.path(0))
         if entry.zip_data is None or shard.files[0] != entry.zip_data.name:
             yield from compared(stored, entry.raw_data, report)
             return
         yield from compared(stored, entry.zip_data, report)
         try:
-            file, _ = _opened(shard, entry)
-            yield from compared(file, entry.raw_data, report)
+            with self.expanding(shard):
+                yield from compared(_opened(shard, entry), entry.raw_data, report)
         except FormatError as error:
             yield error
-        except ExtentError as error:
-            yield _unreadable(error, stored)
 
 
 CONTAINER = _Mds()
 
 
-def _unreadable(error: ExtentError, file: File) -> FormatError:
-    return FormatError(f"the compressed data are damaged: {error}", file.path, hint=HINT)
-
-
-def _listed(folder: AnyPath) -> list[Shard] | None:
-    """Return the shards that a folder's index.json lists; None if it belongs to another format.
-
-    Raises:
-        FormatError: It is damaged, or lists a shard of another format.
-    """
-    entries = load_index(folder, parse_entries)
-    if entries is None:
-        return None
-    files = {
-        name: None if entry.zip_data is None else entry.zip_data.name
-        for name, entry in entries.items()
-    }
-    return listed_shards(folder, files, "shard", HINT)
-
-
-def _entry(shard: Shard) -> Entry:
-    entries = load_index(shard.root, parse_entries)
-    if entries is None or shard.name not in entries:
-        raise FormatError(
-            f"it does not list the shard {shard.name!r} any more",
-            shard.path(1),
-            hint=HINT,
-        )
-    return entries[shard.name]
-
-
-def _opened(shard: Shard, entry: Entry) -> tuple[File, tuple[Blocks, ...]]:
-    """Return the file of the samples, and its block file if it is compressed."""
+def _opened(shard: Shard, entry: Entry) -> File:
+    """Return the file of the samples: the block file that it expands to if it is compressed."""
     stored = open_file(shard.path(0))
     if entry.zip_data is None or shard.files[0] != entry.zip_data.name:
-        return stored, ()
+        return stored
     blocks = packed_blocks(stored, entry.compression_kind, entry.raw_data.bytes)
-    return BlockFile.over(stored, blocks), (blocks,)
+    return BlockFile.over(stored, blocks)
 
 
-def _field(entry: Entry, column: int, options: ReadOptions, file: File) -> Field:
+def _field(name: str, encoding: str, options: ReadOptions, file: File) -> ListedField:
     """Return the field of a column by its encoding.
 
     Raises:
         FormatError: The encoding is unknown, and the caller does not declare the field.
     """
-    name, encoding = entry.column_names[column], entry.column_encodings[column]
     kind, _, parameters = encoding.partition(":")
+    stored, skip = None, None
     if encoding in _LISTS:
-        codec = f"{_LISTS[encoding][0]}[]"
+        codec, skip = _LISTS[encoding]
     elif kind == "ndarray" and parameters:
         dtype, _, shape = parameters.partition(":")
         codec = f"array({dtype},{shape})" if shape else f"mds-array({dtype})"
     elif encoding in _CODECS:
-        codec = _CODECS[encoding][0]
+        codec, stored = _CODECS[encoding]
     elif options.spec is not None and name in options.spec:
-        return options.spec[name]  # the caller knows what the bytes are
+        return ListedField(options.spec[name])  # the caller knows what the bytes are
     else:
         message = f"column {name!r} has the encoding {encoding!r}, which is unknown"
         raise FormatError(message, file.path, hint=AS_BYTES % name)
-    return described_field("column", name, codec, file)
+    return ListedField(described_field("column", name, codec, file), stored, skip)

@@ -13,13 +13,13 @@ import numpy as np
 from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
 from bushel.codecs.arrays import NPY_HEADER_LIMIT, parse_npy
-from bushel.containers.zip.members import ENCRYPTED, STORED, data_of, directory_of
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.kernels import crc32
 from bushel.storage import AnyPath, File, open_file
 
 from .base import Container, ReadOptions, Report
 from .plain_table import PlainField, file_shards, table_of
+from .zip import ENCRYPTED, STORED, data_of, directory_of
 
 _HEAD = NPY_HEADER_LIMIT + 12
 _CHUNK = 1 << 20

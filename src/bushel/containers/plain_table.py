@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.shard import Keys, Shard, stamps
-from bushel._index.table import FieldExtents, ShardIndex
-from bushel._runtime.arrays import if_any
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._runtime.arrays import I64, U8, if_any, joined
 from bushel.errors import SpecError
+from bushel.kernels import crc32
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, open_file
 
@@ -105,6 +106,40 @@ def table_of(
         blocks=blocks,
     )
     return table.check(str(shard.path(0)))
+
+
+def joined_values(values: Sequence[bytes | None]) -> tuple[U8, I64, I64]:
+    """Return the bytes of values one after another, and offset and length of each; None is a missing value."""
+    data, ends = joined([value or b"" for value in values])
+    return data, ends[:-1], np.where([value is None for value in values], MISSING, np.diff(ends))
+
+
+def with_values(
+    index: ShardIndex,
+    field: Field,
+    values: Sequence[bytes | None],
+    column: Column | None,
+    rows: I64 | slice = slice(None),
+    *,
+    sums: bool = False,
+) -> ShardIndex:
+    """Return a table with one more field, whose stored values the table holds.
+
+    Args:
+        index: The table.
+        field: The field.
+        values: The stored values; None is a missing one.
+        column: The values of the samples as a column of the index, if they are one.
+        rows: int64[samples], number of the value of each sample; by default, they are in order.
+        sums: Whether values get checksums.
+    """
+    data, offset, length = joined_values(values)
+    checksums = None
+    if sums:
+        checksums = np.array([crc32(value or b"") for value in values], np.uint32)[rows]
+    places = offset[rows], length[rows], checksums
+    extents = FieldExtents(field, field.codec, index.next_file, *places)
+    return index.with_field(extents, data, column)
 
 
 def declared_field(spec: Spec | None, path: str) -> Field | None:

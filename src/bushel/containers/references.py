@@ -11,7 +11,6 @@ declare, it may be a URL, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -27,26 +26,14 @@ from bushel.errors import CodecError, FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath, Blocks, Extents, as_path, below, is_object, leads_out, read_many
 
-if TYPE_CHECKING:
-    from .base import ReadOptions
-
-
 _URL = "(url)"
 _LOOKERS = 32  # requests for the sizes of files on servers at once
 _NAMED = 3
 _HINT = "put the files there, or read the names themselves: leave the field out of spec="
 
 
-def as_texts(options: ReadOptions) -> ReadOptions:
-    """Return options in which fields that name files are texts."""
-    spec = options.spec or {}
-    if not any(field.names_file for field in spec.values()):
-        return options
-    texts = {name: _as_text(field) for name, field in spec.items()}
-    return replace(options, spec=texts)
-
-
-def _as_text(field: Field) -> Field:
+def as_text(field: Field) -> Field:
+    """Return a field that names files as one of texts; other fields as they are."""
     if not field.names_file:
         return field
     if field.sequence:
@@ -144,13 +131,8 @@ def _stamps(
         as_path(path) if is_url(path) else below(shard.root, path, any_text=True) for path in paths
     ]
     stats = map_all(_stat, places, threads=_LOOKERS) if allowed else map(_stat, places)
-    stamps, missing = [], []
-    for name, path, stat in zip(names, paths, stats, strict=True):
-        if stat is None:
-            missing.append(name)
-        else:
-            stamps.append(FileStamp(path, *stat))
-    if missing:
+    pairs = list(zip(names, paths, stats, strict=True))
+    if missing := [name for name, _, stat in pairs if stat is None]:
         first = ", ".join(
             f"{name[:200]!r} of sample {of_samples.index(name)}" for name in missing[:_NAMED]
         )
@@ -160,7 +142,7 @@ def _stamps(
             shard.path(0),
             hint=_HINT,
         )
-    return stamps
+    return [FileStamp(path, *stat) for _, path, stat in pairs if stat is not None]
 
 
 def _stat(path: AnyPath) -> tuple[int, int] | None:

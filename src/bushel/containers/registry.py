@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bushel._runtime.public import broken_plugin, has_plugin, load_plugin, plugin_names, public
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyPath, below
 
 from .base import Container
 from .facts import BUILT_IN, DIGITS, Facts
@@ -267,20 +266,6 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
             if _may_own(_registered[name], *shapes):
                 containers.append(container)
     return containers
-
-
-def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[Container]:
-    """Return the containers whose datasets may be in the sub-folders of a folder, given some of the names in it."""
-    names = list(names)
-
-    def has_one(facts: Facts) -> bool:
-        return any(
-            (below(path, name, any_text=True) / file_name).exists()
-            for name in names
-            for file_name in facts.file_names
-        )
-
-    return _registered_with(lambda facts: facts.nested and has_one(facts))
 
 
 def containers_with_first_bytes() -> list[Container]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -18,17 +18,19 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from bushel._index.class_names import Labels
 from bushel._index.columns import Column, Kind
-from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.arrays import I64, U8, Bools, if_any, joined, offsets_of
+from bushel._index.shard import Shard, stamps
+from bushel._index.table import FieldExtents, ShardIndex
+from bushel._runtime.arrays import I64, U8, Bools, if_any, offsets_of
 from bushel._runtime.messages import log_warning
 from bushel.codecs.scalars import time_dtype
 from bushel.errors import FormatError, needed_by
 from bushel.spec import Field, Spec
 from bushel.storage import Blocks, File
 
+from .features import Feature, labels_of
 from .growing import GrowingArrays
+from .plain_table import joined_values
 
 _JSON_TYPE = "extension<arrow.json"
 _LARGEST = 256 << 20  # limit in bytes of the values of one column that a table keeps
@@ -100,9 +102,8 @@ def _of_scalar(scalar: Any) -> Any:
     if not scalar.is_valid:
         return None
     if isinstance(scalar, pa.MapScalar):
-        return [
-            [_of_scalar(key), _of_scalar(value)] for key, value in zip(*_items(scalar), strict=True)
-        ]
+        pairs = zip(scalar.values.field(0), scalar.values.field(1), strict=True)
+        return [[_of_scalar(key), _of_scalar(value)] for key, value in pairs]
     if isinstance(scalar, pa.ListScalar):  # also lists of a fixed size and large ones
         return [_of_scalar(element) for element in scalar.values]
     if isinstance(scalar, pa.StructScalar):
@@ -116,12 +117,6 @@ def _of_scalar(scalar: Any) -> Any:
     if isinstance(scalar, pa.Date64Scalar):
         return str(np.datetime64(scalar.value, "ms"))
     return scalar.as_py()
-
-
-def _items(scalar: Any) -> tuple[Any, Any]:
-    """Return the keys and values of a map."""
-    pairs = scalar.values
-    return pairs.field(0), pairs.field(1)
 
 
 def _plain(value: Any) -> Any:
@@ -160,38 +155,26 @@ class _Numbers(NamedTuple):
     kind: Kind  # of the column
     dtype: npt.DTypeLike  # of the column
     kept: bool  # whether the bytes that the table holds are the values of the column
-    some: bool  # whether some are missing
 
 
 class RowTable:
     """The table of a file. The arrays of numbers go to a temporary file if they are large.
 
     Attributes:
-        fields: The extents so far. File 0 is the file itself, 1 the block file of values in the
-            table, others follow. The extents of numbers are complete after `blocks`.
-        columns: The values of scalars, complete after `blocks`.
-        labels: Names of classes.
         file: The file.
+        features: The metadata of columns, as far as they have some.
         declared: The fields that the caller declares.
+        rows: Number of rows.
+        fields: The extents so far. File 0 is the file itself, 1 the block file of values in the
+            table, others follow. The extents of numbers are complete after `index`.
     """
 
-    __slots__ = (
-        "_blocks",
-        "_numbers",
-        "_room",
-        "_size",
-        "columns",
-        "declared",
-        "fields",
-        "file",
-        "labels",
-    )
-
-    def __init__(self, file: File, declared: Spec | None) -> None:
-        self.file, self.declared = file, declared or {}
+    def __init__(
+        self, file: File, features: Mapping[str, Feature], declared: Spec | None, rows: int = 0
+    ) -> None:
+        self.file, self.features, self.declared, self.rows = file, features, declared or {}, rows
         self.fields: dict[str, FieldExtents] = {}
-        self.columns: dict[str, Column] = {}
-        self.labels: Labels = {}
+        self._columns: dict[str, Column] = {}
         self._blocks: list[Blocks] = []
         self._room = GrowingArrays()
         self._numbers: dict[str, _Numbers] = {}
@@ -228,20 +211,17 @@ class RowTable:
             large = kind == "u" and any(int(values[step].max()) >= 1 << 63 for step in steps)
             column_type = ("uint", np.uint64) if large else ("int", np.int64)
         self._hold(np.zeros(-self._size % 8, np.uint8))
-        width, start, some = np.dtype(dtype).itemsize, self._size, False
+        width, start = np.dtype(dtype).itemsize, self._size
         for step in steps:
-            piece, missing = (
-                np.ascontiguousarray(values[step], dtype),
-                np.array(null[step], np.bool_),
-            )
+            piece = np.ascontiguousarray(values[step], dtype)
+            missing = np.array(null[step], np.bool_)
             offset = self._hold(piece.view(np.uint8)) + width * np.arange(len(piece))
             self._room.append(f"offset {name}", offset)
             self._room.append(f"length {name}", np.where(missing, -1, width).astype(np.int64))
             self._room.append(f"missing {name}", missing)
             if width < 8:
                 self._room.append(f"values {name}", piece.astype(column_type[1]))
-            some = some or bool(missing.any())
-        self._numbers[name] = _Numbers(start, rows, *column_type, width == 8, some)
+        self._numbers[name] = _Numbers(start, rows, *column_type, width == 8)
         none = np.zeros(0, np.int64)
         self.put(own, stored, 1, none, none)
 
@@ -261,24 +241,19 @@ class RowTable:
 
         try:
             return as_json(self.pieces(name), name, self.file.path)
-        except KeyError as error:  # of intervals of days
-            what: object = "pyarrow has no values of its type"
-            cause: Exception = error
-        except (ArrowException, OSError, ValueError) as error:
-            what = cause = error
-        raise FormatError(f"column {name!r}: {what}", self.file.path) from cause
+        except (ArrowException, KeyError, OSError, ValueError) as error:
+            what: object = error
+            if isinstance(error, KeyError):  # of intervals of days
+                what = "pyarrow has no values of its type"
+            raise FormatError(f"column {name!r}: {what}", self.file.path) from error
 
     def put_values(self, name: str, values: Sequence[bytes | None]) -> None:
         """Add a field of JSON, which the table holds; None is a missing value."""
-        data, ends = joined([value or b"" for value in values])
-        length = np.where([value is None for value in values], MISSING, np.diff(ends))
-        self.put(Field(name, "json"), "json", 1, self.hold(data.tobytes()) + ends[:-1], length)
-
-    def hold(self, data: bytes) -> int:
-        """Keep bytes in the table, and return their position."""
-        return self._hold(np.frombuffer(data, np.uint8))
+        data, offset, length = joined_values(values)
+        self.put(Field(name, "json"), "json", 1, self._hold(data) + offset, length)
 
     def _hold(self, data: U8) -> int:
+        """Keep bytes in the table, and return their position."""
         start, self._size = self._size, self._size + len(data)
         self._room.append("held", data)
         return start
@@ -310,20 +285,36 @@ class RowTable:
         places = offset, length, None, starts, if_any(absent)
         self.fields[own.name] = FieldExtents(own, stored, file, *places)
 
-    def blocks(self) -> tuple[Blocks, ...]:
-        """Complete the table, and return the block files: first the values in the table, then the compressed pages."""
+    def index(self, container: str, shard: Shard) -> ShardIndex:
+        """Return the checked table of the file. Nothing is added afterwards.
+
+        Raises:
+            FormatError: A value is not inside the file.
+        """
+        blocks = self._finish()
+        return ShardIndex(
+            self.rows,
+            stamps(shard, [self.file]),
+            self.fields,
+            container,
+            labels=labels_of(self.features, self.fields),
+            columns=self._columns,
+            blocks=blocks,
+        ).check(self.file.path)
+
+    def _finish(self) -> tuple[Blocks, ...]:
+        """Complete the numbers, and return the block files: the values in the table, then the compressed pages."""
         arrays: dict[str, np.ndarray] = self._room.finish()
         table, none = arrays.get("held", np.zeros(0, np.uint8)), np.zeros(0, np.int64)
         for name, numbers in self._numbers.items():
             offset, length = (arrays.get(f"{part} {name}", none) for part in ("offset", "length"))
             self.fields[name] = replace(self.fields[name], offset=offset, length=length)
-            values = None
             if numbers.kept:
                 values = table[numbers.start : numbers.start + 8 * numbers.rows].view(numbers.dtype)
-            if values is None:
+            else:
                 values = arrays.get(f"values {name}", none.view(numbers.dtype))
-            self.columns[name] = Column(
-                numbers.kind, values, arrays[f"missing {name}"] if numbers.some else None
+            self._columns[name] = Column(
+                numbers.kind, values, if_any(arrays.get(f"missing {name}"))
             )
         return Blocks.in_table(table), *self._blocks
 

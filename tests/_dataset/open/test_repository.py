@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.containers.read_in_place import FOREIGN
-from tests.containers.zip.archives import written
+from tests.containers.zip_archives import written
 from tests.storage.objects.datasets import write
 from tests.storage.objects.hub_server import COMMIT, Hub, hub_for
 

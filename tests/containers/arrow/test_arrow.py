@@ -15,7 +15,7 @@ from tests.containers.read_in_place import FOREIGN, check_damaged, check_expecte
 
 import bushel
 from bushel.containers import row_table
-from bushel.containers.arrow import table as table_module
+from bushel.containers.arrow import container
 from bushel.containers.growing import GrowingArrays
 from bushel.errors import FormatError
 from bushel.testing import READABLE_CHECKS, Golden, Readable
@@ -38,7 +38,7 @@ def test_extents_lie_in_the_buffers_of_the_file() -> None:
 @pytest.fixture
 def temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tables go to temporary files, though they are small."""
-    for module in (table_module, row_table):
+    for module in (container, row_table):
         monkeypatch.setattr(module, "GrowingArrays", partial(GrowingArrays, 0))
     monkeypatch.setattr(row_table, "_STEP", 5)
 

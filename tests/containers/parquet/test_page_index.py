@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -179,9 +180,13 @@ def _listed(pages: list[tuple[int, int, int]]) -> bytes:
     )
 
 
+def forged_file(read: Callable[[int, int], bytes], size: int = 10_000) -> Any:
+    return SimpleNamespace(read=read, size=size, path="x.parquet")
+
+
 def read(data: bytes) -> Any:
     group = RowGroup(30, (replace(CHUNK, index=(5000, len(data))),))
-    [[pages]] = page_index.read_starts([group], lambda offset, length: data, 10_000, "x.parquet")
+    [[pages]] = page_index.read_starts([group], forged_file(lambda offset, length: data))
     return pages
 
 
@@ -221,12 +226,12 @@ def test_wrong_indexes_are_errors(data: bytes, message: str) -> None:
 def test_indexes_outside_of_the_file(index: tuple[int, int]) -> None:
     group = RowGroup(30, (replace(CHUNK, index=index),))
     with pytest.raises(FormatError, match="not inside the 10000 bytes"):
-        page_index.read_starts([group], _nothing, 10_000, "x.parquet")
+        page_index.read_starts([group], forged_file(_nothing))
 
 
 def test_indexes_that_are_very_large_are_not_read() -> None:
     group = RowGroup(30, (replace(CHUNK, index=(0, 1 << 30)),))
-    assert page_index.read_starts([group], _nothing, 1 << 40, "x.parquet") == []
+    assert page_index.read_starts([group], forged_file(_nothing, 1 << 40)) == []
 
 
 def _nothing(offset: int, length: int) -> bytes:

@@ -12,7 +12,7 @@ from tests.containers.tfrecords import bytes_list, example, float_list, framed, 
 
 import bushel
 from bushel.containers import Shard, growing
-from bushel.containers.tfrecord import features, scan
+from bushel.containers.tfrecord import features
 from bushel.containers.tfrecord.container import CONTAINER
 
 
@@ -52,7 +52,7 @@ def test_values_are_those_of_the_records(
 ) -> None:
     if small:
         for name, size in (("STEP", 7), ("_ROWS", 10), ("_WINDOW", 200)):
-            monkeypatch.setattr(scan, name, size)
+            monkeypatch.setattr(features, name, size)
         monkeypatch.setattr(features, "STEP", 7)
         monkeypatch.setattr(growing.GrowingArrays.__init__, "__defaults__", (100,))
     wanted = records(kinds)

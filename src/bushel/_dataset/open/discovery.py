@@ -26,7 +26,6 @@ from bushel.containers import (
     installed_candidates,
     is_data_file,
     last_candidates,
-    nested_candidates,
     owners_of,
 )
 from bushel.errors import FormatError
@@ -43,8 +42,6 @@ _LISTINGS = 32  # number of paths in object stores that are listed at the same t
 _MANY, MANY_OBJECTS = 1000, 32
 """If there are more local files or objects than this, they are opened as the manifest of their folder lists them."""
 
-# entries of a folder: if it has sub-folders that form a dataset, few of them are files
-_LOOKED_INTO = 8
 _HEAD = 16  # bytes of a file that tell its container
 _NUMBERED = re.compile(r"[^.]*[0-9]")
 
@@ -184,10 +181,6 @@ def _attempts(
         yield _by_content(path, names, container)
         raise FormatError(f"no {container} dataset was found here", path)
     yield _ask(path, installed_candidates(names))
-    if not file:
-        some = [name for name in names if not name.startswith(".")][:_LOOKED_INTO]
-        nested = ((kind.name, kind.certain_shards(path)) for kind in nested_candidates(path, some))
-        yield [(name, shards) for name, shards in nested if shards]
     yield _ask(path, last_candidates(file))
     yield _by_content(path, names, None)
 
@@ -252,18 +245,20 @@ def _of_several_kinds(
 
 
 def _datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
-    """Return a hint that names the datasets in sub-folders, as `bushel split` writes them; None without any.
+    """Return a hint that names the datasets in sub-folders; None without any.
 
-    A split that was opened has tables in its folder, and no manifest.
+    They are datasets as `bushel split` writes them, or the streams of one of MDS. A split that was
+    opened has tables in its folder, and no manifest.
     """
     if not isinstance(path, Path):
         return None
-    inner = sorted(name for name in names if (path / name / FOLDER / "manifest.json").is_file())
+    lists = (f"{FOLDER}/manifest.json", "index.json")
+    inner = sorted(name for name in names if any((path / name / file).is_file() for file in lists))
     if not inner:
         return None
     return (
-        "its sub-folders are datasets: "
-        f"{few([str(path / name) for name in inner])}. Name one of them"
+        f"its sub-folders are datasets: {few([str(path / name) for name in inner])}. "
+        "Name one of them; container='mds' joins the streams of MDS"
     )
 
 

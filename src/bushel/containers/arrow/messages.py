@@ -102,7 +102,7 @@ class Batch(Struct, frozen=True):
 
     rows: int
     # length and number of nulls of each column and child, in order
-    nodes: tuple[tuple[int, int], ...]
+    nodes: tuple[tuple[int, ...], ...]
     # where each buffer is in the file, and its length in bytes
     buffers: tuple[tuple[int, int], ...]
     codec: str | None  # the filter that its buffers are compressed with, or None
@@ -162,8 +162,12 @@ def columns_in(message: bytes) -> tuple[Column, ...]:
     header = root_of(memoryview(message)[8:]).table(2)
     if header is None:
         raise ValueError("a message without a schema")
+    return _columns(header)
+
+
+def _columns(schema: FlatTable) -> tuple[Column, ...]:
     left = [_MOST_COLUMNS]
-    return tuple(_column(column, left, 0) for column in header.tables(1))
+    return tuple(_column(column, left, 0) for column in schema.tables(1))
 
 
 def _schema(
@@ -174,9 +178,7 @@ def _schema(
             raise FormatError(
                 "its numbers are big-endian, which Bushel does not read", file.path, at
             )
-        left = [_MOST_COLUMNS]
-        columns = tuple(_column(column, left, 0) for column in table.tables(1))
-        metadata = _texts(table, 2)
+        columns, metadata = _columns(table), _texts(table, 2)
     except (ValueError, UnicodeDecodeError) as error:
         raise _damaged(file, at, error) from error
     return Schema(columns, metadata, end, batches)
@@ -184,7 +186,7 @@ def _schema(
 
 def _texts(table: FlatTable, field: int) -> dict[str, str]:
     """Return the metadata in a field of a schema or column."""
-    return {pair.text(0) or "": pair.text(1) or "" for pair in table.tables(field)}
+    return {pair.text(0): pair.text(1) for pair in table.tables(field)}
 
 
 def _column(table: FlatTable, left: list[int], depth: int) -> Column:
@@ -202,7 +204,7 @@ def _column(table: FlatTable, left: list[int], depth: int) -> Column:
             index = (numbers.number(0, "<i"), bool(numbers.number(1, "<B")))
     width, unit = _size_and_unit(kind, type_table)
     return Column(
-        table.text(0) or "",
+        table.text(0),
         kind,
         width,
         kind == Type.INT and type_table is not None and bool(type_table.number(1, "<B")),
@@ -293,8 +295,7 @@ def _batch(file: File, message: _Message) -> Batch:
     ):
         raise ValueError("a number of rows or nulls is impossible")
     views = tuple(number for (number,) in table.structs(4, "<q"))
-    pairs = tuple((length, nulls) for length, nulls in nodes)
-    return Batch(rows, pairs, tuple(buffers), codec, dictionary, delta, views, message.start)
+    return Batch(rows, tuple(nodes), tuple(buffers), codec, dictionary, delta, views, message.start)
 
 
 def _message_at(file: File, start: int) -> _Message | None:
@@ -392,14 +393,10 @@ class FlatTable(Struct, frozen=True):
         """Return a vector of structs; `layout` is the format of one for `struct`."""
         width = struct.calcsize(layout)
         start, count = self._vector(field, width)
-        if count:
-            return list(struct.iter_unpack(layout, self.data[start : start + count * width]))
-        return []
+        return list(struct.iter_unpack(layout, self.data[start : start + count * width]))
 
-    def text(self, field: int) -> str | None:
-        """Return a string, or None if it is not stored. Raise UnicodeDecodeError if it is not UTF-8."""
-        if not self._place(field):
-            return None
+    def text(self, field: int) -> str:
+        """Return a string, which is empty if it is not stored. Raise UnicodeDecodeError if it is not UTF-8."""
         start, count = self._vector(field, 1)
         return str(self.data[start : start + count], "utf-8")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 from msgspec import Struct
@@ -112,17 +113,14 @@ def array_of(data: bytes, count: int, dtype: np.dtype[np.generic]) -> np.ndarray
 def parts_of(file: File, columns: tuple[Column, ...], batch: Batch) -> list[Part]:
     """Return the parts of the columns in a batch. Raise ValueError if the batch has too few buffers."""
     nodes, buffers, views = iter(batch.nodes), iter(batch.buffers), iter(batch.views)
-    try:
-        return [_part(file, column, batch.codec, nodes, buffers, views) for column in columns]
-    except RuntimeError as error:  # of `next` in a generator
-        raise ValueError("a batch has too few nodes or buffers for its schema") from error
+    return [_part(file, column, batch.codec, nodes, buffers, views) for column in columns]
 
 
 def _part(
     file: File,
     column: Column,
     codec: str | None,
-    nodes: Iterator[tuple[int, int]],
+    nodes: Iterator[tuple[int, ...]],
     buffers: Iterator[tuple[int, int]],
     views: Iterator[int],
 ) -> Part:
@@ -133,16 +131,13 @@ def _part(
         if not 0 <= more <= 1 << 20:
             raise ValueError("a column of views has no number of buffers")
         count = 2 + more
-    part_buffers = []
-    for _ in range(count):
-        if (buffer := next(buffers, None)) is None:
-            break
-        part_buffers.append(buffer)
+    part_buffers = tuple(islice(buffers, count))
     if node is None or len(part_buffers) < count:
         raise ValueError("a batch has too few nodes or buffers for its schema")
     children = () if column.dictionary is not None else column.children
     inner = tuple(_part(file, child, codec, nodes, buffers, views) for child in children)
-    return Part(file, column, *node, tuple(part_buffers), codec, inner)
+    rows, nulls = node
+    return Part(file, column, rows, nulls, part_buffers, codec, inner)
 
 
 def bytes_of(part: Part, made: BlockList | None) -> tuple[I64, I64]:
@@ -186,10 +181,8 @@ def _of_views(part: Part, blocks: BlockList | None, valid: Bools) -> tuple[I64, 
     base, size = np.array(places, np.int64).T
     length = np.where(valid, views[:, 0], 0)
     short = length <= _SHORT
-    buffer, start = (
-        np.where(short, 0, views[:, 2] + 1),
-        np.where(short, np.arange(part.rows) * 16 + 4, views[:, 3]),
-    )
+    buffer = np.where(short, 0, views[:, 2] + 1)
+    start = np.where(short, np.arange(part.rows) * 16 + 4, views[:, 3])
     inside = (length >= 0) & (start >= 0) & (short | (buffer > 0)) & (buffer < len(places))
     buffer[~inside] = 0
     inside &= (start + length <= size[buffer]) | (length == 0)

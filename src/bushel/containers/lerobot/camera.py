@@ -90,27 +90,8 @@ class Regions(Struct, frozen=True):
     blocks: Blocks  # the block file
     begin: I64  # int64[regions], where each region begins in it
     lengths: I64  # int64[frames], bytes of each frame's region up to the end of its packet
-    before: I64  # int64[regions + 1], number of packets in all regions before
-    ends: I64  # int64[packets], where each ends in its region
-    sizes: I64  # int64[packets], bytes
-    times: I64
-    flags: I64
-    video: I64  # int64[regions], the number of its video
-    configs: list[bytes]  # of each video
-
-    def frames(self) -> ClipFrames | None:
-        """Return where the packets are in the regions, for reading some of them; None if a region is too large."""
-        if int(self.ends.max(initial=0)) >= 1 << 32:
-            return None
-        return ClipFrames(
-            self.before,
-            (self.ends - self.sizes).astype(np.uint32),
-            self.sizes.astype(np.uint32),
-            self.times,
-            self.flags.astype(np.uint8),
-            self.video.astype(np.uint32),
-            *joined(self.configs),
-        )
+    # where the packets are in the regions, for reading some of them; None if a region is too large
+    frames: ClipFrames | None
 
 
 def regions_of(videos: Sequence[Video], first: I64, last: I64, region: I64, packet: I64) -> Regions:
@@ -161,18 +142,19 @@ def regions_of(videos: Sequence[Video], first: I64, last: I64, region: I64, pack
     table = _packet_tables(counts, region_of_packet, sizes, flags, times)
     held_bytes = np.concatenate([np.frombuffer(held, np.uint8), table])
     blocks = Blocks.of(offset, length, file=file, held=held_bytes)
-    return Regions(
-        blocks,
-        blocks.start[np.flatnonzero(order < len(first))],
-        ends_in_region[place],
-        before,
-        ends_in_region,
-        sizes,
-        times,
-        flags,
-        video,
-        configs,
-    )
+    frames = None
+    if int(ends_in_region.max(initial=0)) < 1 << 32:
+        frames = ClipFrames(
+            before,
+            (ends_in_region - sizes).astype(np.uint32),
+            sizes.astype(np.uint32),
+            times,
+            flags.astype(np.uint8),
+            video.astype(np.uint32),
+            *joined(configs),
+        )
+    begin = blocks.start[np.flatnonzero(order < len(first))]
+    return Regions(blocks, begin, ends_in_region[place], frames)
 
 
 def _packet_tables(counts: I64, region: I64, sizes: I64, flags: I64, times: I64) -> U8:

@@ -17,12 +17,13 @@ from msgspec.structs import replace
 
 from bushel._index.clip_frames import ClipFrames
 from bushel._index.columns import LONGEST_TEXT, Column
-from bushel._index.shard import FileStamp, Shard
+from bushel._index.shard import Shard, stamps
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import F64, I64, Bools, if_any, joined
 from bushel._runtime.parallel import map_all
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.parquet.container import CONTAINER as PARQUET
+from bushel.containers.plain_table import with_values
 from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.references import with_files
 from bushel.errors import FormatError
@@ -47,14 +48,6 @@ class Rows(Struct, frozen=True):
     cameras: dict[str, Shots]  # the frames of each camera
     errors: list[FormatError]  # the errors of the videos
 
-    @property
-    def lost(self) -> Bools:
-        """bool[rows], the rows for which a camera has no frame."""
-        lost = np.zeros(len(self.episode), np.bool_)
-        for shots in self.cameras.values():
-            lost |= shots.packet < 0
-        return lost
-
 
 def rows_of(shard: Shard, options: ReadOptions) -> Rows:
     """Read the rows of a shard, and the tables of packets of its videos.
@@ -72,15 +65,11 @@ def rows_of(shard: Shard, options: ReadOptions) -> Rows:
         raise FormatError("its metadata do not list this file any more", shard.path(0), hint=HINT)
     episodes = meta.episodes_of(*pair_of_file)
     with _all_there(shard):
-        parquet = PARQUET.index(
-            Shard(shard.root, shard.name, shard.files[:1]), replace(options, spec=None)
-        )
+        table_file = replace(shard, files=shard.files[:1])
+        parquet = PARQUET.index(table_file, replace(options, spec=None))
         files = list(map(open_file, shard.paths[1:]))
-    stamps = [
-        FileStamp(name, file.size, file.mtime_ns)
-        for name, file in zip(shard.files[1:], files, strict=True)
-    ]
-    table = _with_tasks(with_files(parquet, stamps), meta, shard)
+    further = stamps(replace(shard, files=shard.files[1:]), files)
+    table = _with_tasks(with_files(parquet, further), meta, shard)
     episode_numbers = numbers_of(table, _EPISODE, shard).astype(np.int64)
     what = "row %d belongs to episode %d, which the metadata do not list for this file"
     episode = _places(episode_numbers, episodes.index, what, shard)
@@ -182,18 +171,10 @@ def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:
     place = _places(task_numbers, listed_tasks, what, shard)
     texts = [meta.tasks[task] for task in listed_tasks.tolist()]
     stored_texts, ends = joined(texts)
-    places = ends[place], np.diff(ends)[place]
-    extents = FieldExtents(Field(_TASK, "utf8"), "utf8", rows.next_file, *places)
     missing = np.diff(ends)[place] > LONGEST_TEXT
-    column = Column(
-        "text",
-        None,
-        if_any(missing),
-        place.astype(np.uint32),
-        stored_texts,
-        ends,
-    )
-    return rows.with_field(extents, stored_texts, column)
+    codes = place.astype(np.uint32)
+    column = Column("text", None, if_any(missing), codes, stored_texts, ends)
+    return with_values(rows, Field(_TASK, "utf8"), texts, column, place)
 
 
 _LONGEST = 220  # characters of the longest file name whose sidecar has a valid name
@@ -226,7 +207,22 @@ class Frames(Container):
 
     def table(self, rows: Rows) -> tuple[ShardIndex, Bools]:
         """Return the table of some rows, and bool[samples], which samples have all of their frames."""
-        return _table(rows), ~rows.lost
+        table, whole = (
+            replace(rows.table, container=self.name),
+            np.ones(len(rows.episode), np.bool_),
+        )
+        for camera, shots in rows.cameras.items():
+            shown = np.flatnonzero(shots.packet >= 0)
+            packet = shots.packet[shown]
+            first, region = np.unique(shots.start[shown], return_inverse=True)
+            last = first.copy()
+            np.maximum.at(last, region, packet)
+            regions = regions_of(shots.videos, first, last, region, packet)
+            field = Field(camera, f"frame{rows.meta.cameras[camera]}")
+            places = regions.begin[region], regions.lengths
+            table = with_camera(table, field, regions.blocks, shown, *places)
+            whole &= shots.packet >= 0
+        return table.check(str(rows.shard.path(0))), whole
 
     def index_reads(self, shard: Shard) -> tuple[int, ...]:
         """Return the numbers of the files that are read whole to make the table."""
@@ -260,22 +256,6 @@ def _shard(root: AnyPath, meta: Meta, chunk: int, number: int) -> Shard:
         message = f"a file has a name of {len(longest)} characters: {longest[:80]!r}…"
         raise FormatError(message, root / INFO, hint=HINT)
     return Shard(root, name, (name, *meta.files, *videos))
-
-
-def _table(rows: Rows) -> ShardIndex:
-    """Return the table with a row for each frame."""
-    table = replace(rows.table, container=CONTAINER.name)
-    for camera, shots in rows.cameras.items():
-        shown = np.flatnonzero(shots.packet >= 0)
-        packet = shots.packet[shown]
-        first, region = np.unique(shots.start[shown], return_inverse=True)
-        last = first.copy()
-        np.maximum.at(last, region, packet)
-        regions = regions_of(shots.videos, first, last, region, packet)
-        field = Field(camera, f"frame{rows.meta.cameras[camera]}")
-        places = regions.begin[region], regions.lengths
-        table = with_camera(table, field, regions.blocks, shown, *places)
-    return table.check(str(rows.shard.path(0)))
 
 
 def with_camera(
@@ -318,8 +298,8 @@ def _miscounted(rows: Rows) -> list[FormatError]:
     ]
 
 
-def _drifting(rows: Rows) -> list[FormatError]:
-    """Return an error for times that do not follow the rate, and for each camera whose frames are shown at others."""
+def _drifting(rows: Rows) -> Iterator[FormatError]:
+    """Yield an error for times that do not follow the rate, and for each camera whose frames are shown at others."""
     seconds = numbers_of(rows.table, "timestamp", rows.shard).astype(np.float64)
     away = {
         name: (
@@ -335,7 +315,6 @@ def _drifting(rows: Rows) -> list[FormatError]:
             f"what {rows.meta.fps:g} frames per second give"
         )
         away["timestamp"] = np.abs(seconds - steps), text
-    errors = []
     for name, (away_of_rows, text) in away.items():
         late = np.flatnonzero(away_of_rows > _DRIFT)
         if len(late):
@@ -346,5 +325,4 @@ def _drifting(rows: Rows) -> list[FormatError]:
                 f"{rows.episodes.index[rows.episode[worst]]}: {said}"
             )
             hint = f"LeRobot allows {_DRIFT:g} seconds: record or encode the episodes again"
-            errors.append(FormatError(message, rows.shard.path(0), hint=hint))
-    return errors
+            yield FormatError(message, rows.shard.path(0), hint=hint)

@@ -40,8 +40,46 @@ class _Episodes(Frames):
         return [replace(shard, name=f"episodes/{shard.name}") for shard in shards]
 
     def table(self, rows: Rows) -> tuple[ShardIndex, Bools]:
-        """Return the table of the episodes in some rows, and which of them have all of their frames."""
-        return _table(rows)
+        """Return the table of the episodes in some rows, and bool[episodes], which ones have all of their frames.
+
+        Raises:
+            FormatError: The rows of an episode do not follow each other.
+        """
+        table, path = rows.table, str(rows.shard.path(0))
+        steps = np.diff(rows.episode)
+        if (steps < 0).any():
+            row = int(steps.argmin()) + 1
+            raise FormatError(
+                f"row {row} belongs to an episode before the one of row {row - 1}", path, hint=HINT
+            )
+        first_rows = np.flatnonzero(np.diff(rows.episode, prepend=-1))
+        starts = np.append(first_rows, len(rows.episode))
+        index = replace(
+            table,
+            samples=len(first_rows),
+            container=self.name,
+            fields={
+                name: _field(column, starts)
+                for name, column in table.fields.items()
+                if _is_whole(column, path)
+            },
+            columns={
+                name: _first(values, first_rows)
+                for name, values in table.columns.items()
+                if name in _ONCE
+            },
+        )
+        whole = np.ones(len(first_rows), np.bool_)
+        for camera, shots in rows.cameras.items():
+            lost = np.add.reduceat(shots.packet < 0, first_rows, dtype=np.int64) > 0
+            regions, chosen = _regions(rows, camera, starts, ~lost)
+            sizes = np.diff(np.append(regions.begin, regions.blocks.size))
+            frames = regions.frames if len(chosen) == len(first_rows) else None
+            field = Field(camera, f"frames{rows.meta.cameras[camera]}")
+            places = chosen, regions.begin, sizes
+            index = with_camera(index, field, regions.blocks, *places, frames=frames)
+            whole &= ~lost
+        return index.check(path), whole
 
     def rate(self, shard: Shard) -> float:
         """Return the frames in a second. Raise FormatError if the metadata are missing or damaged."""
@@ -52,49 +90,6 @@ class _Episodes(Frames):
 
 
 CONTAINER = _Episodes()
-
-
-def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
-    """Return the table with a row for each episode, and bool[episodes], which ones have all of their frames.
-
-    Raises:
-        FormatError: The rows of an episode do not follow each other.
-    """
-    table, path = rows.table, str(rows.shard.path(0))
-    steps = np.diff(rows.episode)
-    if (steps < 0).any():
-        row = int(steps.argmin()) + 1
-        raise FormatError(
-            f"row {row} belongs to an episode before the one of row {row - 1}", path, hint=HINT
-        )
-    first_rows = np.flatnonzero(np.diff(rows.episode, prepend=-1))
-    starts = np.append(first_rows, len(rows.episode))
-    index = replace(
-        table,
-        samples=len(first_rows),
-        container=CONTAINER.name,
-        fields={
-            name: _field(column, starts)
-            for name, column in table.fields.items()
-            if _is_whole(column, path)
-        },
-        columns={
-            name: _first(values, first_rows)
-            for name, values in table.columns.items()
-            if name in _ONCE
-        },
-    )
-    whole = np.ones(len(first_rows), np.bool_)
-    for camera, shots in rows.cameras.items():
-        lost = np.add.reduceat(shots.packet < 0, first_rows, dtype=np.int64) > 0
-        regions, chosen = _regions(rows, camera, starts, ~lost)
-        sizes = np.diff(np.append(regions.begin, regions.blocks.size))
-        frames = regions.frames() if len(chosen) == len(first_rows) else None
-        field = Field(camera, f"frames{rows.meta.cameras[camera]}")
-        places = chosen, regions.begin, sizes
-        index = with_camera(index, field, regions.blocks, *places, frames=frames)
-        whole &= ~lost
-    return index.check(path), whole
 
 
 def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Regions, I64]:
@@ -116,10 +111,8 @@ def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Region
             "episodes=True, every row has its nearest frame"
         )
         raise FormatError(message, rows.shard.path(0), hint=hint)
-    first, last = (
-        np.minimum.reduceat(shots.start[chosen], place),
-        np.maximum.reduceat(packet, place),
-    )
+    first = np.minimum.reduceat(shots.start[chosen], place)
+    last = np.maximum.reduceat(packet, place)
     return regions_of(shots.videos, first, last, episode, packet), numbers
 
 

@@ -17,7 +17,7 @@ from bushel._runtime.arrays import F64, I64
 from bushel.codecs.depth import depth_type, metres_of_codes
 from bushel.containers.base import ReadOptions
 from bushel.containers.parquet.container import CONTAINER as PARQUET
-from bushel.containers.parquet.container import numbers_in
+from bushel.containers.parquet.container import only_columns
 from bushel.containers.references import texts_of
 from bushel.errors import FormatError, SpecError
 from bushel.storage import AnyPath, as_path, below, open_file
@@ -251,10 +251,10 @@ def _episodes(shards: Sequence[Shard], cameras: Iterable[str]) -> Episodes:
     videos = [f"videos/{camera}" for camera in cameras]
     places = [f"{folder}/{part}" for folder in ("data", *videos) for part in _PLACE]
     names = {"episode_index", "length", *places, *(f"{video}/{_BEGIN}" for video in videos)}
-    tables = [numbers_in(shard, names) for shard in shards]
+    tables = [(only_columns(shard, names), shard) for shard in shards]
 
     def numbers(name: str, dtype: npt.DTypeLike = np.int64) -> np.ndarray:
-        columns = (table[name].astype(dtype) for table in tables)
+        columns = (numbers_of(table, name, shard).astype(dtype) for table, shard in tables)
         return np.concatenate([np.zeros(0, dtype), *columns])
 
     def pairs(folder: str) -> I64:

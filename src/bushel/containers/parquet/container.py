@@ -15,32 +15,32 @@ from __future__ import annotations
 import base64
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from urllib.parse import unquote
 
 import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.object_columns import of_objects
-from bushel._index.shard import FileStamp, Shard, stamps
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._index.shard import Shard, stamps
+from bushel._index.table import ShardIndex
 from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec
 from bushel.containers.base import Container, Outline, ReadOptions, Section
-from bushel.containers.features import Feature, features_in
+from bushel.containers.features import Feature, features_in, labels_of
+from bushel.containers.plain_table import with_values
 from bushel.containers.references import with_keys, with_references
 from bushel.containers.row_table import check_pyarrow
 from bushel.errors import FormatError
 from bushel.filters import FilterError
-from bushel.filters.parquet import OtherEncoding
 from bushel.spec import KEY, Field
 from bushel.storage import AnyPath, File, is_object, open_file
 
 from .footer import TAIL, Footer, Node, read_footer
-from .page_index import Groups, index_faults, narrowed, sections_of
-from .table import Table, field_of, is_decoded
-from .values import scalars_of
+from .page_index import index_faults, joined_spans, sections_of
+from .table import Groups, Table, field_of, is_decoded
 
 _METADATA = "metadata.parquet"  # beside other files, a list of these: see folder_metadata.py
 # ends of names of files about the data
@@ -81,83 +81,80 @@ class _Parquet(Container):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of one file. Pages are read for their lengths and levels."""
-        file, tail = _opened(shard)
-        footer = read_footer(file, tail)
-        features = features_of(footer, file.path)
-        fields = tuple(_fields(file, footer, features))
-        near = file if tail is None else ChunkReader(file, footer)
-        rows = Table(near, footer, features, options.spec)
-        table = with_partitions(with_keys(_table(rows, fields, shard), shard), shard)
+        file = _opened(shard)
+        footer = read_footer(file)
+        groups = _groups(file, footer)
+        if isinstance(file, ChunkReader):
+            file.add_chunks(footer)
+        rows = Table(file, groups, options.spec)
+        table = with_partitions(with_keys(_table(rows, shard), shard), shard)
         _warn_of_paths(footer, table, file.path)
         return with_references(table, shard, options.spec)
 
     def faults(self, shard: Shard) -> list[FormatError]:
         """Return the errors in the page index of a local file, which the table does not need."""
-        file, tail = _opened(shard)
-        if tail is not None:
+        file = _opened(shard)
+        if isinstance(file, ChunkReader):
             return []
-        return list(index_faults(file, read_footer(file, tail)))
+        return list(index_faults(file, read_footer(file)))
 
     def outline(self, shard: Shard) -> Outline:
         """Return the rows and bytes of each row group, from the footer, or of runs of rows, from the page index."""
-        file, tail = _opened(shard)
-        footer = _without_keys(read_footer(file, tail), file.path)
-        features = features_of(footer, file.path)
-        fields = tuple(_fields(file, footer, features))
-        labels = {name: feature.names for name, feature in features.items() if feature.names}
-        stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-        return Outline(
-            stamp, fields, labels, tuple(sections_of(footer, features, fields, file, tail))
-        )
+        file = _opened(shard)
+        groups = _groups(file, _without_keys(read_footer(file), file.path))
+        labels = labels_of(groups.features, groups.features)
+        [stamp] = stamps(shard, [file])
+        return Outline(stamp, groups.fields, labels, tuple(sections_of(groups, file)))
 
     def narrowed(self, section: Section, names: Collection[str]) -> Section:
         """Return a section with only some columns: their chunks, and the bytes in small gaps between these."""
-        return narrowed(section, names)
+        groups: Groups = section.details
+        nodes = tuple(node for node in groups.footer.fields if node.name in names)
+        fields = tuple(field for field in groups.fields if field.name in names)
+        footer = replace(groups.footer, fields=nodes)
+        details = replace(groups, footer=footer, fields=fields)
+        spans = joined_spans(
+            group.chunks[leaf.leaf]
+            for group in footer.groups
+            for node in nodes
+            for leaf in node.leaves()
+        )
+        names_of_fields = tuple(field.name for field in fields)
+        return replace(section, details=details, spans=spans, fields=names_of_fields)
 
     def index_section(
         self, shard: Shard, section: Section, file: File, options: ReadOptions, /
     ) -> ShardIndex:
         """Return the table of the row groups of a section."""
         groups: Groups = section.details
-        near = ChunkReader(file, groups.footer)
-        rows = Table(near, groups.footer, groups.features, options.spec, groups.first)
-        return _table(rows, groups.fields, shard)
+        near = ChunkReader(file)
+        near.add_chunks(groups.footer)
+        return _table(Table(near, groups, options.spec), shard)
 
 
 CONTAINER = _Parquet()
 
 
-def numbers_in(shard: Shard, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """Return the numbers of some columns of a file.
+def only_columns(shard: Shard, names: Collection[str]) -> ShardIndex:
+    """Return the table of a file with only these columns, as far as it has them.
 
     Raises:
-        FormatError: A column is missing or damaged, or lacks a number.
+        FormatError: One is damaged.
     """
-    file, tail = _opened(shard)
-    footer = read_footer(file, tail)
-    nodes = {node.name: node for node in footer.fields if node.physical is not None}
-    numbers = {}
-    for name in names:
-        if name not in nodes:
-            raise FormatError(f"it has no column {name!r}", file.path, hint=_HINT)
-        with _naming(nodes[name], file, footer):
-            try:
-                numbers[name], missing = scalars_of(file, footer, nodes[name])
-            except OtherEncoding as error:
-                raise ValueError("it does not hold plain numbers") from error
-            if missing.any():
-                raise ValueError(f"row {int(missing.argmax())} has no value")
-    return numbers
+    file = _opened(shard)
+    footer = read_footer(file)
+    nodes = tuple(node for node in footer.fields if node.name in names)
+    return _table(Table(file, _groups(file, replace(footer, fields=nodes)), None), shard)
 
 
-def _opened(shard: Shard) -> tuple[File, bytes | None]:
+def _opened(shard: Shard) -> File:
     """Open the file of a shard; a remote one with its last bytes, which take one request."""
     path = shard.path(0)
     if not is_object(path):
-        return open_file(path), None
+        return open_file(path)
     from bushel.storage.objects.remotefile import RemoteFile
 
-    return RemoteFile.open_at_end(path, TAIL)
+    return ChunkReader(*RemoteFile.open_at_end(path, TAIL))
 
 
 def _without_keys(footer: Footer, path: str) -> Footer:
@@ -187,35 +184,27 @@ def _warn_of_paths(footer: Footer, table: ShardIndex, path: str) -> None:
             )
 
 
-def _fields(file: File, footer: Footer, features: Mapping[str, Feature]) -> Iterator[Field]:
+def _groups(file: File, footer: Footer) -> Groups:
+    """Return all row groups of a file."""
+    features, fields = features_of(footer, file.path), []
     for node in footer.fields:
         with _naming(node, file, footer):
-            yield field_of(node, file, footer, features)
+            fields.append(field_of(node, file, footer, features))
+    return Groups(0, footer, features, tuple(fields))
 
 
-def _table(table: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:
+def _table(table: Table, shard: Shard) -> ShardIndex:
     """Return the table of some row groups, which `table` gets column by column."""
     file, footer = table.file, table.footer
     _check_density(footer, file)
-    pairs = zip(footer.fields, fields, strict=True)
-    if (
-        nested := next((field.name for node, field in pairs if is_decoded(node, field)), None)
-    ) is not None:
-        check_pyarrow(file, nested)  # before the columns that do not need it are read
-    for node, field in zip(footer.fields, fields, strict=True):
+    nested = [field.name for node, field in table.groups.columns if is_decoded(node, field)]
+    for name in nested[:1]:
+        check_pyarrow(file, name)  # before the columns that do not need it are read
+    for node, field in table.groups.columns:
         with _naming(node, file, footer):
             table.add(node, field)
     table.finish()
-    index = ShardIndex(
-        footer.rows,
-        stamps(shard, [file]),
-        table.fields,
-        CONTAINER.name,
-        labels=table.labels,
-        columns=table.columns,
-        blocks=table.blocks(),
-    )
-    return index.check(file.path)
+    return table.index(CONTAINER.name, shard)
 
 
 def _check_density(footer: Footer, file: File) -> None:
@@ -263,33 +252,34 @@ def _offset_of(node: Node, footer: Footer) -> int | None:
 
 
 class ChunkReader:
-    """Reads a remote file. A read inside a column chunk fetches the chunk, which is kept until another one is read.
+    """Reads a remote file, whose last bytes may have been read before.
 
-    The footer may be of a run of rows: of its chunks, only the pages that have these rows are
-    fetched.
+    A read inside a column chunk that was added fetches the chunk, and any other one 64 KiB or more;
+    these bytes are kept until the next time. The footer may be of a run of rows: of its chunks,
+    only the pages that have these rows are fetched.
     """
 
-    def __init__(self, file: File, footer: Footer) -> None:
-        self._file = file
+    def __init__(self, file: File, tail: bytes = b"") -> None:
+        self._file, self._spans = file, list[tuple[int, int]]()
         self.path, self.size, self.mtime_ns = file.path, file.size, file.mtime_ns
-        spans = sorted(
-            span for group in footer.groups for chunk in group.chunks for span in chunk.spans
-        )
-        self._starts = [start for start, _ in spans]
-        self._stops = [stop for _, stop in spans]
-        self._held: tuple[int, bytes] = (0, b"")
+        self._tail, self._fetched = (file.size - len(tail), tail), (0, b"")
+
+    def add_chunks(self, footer: Footer) -> None:
+        """Let reads inside the chunks of a footer fetch them whole."""
+        chunks = (chunk for group in footer.groups for chunk in group.chunks)
+        self._spans = sorted(span for chunk in chunks for span in chunk.spans)
 
     def read(self, offset: int, length: int, /) -> bytes:
         """Return the bytes of one extent: see `File.read`."""
-        start, data = self._held
-        if not start <= offset <= offset + length <= start + len(data):
-            number = bisect_right(self._starts, offset) - 1
-            if number < 0 or offset + length > self._stops[number]:
-                return self._file.read(offset, length)
-            start = self._starts[number]
-            data = self._file.read(start, self._stops[number] - start)
-            self._held = start, data
-        return data[offset - start : offset - start + length]
+        for start, data in (self._fetched, self._tail):
+            if start <= offset <= offset + length <= start + len(data):
+                return data[offset - start : offset - start + length]
+        start, stop = offset, max(offset + length, min(offset + TAIL, self.size))
+        number = bisect_right(self._spans, offset, key=itemgetter(0)) - 1
+        if number >= 0 and offset + length <= self._spans[number][1]:
+            start, stop = self._spans[number]
+        self._fetched = start, self._file.read(start, stop - start)
+        return self.read(offset, length)
 
 
 _ARROW = "ARROW:schema"
@@ -346,10 +336,12 @@ def with_partitions(index: ShardIndex, shard: Shard) -> ShardIndex:
         if sign and name not in index.fields:
             texts = set(_texts(shard.root, name, depth)) - {_NULL}
             whole = bool(texts) and all(map(_WHOLE.fullmatch, texts))
-            field, value = Field(name, ("utf8", "int")[whole]), None
-            if text != _NULL:
-                value = int(text) if whole else text
-            index = _with_column(index, field, value)
+            codec = get_codec("int" if whole else "utf8")
+            value = int(text) if whole and text != _NULL else text
+            stored = None if text == _NULL else bytes(codec.encode(value))
+            column = of_objects([None if stored is None else value] * index.samples)
+            rows = np.zeros(index.samples, np.int64)
+            index = with_values(index, Field(name, codec.name), [stored], column, rows)
     return index
 
 
@@ -361,15 +353,3 @@ def _texts(folder: AnyPath, name: str, depth: int) -> Iterator[str]:
             yield from _texts(entry, name, depth - 1)
         elif sign and not depth and unquote(column) == name:
             yield text
-
-
-def _with_column(index: ShardIndex, field: Field, value: str | int | None) -> ShardIndex:
-    """Return a table with a field of one value in all rows; None if it is missing."""
-    rows, stored, size = index.samples, b"", MISSING
-    if value is not None:
-        stored = bytes(get_codec(field.codec).encode(value))
-        size = len(stored)
-    places = np.zeros(rows, np.int64), np.full(rows, size)
-    extents = FieldExtents(field, field.codec, index.next_file, *places)
-    data = np.frombuffer(stored, np.uint8)
-    return index.with_field(extents, data, of_objects([value] * rows))

@@ -28,7 +28,7 @@ _DTYPES: Mapping[int | None, str] = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}
 _WHOLE = (1, 2)  # the physical types INT32 and INT64
 _LIST_TYPE = 3  # the converted type and the logical one
 _FLOAT16 = 15  # a logical type
-_JSON = {"converted": 19, "logical": 12}
+_JSON, _JSON_TYPE = 19, 12  # the converted type and the logical one
 _DATE, _TIME, _TIMESTAMP = 6, 7, 8
 """The logical types of dates and times; DATE is the converted type, too."""
 _CONVERTED_TIMES: Mapping[int | None, str] = {
@@ -150,7 +150,7 @@ def _time_codec(converted: int | None, union: object) -> str | None:
 
 def holds_json(leaf: Node) -> bool:
     """Return whether the texts of a leaf are JSON."""
-    return _JSON["converted"] == leaf.converted or _JSON["logical"] == leaf.logical
+    return leaf.converted == _JSON or leaf.logical == _JSON_TYPE
 
 
 def count_in(parsed: ThriftStruct, number: int, default: int | None = None) -> int:
@@ -280,16 +280,13 @@ class Footer(Struct, frozen=True):
     groups: tuple[RowGroup, ...]
     metadata: Mapping[str, bytes]
 
-    def only(self, first: int, last: int) -> Footer:
-        """Return the footer of a file that has only some of the row groups, and no metadata."""
-        groups = self.groups[first:last]
+    def only(self, *groups: RowGroup) -> Footer:
+        """Return the footer of a file that has only these row groups, and no metadata."""
         return Footer(sum(group.rows for group in groups), self.fields, groups, {})
 
 
-def read_footer(file: File, tail: bytes | None = None) -> Footer:
+def read_footer(file: File) -> Footer:
     """Read and check the footer of a file: one read, or two if it is longer than 64 KiB.
-
-    `tail` is its last 64 KiB, or all of a shorter file, if they have been read.
 
     Raises:
         FormatError: The file is not a Parquet file, is damaged, or is encrypted.
@@ -297,8 +294,7 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
     size = file.size
     if size < 12:
         raise FormatError(f"not a Parquet file: it has {size} bytes", file.path, hint=_HINT)
-    if tail is None:
-        tail = file.read(max(0, size - TAIL), min(size, TAIL))
+    tail = file.read(max(0, size - TAIL), min(size, TAIL))
     if tail[-4:] == b"PARE":
         message = "the footer is encrypted, which Bushel does not read"
         raise FormatError(message, file.path, size - 4, _DECRYPT)
@@ -320,11 +316,9 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
     except _RefusedError as error:
         message, hint = error.args
         raise FormatError(message, file.path, start, hint) from error
-    except ThriftError as error:
-        at = start + error.offset
-        raise FormatError(f"damaged footer: {error}", file.path, at, _HINT) from error
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"damaged footer: {error}", file.path, start, _HINT) from error
+        at = start + error.offset if isinstance(error, ThriftError) else start
+        raise FormatError(f"damaged footer: {error}", file.path, at, _HINT) from error
 
 
 def _footer(parsed: ThriftStruct, file: File) -> Footer:
@@ -344,12 +338,9 @@ def _footer(parsed: ThriftStruct, file: File) -> Footer:
         )
     leaves = sum(1 for _ in root.leaves())
     groups = tuple(_group(group, leaves, file.size) for group in _structs(parsed, 4))
-    rows = count_in(parsed, 3)
-    if rows != sum(group.rows for group in groups):
-        raise ValueError(
-            f"{rows} rows are announced, and the row groups "
-            f"have {sum(group.rows for group in groups)}"
-        )
+    rows, rows_of_groups = count_in(parsed, 3), sum(group.rows for group in groups)
+    if rows != rows_of_groups:
+        raise ValueError(f"{rows} rows are announced, and the row groups have {rows_of_groups}")
     metadata = {}
     for pair in _structs(parsed, 5) if 5 in parsed else ():
         match pair:

@@ -14,7 +14,7 @@ together, and large ones as runs of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -22,11 +22,9 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
 from bushel.containers.base import Section
-from bushel.containers.features import Feature
 from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.filters.parquet_pages import ThriftError, pages_of, read_struct
-from bushel.spec import Field
 from bushel.storage import File
 
 from .footer import (
@@ -40,7 +38,7 @@ from .footer import (
     dtype_of,
     element_of,
 )
-from .table import is_decoded
+from .table import Groups, is_decoded
 
 _OTHER_ROWS = (
     "readers that skip by this index find other rows: write "
@@ -69,16 +67,12 @@ def has_index(group: RowGroup) -> bool:
     return bool(group.chunks) and all(chunk.index is not None for chunk in group.chunks)
 
 
-def read_starts(
-    groups: Sequence[RowGroup], read: Callable[[int, int], bytes], size: int, path: str
-) -> list[list[PageStarts]]:
+def read_starts(groups: Collection[RowGroup], file: File) -> list[list[PageStarts]]:
     """Return the pages of all chunks of row groups, whose indexes are read at once.
 
     Args:
         groups: Row groups that all have an index.
-        read: Reads bytes of the file, given offset and length.
-        size: Bytes of the file.
-        path: Path of the file, for errors.
+        file: The file.
 
     Returns:
         For each row group the pages of each chunk; nothing if the indexes are too large, or too far
@@ -91,18 +85,18 @@ def read_starts(
     if not spans:
         return []
     for at, length in spans:
-        if not 0 <= at <= at + length <= size:
+        if not 0 <= at <= at + length <= file.size:
             message = (
                 f"an offset index of {length} bytes at offset "
-                f"{at} is not inside the {size} bytes of the file"
+                f"{at} is not inside the {file.size} bytes of the file"
             )
-            raise FormatError(message, path, hint=_HINT)
+            raise FormatError(message, file.path, hint=_HINT)
     first, stop = min(at for at, _ in spans), max(at + length for at, length in spans)
     if stop - first > _MOST_INDEX:
         return []
-    data = memoryview(read(first, stop - first))
+    data = memoryview(file.read(first, stop - first))
     return [
-        [_page_starts(data, first, chunk, group.rows, path) for chunk in group.chunks]
+        [_page_starts(data, first, chunk, group.rows, file.path) for chunk in group.chunks]
         for group in groups
     ]
 
@@ -207,19 +201,12 @@ def _part(chunk: Chunk, pages: PageStarts | None, rows: int, first: int, end: in
 
 def index_faults(file: File, footer: Footer) -> Iterator[FormatError]:
     """Yield an error for each offset index that does not say where the pages of its column are. Headers are read."""
-    leaves = sorted(
-        (leaf for node in footer.fields for leaf in node.leaves()), key=lambda leaf: leaf.leaf
-    )
+    leaves = [leaf for node in footer.fields for leaf in node.leaves()]
     for number, group in enumerate(footer.groups):
         if not has_index(group):
             continue
         try:
-            starts_of_groups = read_starts(
-                [group],
-                lambda offset, length: bytes(file.read(offset, length)),
-                file.size,
-                file.path,
-            )
+            starts_of_groups = read_starts([group], file)
         except FormatError as error:
             yield error
             continue
@@ -253,10 +240,9 @@ def _difference(
     # of lists, the pages have to be expanded to find out
     if not leaf.repeats and starts.row.tolist() != rows:
         first = int(np.flatnonzero(starts.row != np.array(rows))[0])
+        what = f"says that page {first} begins with"
         if first == len(offsets):
             what = "ends with"
-        else:
-            what = f"says that page {first} begins with"
         return (
             f"its offset index {what} row {int(starts.row[first])}, but that is row {rows[first]}"
         )
@@ -268,100 +254,56 @@ _SECTION = 8 << 20
 _GAP = 64 << 10  # bytes between chunks that are read rather than left out by another request
 
 
-class Groups(Struct, frozen=True):
-    """The row groups of a section."""
-
-    first: int  # number of the first one in the file
-    footer: Footer  # the footer with only these, or with a run of rows of one
-    features: Mapping[str, Feature]  # Hugging Face's metadata of columns
-    fields: tuple[Field, ...]  # the fields of the file
-
-
-def sections_of(
-    footer: Footer,
-    features: Mapping[str, Feature],
-    fields: tuple[Field, ...],
-    file: File,
-    tail: bytes | None,
-) -> Iterator[Section]:
+def sections_of(whole: Groups, file: File) -> Iterator[Section]:
     """Yield the sections of a file. The page index is read if the file has large row groups.
 
     Args:
-        footer: Its footer.
-        features: Hugging Face's metadata of columns.
-        fields: Its fields.
+        whole: All its row groups.
         file: The file.
-        tail: Its last bytes, if they have been read.
 
     Raises:
         FormatError: The page index is damaged, or does not fit the footer.
     """
-    pages = _pages(footer, file, tail)
-    groups = footer.groups
+    groups, pages = whole.footer.groups, _pages(whole.footer, file)
     first = number = 0
     while first < len(groups):
         last = first + 1
         runs = [groups[first]]
         if first in pages:
-            chunks = _cuttable(footer, fields, groups[first], pages[first])
+            chunks = _cuttable(whole, groups[first], pages[first])
             runs = cut(groups[first], chunks, _SECTION)
-        parts = [replace(footer, rows=run.rows, groups=(run,), metadata={}) for run in runs]
+        parts = [whole.footer.only(run) for run in runs]
         if len(runs) == 1:  # and small ones after it
             while last < len(groups) and groups[last].stop - groups[first].start <= _SECTION:
                 last += 1
-            parts = [footer.only(first, last)]
+            parts = [whole.footer.only(*groups[first:last])]
         for part in parts:
-            spans = _together(chunk for group in part.groups for chunk in group.chunks)
-            details = Groups(first, part, features, fields)
+            spans = joined_spans(chunk for group in part.groups for chunk in group.chunks)
+            details = replace(whole, first=first, footer=part)
             start, stop = (spans[0][0], spans[-1][1]) if spans else (0, 0)
             yield Section(number, part.rows, start, stop, details, spans)
             number += 1
         first = last
 
 
-def narrowed(section: Section, names: Collection[str]) -> Section:
-    """Return a section with only some columns: their chunks, and the bytes in small gaps between these."""
-    groups: Groups = section.details
-    nodes = [node for node in groups.footer.fields if node.name in names]
-    fields = tuple(field for field in groups.fields if field.name in names)
-    numbers = [leaf.leaf for node in nodes for leaf in node.leaves()]
-    spans = _together(group.chunks[number] for group in groups.footer.groups for number in numbers)
-    details = replace(groups, footer=replace(groups.footer, fields=tuple(nodes)), fields=fields)
-    return replace(
-        section, details=details, spans=spans, fields=tuple(field.name for field in fields)
-    )
-
-
-def _pages(footer: Footer, file: File, tail: bytes | None) -> dict[int, list[PageStarts]]:
+def _pages(footer: Footer, file: File) -> dict[int, list[PageStarts]]:
     """Return the pages of the chunks of large row groups that have a page index, by the numbers of the row groups."""
     large = {
         number: group
         for number, group in enumerate(footer.groups)
         if group.stop - group.start > 2 * _SECTION and has_index(group)
     }
-    end = tail or b""
-    first = file.size - len(end)
-
-    def read(offset: int, length: int) -> bytes:
-        if offset >= first:
-            return end[offset - first :][:length]
-        return bytes(file.read(offset, length))
-
-    return dict(
-        zip(large, read_starts(list(large.values()), read, file.size, file.path), strict=False)
-    )
+    return dict(zip(large, read_starts(large.values(), file), strict=False))
 
 
-def _cuttable(
-    footer: Footer, fields: tuple[Field, ...], group: RowGroup, pages: list[PageStarts]
-) -> list[PageStarts | None]:
+def _cuttable(whole: Groups, group: RowGroup, pages: list[PageStarts]) -> list[PageStarts | None]:
     """Return the pages of the chunks; None for a chunk that is read whole.
 
     pyarrow decodes whole row groups, and compressed numbers of lists are a block with their
     dictionary.
     """
     cuttable: list[PageStarts | None] = list(pages)
-    for node, field in zip(footer.fields, fields, strict=True):
+    for node, field in whole.columns:
         leaf, above = element_of(node)
         if leaf is None or is_decoded(node, field):
             for node_leaf in node.leaves():
@@ -373,7 +315,7 @@ def _cuttable(
     return cuttable
 
 
-def _together(chunks: Iterable[Chunk]) -> tuple[tuple[int, int], ...]:
+def joined_spans(chunks: Iterable[Chunk]) -> tuple[tuple[int, int], ...]:
     """Return the ranges to read of chunks, ascending; ranges with only a small gap between them are joined."""
     ranges: list[tuple[int, int]] = []
     for start, stop in sorted(span for chunk in chunks for span in chunk.spans):

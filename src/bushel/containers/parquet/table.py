@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from bushel.containers.features import Feature, codec_by_magic
 from bushel.containers.growing import GrowingArrays
@@ -44,9 +45,8 @@ _DECIMAL = 5
 """The converted type DECIMAL, and the logical one."""
 _KNOWN = frozenset((PLAIN, DICTIONARY, 2, 3, 4, DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT))
 """Encodings that are read, with PLAIN_DICTIONARY, and RLE and BIT_PACKED, which levels have."""
-_HEAD = 64 << 10
-# bytes that are read for the first value of a column; and of a compressed page, if need be
-_EXPANDED = 16 << 20
+_HEAD, _EXPANDED = 32 << 10, 16 << 20
+"""Bytes that are read for the first value of a column, and of a compressed page."""
 
 
 def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feature]) -> Field:
@@ -115,29 +115,22 @@ def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
     if group is None or leaf.physical != BYTE_ARRAY:
         return b""
     chunk = group.chunks[leaf.leaf]
-    head = file.read(chunk.offset, min(chunk.length, _HEAD))
-
-    def read(offset: int, length: int) -> bytes | memoryview:
-        start = offset - chunk.offset
-        if start + length <= len(head):
-            return head[start : start + length]
-        return file.read(offset, length)
-
-    page = next(pages_of(read, chunk.offset, chunk.length), None)
+    page = next(pages_of(file.read, chunk.offset, chunk.length), None)
     if (
         page is None
         or not page.values
         or not (page.dictionary or page.encoding in (PLAIN, DELTA_LENGTHS))
     ):
         return b""
-    properties = Leaf(chunk.codec, leaf.definition, leaf.repeats)
-    if chunk.codec == "stored":  # as far as it has been read
-        begin = page.offset + page.levels + payload_of(page, read, properties).start
-        values = memoryview(head)[begin - chunk.offset : page.next - chunk.offset]
-    elif page.length <= _EXPANDED and page.size <= 4 * _EXPANDED:
-        values = payload_of(page, read, properties).values()
-    else:
+    is_stored = chunk.codec == "stored"
+    if not is_stored and (page.length > _EXPANDED or page.size > 4 * _EXPANDED):
         return b""
+    payload = payload_of(page, file.read, Leaf(chunk.codec, leaf.definition, leaf.repeats))
+    if is_stored:
+        begin = page.offset + page.levels + payload.start
+        values = memoryview(file.read(begin, min(page.next - begin, _HEAD)))
+    else:
+        values = payload.values()
     if page.encoding == PLAIN:
         return bytes(values[4 : 4 + min(16, int.from_bytes(values[:4], "little"))])
     lengths, start = decode_deltas(values)
@@ -146,21 +139,26 @@ def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
     return b""
 
 
+class Groups(Struct, frozen=True):
+    """The row groups of a file, or some of them."""
+
+    first: int  # number of the first one in the file
+    footer: Footer  # the footer with only these, or with a run of rows of one
+    features: Mapping[str, Feature]  # Hugging Face's metadata of columns
+    fields: tuple[Field, ...]  # the fields of the file
+
+    @property
+    def columns(self) -> Iterator[tuple[Node, Field]]:
+        """The columns, each with its field."""
+        return zip(self.footer.fields, self.fields, strict=True)
+
+
 class Table(RowTable):
     """The table of a file, or of some of its row groups. Its columns are complete after `finish`."""
 
-    __slots__ = ("_arrays", "_scanned", "features", "first", "footer")
-
-    def __init__(
-        self,
-        file: File,
-        footer: Footer,
-        features: Mapping[str, Feature],
-        declared: Spec | None,
-        first: int = 0,
-    ) -> None:
-        super().__init__(file, declared)
-        self.footer, self.features, self.first = footer, features, first
+    def __init__(self, file: File, groups: Groups, declared: Spec | None) -> None:
+        super().__init__(file, groups.features, declared, groups.footer.rows)
+        self.footer, self.groups = groups.footer, groups
         self._arrays = GrowingArrays()
         self._scanned: list[Callable[[Mapping[str, np.ndarray]], None]] = []
 
@@ -170,9 +168,6 @@ class Table(RowTable):
         Raises:
             FilterError, ValueError: Its pages are damaged.
         """
-        feature = self.features.get(node.name, Feature())
-        if feature.names:
-            self.labels = {**self.labels, node.name: feature.names}
         leaf, group = element_of(node)
         if leaf is None or is_decoded(node, own):
             self.put_values(node.name, self.decoded(node.name))
@@ -219,9 +214,10 @@ class Table(RowTable):
         """Yield the values of a column in the row groups as arrays of pyarrow."""
         from pyarrow.parquet import ParquetFile
 
-        groups = list(range(self.first, self.first + len(self.footer.groups)))
+        first = self.groups.first
+        numbers = list(range(first, first + len(self.footer.groups)))
         with ParquetFile(Seekable(self.file)) as opened:
-            for batch in opened.iter_batches(batch_size=1024, row_groups=groups, columns=[name]):
+            for batch in opened.iter_batches(batch_size=1024, row_groups=numbers, columns=[name]):
                 yield batch.column(0)
 
     def decoded(self, name: str) -> list[bytes | None]:

@@ -6,6 +6,7 @@ Its pages are read chunk by chunk, and their levels make the rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -96,7 +97,9 @@ class ChunkPages:
         begun = 0
         if self._group is not None:
             self.counts, self.absent = np.empty(self.rows, np.int64), np.empty(self.rows, np.uint8)
-        for page in self._all():
+        spans = self.chunk.spans
+        pages = (pages_of(self.file.read, start, stop - start) for start, stop in spans)
+        for page in chain.from_iterable(pages):
             payload = payload_of(page, self.file.read, self.leaf)
             if page.dictionary:
                 self.dictionary = page, payload
@@ -122,10 +125,6 @@ class ChunkPages:
             raise ValueError(
                 f"column {name!r} has {begun} values in a row group of {self.rows} rows"
             )
-
-    def _all(self) -> Iterator[Page]:
-        for start, stop in self.chunk.spans:
-            yield from pages_of(self.file.read, start, stop - start)
 
 
 def chunks_of(
@@ -241,16 +240,12 @@ class _ByteArrays:
 
     def _lying(self, values: _Values) -> tuple[I64, I64]:
         """Return where the byte arrays of a page are, as they are in its payload."""
-        page, file, count, width = (
-            values.page,
-            self._pages.file,
-            values.valid,
-            self._pages.node.width,
-        )
-        fixed = self._pages.node.physical == FIXED
+        page, count = values.page, values.valid
+        file, node = self._pages.file, self._pages.node
+        fixed = node.physical == FIXED
         begin = page.offset + values.start
         if page.encoding == PLAIN and fixed:
-            starts, sizes = _fixed(values, width)
+            starts, sizes = _fixed(values, node.width)
         elif page.encoding == PLAIN:
             if self._blocks is None and isinstance(
                 file, MappedFile

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 from msgspec.structs import replace
 
@@ -41,14 +40,16 @@ from .features import (
     INTEGERS,
     LISTS,
     OF_ANY_LENGTH,
+    SCALARS,
     FeatureTable,
     check_density,
     check_first_values,
     declared_type,
+    ends_of_windows,
     field_name,
     is_sparse,
+    scanned,
 )
-from .scan import ends_of_windows, scanned
 
 _NUMBERED = re.compile(r"[^.].*-[0-9]{5}-of-[0-9]{5}", re.DOTALL)
 _HEAD = struct.Struct("<QI")
@@ -94,18 +95,14 @@ class _Tfrecord(Container):
         records, spec = scanned(file, scanner, options.report), options.spec or {}
         features = {field_name(feature.name, file): feature for feature in records.features}
         samples = len(records.offset)
-        feature_table = FeatureTable(file, len(blocks), list(blocks), samples)
+        feature_table = FeatureTable(file, list(blocks), samples)
         if features and (list(spec) != [_DATA] or _DATA in features):
             check_density(features, samples, file)
             for name in sorted(features):
-                feature = features[name]
-                feature_table.add(
-                    name,
-                    feature,
-                    None
-                    if feature.most > 1 and name == KEY
-                    else declared_type(name, feature.kind, spec),
-                )
+                feature, declared = features[name], None
+                if feature.most <= 1 or name != KEY:
+                    declared = declared_type(name, feature.kind, spec)
+                feature_table.add(name, feature, declared)
         elif len(spec) != 1 and scanner.other >= 0 and scanner.others:
             raise FormatError(
                 f"record {scanner.other} is not a tf.train.Example: "
@@ -213,11 +210,6 @@ def _wrong_checksum(
 
 _MANY = 1 << Kind.NESTED
 _EMPTY = 1 << Kind.BARE
-_SCALARS: Mapping[int, tuple[Literal["int", "float"], str]] = {
-    INTEGERS: ("int", "varint"),
-    FLOATS: ("float", "f32"),
-}
-"""The kind of a column of single numbers, and the codec of the stored bytes."""
 
 
 def usual_examples(
@@ -300,7 +292,7 @@ def _fields(
             if kind == FLOATS:
                 stored, suits = codec, codec.startswith("array(float32")
         else:
-            of, stored = _SCALARS[kind]
+            of, stored = SCALARS[kind]
             codec, suits = of, not kinds & _EMPTY
             if declared is not None:
                 codec = declared.codec

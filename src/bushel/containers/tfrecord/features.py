@@ -1,32 +1,41 @@
-"""The features of `tf.train.Example`s as fields: bytes and lists of numbers as extents, single numbers as columns.
+"""The scan of a TFRecord file from front to back, and the features of `tf.train.Example`s as fields.
 
-Arrays that are made here go to a temporary file if they are large, step by step.
+Bytes and numbers are extents, single numbers are columns, too. Arrays that are made here go to a
+temporary file if they are large, step by step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents
 from bushel._kinds import IMAGES
 from bushel._runtime.arrays import I64, U8, Bools
+from bushel._runtime.system import keep_freed_memory
 from bushel.codecs import get_codec
+from bushel.containers.base import Report
 from bushel.containers.features import codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.plain_table import PlainField
 from bushel.errors import CodecError, FormatError, SpecError
+from bushel.kernels import TfrecordScanner
 from bushel.spec import KEY, Field, parse_spec
 from bushel.storage import IN_TABLE, Blocks, File
 
-from .scan import STEP, Feature
-
 BYTES, FLOATS, INTEGERS = 1, 2, 3
 """The kinds of features."""
+
+SCALARS: Mapping[int, tuple[Literal["int", "float"], str]] = {
+    INTEGERS: ("int", "varint"),
+    FLOATS: ("float", "f32"),
+}
+"""The kind of a column of single numbers, and the codec of the stored bytes."""
 
 LISTS = {FLOATS: "array(float32,-1)", INTEGERS: "array(int64,-1)"}
 """The types of lists of numbers."""
@@ -44,6 +53,111 @@ _MOST_EMPTY = 1 << 24
 _SPARSE = 64
 _MOST_FEATURES = 10_000
 _NONE = np.empty(0, np.int64)
+
+
+STEP = 1 << 16
+"""Rows that are processed together, so that a large file takes little memory."""
+
+_WINDOW = 4 << 20
+_ROWS = 1 << 17  # of the scanner, which are then given to the arrays
+_DAMAGED = (
+    "the file is damaged, or its writer was stopped: "
+    "`bushel verify` names the records, or write it again"
+)
+_PLACES = ("record", "counts", "offset", "length", "first", "value_offset", "value_length")
+
+
+class Feature(NamedTuple):
+    """A feature of Examples.
+
+    An offset of `-1 - n` stands for position `n` of the copied bytes.
+    """
+
+    name: bytes
+    kind: int  # 1 bytes, 2 floats, 3 integers
+    most: int  # values of the record that has most of them
+    copied: bool  # whether values of a record were copied
+    rows: int  # number of records that have the feature
+    record: I64 | None  # int64[rows], which records these are; None if all have it
+    # of bytes: int64[rows], values of each of these records; None if each has one
+    counts: I64 | None
+    offset: I64  # of numbers: int64[rows], where the packed values are
+    length: I64  # of numbers: int64[rows], bytes of the packed values
+    first: I64  # of numbers: int64[rows], the first value (the bits of a float)
+    value_offset: I64  # of bytes: int64[values], where each value is
+    value_length: I64  # of bytes: int64[values], bytes of each value
+
+
+class Records(NamedTuple):
+    """The records of a file, whose arrays are in a temporary file if they are large."""
+
+    offset: I64  # int64[records], where the data of each record are
+    length: I64  # int64[records], bytes of data
+    copied: U8  # lists of numbers that are not in one piece in the file
+    features: tuple[Feature, ...]  # in order of appearance; none if a record is not an Example
+
+
+def scanned(file: File, scanner: TfrecordScanner, report: Report) -> Records:
+    """Scan a whole file.
+
+    Raises:
+        FormatError: A record is truncated, or its length does not have its checksum.
+        OSError: The temporary file cannot be written.
+    """
+    keep_freed_memory()
+    rows = GrowingArrays()
+
+    def take(share: float) -> None:
+        offset, length, _, copied, features = scanner.take()
+        pieces: dict[str, np.ndarray] = {"offset": offset, "length": length, "copied": copied}
+        for number, *places in features:
+            for name, piece in zip(_PLACES, places, strict=True):
+                pieces[f"{number} {name}"] = piece
+        rows.extend(pieces, share)
+
+    for at in ends_of_windows(file, scanner, report):
+        if scanner.rows >= _ROWS:
+            take(at / file.size)
+    take(1)
+    arrays, features = rows.finish(), []
+    samples = len(arrays["offset"])
+    for number, description in enumerate(scanner.features if scanner.other < 0 else ()):
+        record, counts, *places = (arrays[f"{number} {name}"] for name in _PLACES)
+        features.append(
+            Feature(
+                *description,
+                len(record),
+                record if len(record) < samples else None,
+                counts if (counts != 1).any() else None,
+                *places,
+            )
+        )
+    return Records(arrays["offset"], arrays["length"], arrays["copied"], tuple(features))
+
+
+def ends_of_windows(file: File, scanner: TfrecordScanner, report: Report) -> Iterator[int]:
+    """Feed a whole file, and yield the end of the last record that was read, again and again.
+
+    Raises:
+        FormatError: A record is truncated, or its length does not have its checksum.
+    """
+    at, window = 0, _WINDOW
+    while at < file.size:
+        used = scanner.feed(file.read(at, min(window, file.size - at)))
+        report(used)
+        at += used
+        if used:
+            yield at
+        number = f"record after byte {at}" if at else "first record"
+        if scanner.problem is not None:
+            raise FormatError(f"{scanner.problem} ({number})", file.path, at, _DAMAGED)
+        if used:
+            window = _WINDOW
+            continue
+        if at + scanner.need > file.size:
+            message = f"the {number} needs {scanner.need} bytes, but {file.size - at} are left"
+            raise FormatError(message, file.path, at, _DAMAGED)
+        window = max(_WINDOW, scanner.need)
 
 
 def field_name(name: bytes, file: File) -> str:
@@ -121,7 +235,8 @@ def _present(feature: Feature, keep: Bools) -> Feature:
     record = np.flatnonzero(keep) if feature.record is None else feature.record[keep]
     if feature.kind == BYTES:
         return feature._replace(record=record)
-    return feature._replace(record=record, offset=feature.offset[keep], first=feature.first[keep])
+    places = {name: getattr(feature, name)[keep] for name in ("offset", "length", "first")}
+    return feature._replace(record=record, **places)
 
 
 class FeatureTable:
@@ -129,17 +244,15 @@ class FeatureTable:
 
     Args:
         file: The file of the records.
-        number: Its number in the table.
         blocks: Its blocks, if it is compressed.
         samples: Number of samples.
     """
 
-    def __init__(self, file: File, number: int, blocks: list[Blocks], samples: int) -> None:
-        self.file, self.number, self.blocks, self.samples = file, number, blocks, samples
+    def __init__(self, file: File, blocks: list[Blocks], samples: int) -> None:
+        self.file, self.number, self.blocks, self.samples = file, len(blocks), blocks, samples
         self.fields: dict[str, PlainField] = {}
         self.columns: dict[str, Column] = {}
         self._arrays = GrowingArrays()
-        self._integers: list[str] = []
         self._copied: list[str] = []
 
     def add(self, name: str, feature: Feature, declared: Field | None) -> None:
@@ -219,30 +332,21 @@ class FeatureTable:
     def _add_scalars(self, name: str, feature: Feature, real: str) -> None:
         """Add single numbers; `real` is the codec of floats."""
         present = _present(feature, feature.length > 0)
-        missing = None
         if present.record is not None:
-            missing = np.ones(1, np.bool_)
             self._spread("missing", name, present.record, 0, 1, np.bool_)
-        numbers = self._steps(present.record, present.first, 0)
-        if feature.kind == INTEGERS:
-            self._spread("length", name, present.record, 8, -1)
-            start = 8 * self.samples * len(self._integers)
-            for piece in numbers:
-                self._arrays.append("integers", piece.astype("<i8", copy=False))
-                self._append("offset", name, [start + 8 * np.arange(len(piece))])
-                start += 8 * len(piece)
-            self._integers.append(name)
-            self.fields[name] = PlainField("int", _NONE, _NONE, file=-1, codec="i64")
-            self.columns[name] = Column("int", _NONE, missing)
-            return
-        self._spread("length", name, present.record, 4, -1)
         self._spread("offset", name, present.record, present.offset, 0)
-        reals = (piece.astype("<u4").view("<f4").astype(np.float64) for piece in numbers)
-        self._append("values", name, reals)
+        self._spread("length", name, present.record, present.length, -1)
+        numbers: Iterable[np.ndarray] = self._steps(present.record, present.first, 0)
+        kind, stored = SCALARS[feature.kind]
+        codec: str = kind
+        if feature.kind == FLOATS:
+            codec = real
+            numbers = (bits.astype("<u4").view("<f4").astype(np.float64) for bits in numbers)
+        self._append("values", name, numbers)
         if feature.copied:
             self._copied.append(name)
-        self.fields[name] = PlainField(real, _NONE, _NONE, file=self.number, codec="f32")
-        self.columns[name] = Column("float", _NONE, missing)
+        self.columns[name] = Column(kind, _NONE)
+        self.fields[name] = PlainField(codec, _NONE, _NONE, file=self.number, codec=stored)
 
     def _steps(self, record: I64 | None, values: I64 | int, otherwise: int) -> Iterator[I64]:
         """Yield, some samples at a time, the values of those that have a feature, and another one for the rest."""
@@ -276,7 +380,7 @@ class FeatureTable:
             self._arrays.append(f"{what} {name}", piece)
 
     def finished(self, copied: U8) -> tuple[Blocks, ...]:
-        """Return all block files, also the numbers that the table holds. No field is added afterwards."""
+        """Return all block files, also the copied numbers. No field is added afterwards."""
         arrays = self._arrays.finish()
         if self._copied:
             whole = Blocks.of(np.zeros(1, np.int64), np.array([self.file.size], np.int64))
@@ -284,24 +388,17 @@ class FeatureTable:
         for name in self._copied:  # the copied bytes come after the file
             offset = arrays[f"offset {name}"]
             np.subtract(self.file.size - 1, offset, out=offset, where=offset < 0)
-        files = dict.fromkeys(self._copied, len(self.blocks))
-        if self._integers:
-            self.blocks.append(Blocks.in_table(arrays["integers"].view(np.uint8)))
-            files |= dict.fromkeys(self._integers, len(self.blocks))
         for name, place in self.fields.items():
             self.fields[name] = place._replace(
                 offset=arrays.get(f"offset {name}", place.offset),
                 length=arrays.get(f"length {name}", place.length),
                 starts=arrays.get(f"starts {name}", place.starts),
                 absent=arrays.get(f"absent {name}"),
-                file=files.get(name, place.file),
+                file=len(self.blocks) if name in self._copied else place.file,
             )
-        for number, name in enumerate(self._integers):
-            numbers = arrays["integers"][number * self.samples : (number + 1) * self.samples]
-            arrays[f"values {name}"] = numbers.astype(np.int64, copy=False)
         for name, column in self.columns.items():
-            missing = None if column.missing is None else arrays[f"missing {name}"]
-            self.columns[name] = Column(column.kind, arrays[f"values {name}"], missing)
+            missing = arrays.get(f"missing {name}")
+            self.columns[name] = replace(column, values=arrays[f"values {name}"], missing=missing)
         return tuple(self.blocks)
 
 

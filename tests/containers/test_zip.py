@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected
-from tests.containers.zip.archives import written
+from tests.containers.zip_archives import written
 from tests.sources.folders import jpeg
 
 import bushel

@@ -7,11 +7,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.containers.zip.archives import check, written
+from tests.containers.zip_archives import check, written
 
 import bushel
+from bushel.containers import zip as container
 from bushel.containers.tar import samples
-from bushel.containers.zip import container, members
 from bushel.errors import FormatError
 
 
@@ -25,7 +25,6 @@ def shuffle_directory(path: Path, rng: random.Random) -> None:
 @pytest.mark.parametrize("step", [1, 3, 1 << 16])
 @pytest.mark.parametrize("seed", range(4))
 def test_members_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, step: int) -> None:
-    monkeypatch.setattr(members, "STEP", step)
     monkeypatch.setattr(container, "STEP", step)
     rng = random.Random(seed)
     names = [f"{number % 9}.{each}" for number in range(30) for each in rng.sample(["txt", "bin", "a.bin", "XML"], 2)]
@@ -42,7 +41,6 @@ def test_members_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
 
 @pytest.mark.parametrize("step", [2, 1 << 16])
 def test_sequences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    monkeypatch.setattr(members, "STEP", step)
     monkeypatch.setattr(container, "STEP", step)
     found = {
         "a.f.002.txt": b"3",
@@ -66,7 +64,6 @@ def test_sequences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -
 
 @pytest.mark.parametrize("step", [1, 1 << 16])
 def test_two_members_for_one_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    monkeypatch.setattr(members, "STEP", step)
     monkeypatch.setattr(container, "STEP", step)
     found = {"a.txt": b"1", "b.txt": b"2", "a.TXT": b"3"}
     with pytest.raises(FormatError, match=r"'a\.TXT': its sample already has a member for the field 'txt'"):

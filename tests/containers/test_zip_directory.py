@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.containers.zip.archives import check, written
+from tests.containers.zip_archives import check, written
 
 import bushel
-from bushel.containers.zip.members import data_of, directory_of
+from bushel.containers.zip import data_of, directory_of
 from bushel.errors import FormatError
 from bushel.storage import open_file
 

@@ -1,4 +1,7 @@
-"""The members of a zip archive: where their data are, which sample each belongs to, and the keys of samples.
+"""Zip archives, read in place: members that share directory and name up to the first dot are one sample.
+
+A member that is stored is an extent of the file; one that is compressed by deflate or zstd is a
+block. The directory of the archive has the CRC-32 of each value. docs/format-zip.md has the rules.
 
 The arrays go to temporary files, so that memory does not grow with their number, except for 20 to
 28 bytes a sample, and 16 to 28 a member.
@@ -11,20 +14,25 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
+from bushel._index.shard import Keys, Shard, stamps
+from bushel._index.table import ShardIndex
 from bushel._recognise.junk import LeftOut, may_hold_junk
 from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of, ranges
-from bushel.containers.growing import GrowingArrays
-from bushel.containers.tar import samples as tar
-from bushel.containers.tar.scan import report_left_out
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, MemberGroups, ZipScanner, zip_data
-from bushel.storage import ExtentError, Extents, File, gather
+from bushel.storage import Blocks, ExtentError, Extents, File, gather, open_file
+
+from .base import Container, ReadOptions
+from .growing import GrowingArrays
+from .tar import samples as tar
+from .tar.scan import report_left_out
 
 ENCRYPTED = 0x1
 """The flag of entries whose members are encrypted."""
@@ -60,16 +68,13 @@ class Entries(NamedTuple):
 
     def name(self, row: int) -> str:
         """Return the name of one member."""
-        return name_in(self.names, self.name_offsets, row)
+        return _name(self.names, self.name_offsets, row)
 
 
-def name_in(names: U8, offsets: I64, row: int) -> str:
+def _name(names: U8, offsets: I64, row: int) -> str:
     """Return one of some names that follow one another."""
-    return (
-        names[int(offsets[row]) : int(offsets[row + 1])]
-        .tobytes()
-        .decode("utf-8", "surrogateescape")
-    )
+    text = names[offsets[row] : offsets[row + 1]].tobytes()
+    return text.decode("utf-8", "surrogateescape")
 
 
 class Directory(Struct, frozen=True):
@@ -90,7 +95,7 @@ class Directory(Struct, frozen=True):
     tail: bytes
 
     def entries(self) -> Iterator[tuple[float, Entries]]:
-        """Yield the entries in parts, each with the share of the directory that is read then.
+        """Yield the entries in parts, each with the share of the directory that is read then; the last one is empty.
 
         Raises:
             FormatError: The directory is damaged, or the file has shrunk.
@@ -104,6 +109,7 @@ class Directory(Struct, frozen=True):
                 raise unreadable(scanner.problem, self.file, self.start + scanner.end)
             window = step if used else scanner.need
             yield scanner.end / self.size, Entries(*scanner.take())
+        yield 1, Entries(*scanner.take())
 
     def _read(self, position: int, length: int) -> bytes | memoryview:
         """Return some bytes of the directory."""
@@ -194,15 +200,6 @@ FILTERS = ("stored", "deflate", "zstd")
 """Names of the filters of members, which `Members.filter` numbers."""
 
 _FILTERS = {STORED: 0, 8: 1, 93: 2}
-_OF_ENTRIES = {"names": np.uint8, "name_offsets": np.int64, "header": np.int64, "stored": np.int64, "size": np.int64,
-               "crc32": np.uint32, "filter": np.uint8}  # fmt: skip
-_OF_GROUPS = {
-    "data": np.int64,
-    "sample": np.int64,
-    "extension": np.int32,
-    "keys": np.uint8,
-    "key_offsets": np.int64,
-}
 
 
 class Members(NamedTuple):
@@ -229,9 +226,8 @@ def members_of(file: File) -> Members:
     entries = _entries(file, left_out)
     header = entries["header"]
     parts = (header[first : first + STEP + 1] for first in range(0, len(header), STEP))
-    if all(bool((part[1:] >= part[:-1]).all()) for part in parts):
-        order = None
-    else:
+    order = None
+    if any((part[1:] < part[:-1]).any() for part in parts):
         order = np.argsort(header, kind="stable").astype(np.int64, copy=False)
     groups = MemberGroups(entries["names"], entries["name_offsets"])
     arrays = entries | _grouped(file, entries, order, groups)
@@ -250,22 +246,16 @@ def members_of(file: File) -> Members:
 
 def _entries(file: File, left_out: LeftOut) -> dict[str, np.ndarray]:
     """Return the entries of the directory that may be data, in its order; count the others."""
-    rows = GrowingArrays()
-    text = 0
+    rows, text = GrowingArrays(), 0
     rows.append("name_offsets", np.zeros(1, np.int64))
     for share, part in directory_of(file).entries():
-        # while rows are added, the share of the rows before them
-        rows.share = rows.share or share
         part = _without_junk(part, left_out)
-        kind = _filter_of(part, file)
-        rows.append("names", part.names)
-        rows.append("name_offsets", part.name_offsets[1:] + text)
+        pieces = part._asdict() | {"name_offsets": part.name_offsets[1:] + text}
+        pieces["filter"] = _filter_of(part, file)
+        del pieces["method"], pieces["flags"]
         text += len(part.names)
-        for name in ("header", "stored", "size", "crc32"):
-            rows.append(name, getattr(part, name))
-        rows.append("filter", kind)
-        rows.share = share
-    return _finished(rows, _OF_ENTRIES)
+        rows.extend(pieces, share)
+    return rows.finish()
 
 
 def _without_junk(part: Entries, left_out: LeftOut) -> Entries:
@@ -288,11 +278,6 @@ def _chosen(part: Entries, chosen: Bools) -> Entries:
     return Entries(names, offsets, **rest)
 
 
-def _finished(rows: GrowingArrays, dtypes: Mapping[str, npt.DTypeLike]) -> dict[str, np.ndarray]:
-    arrays = rows.finish()
-    return {name: arrays.get(name, np.empty(0, dtype)) for name, dtype in dtypes.items()}
-
-
 def _filter_of(part: Entries, file: File) -> U8:
     """Return the filter of each entry.
 
@@ -305,11 +290,9 @@ def _filter_of(part: Entries, file: File) -> U8:
     refused = (kind == len(FILTERS)) | (part.flags & ENCRYPTED > 0)
     if refused.any():
         row = int(refused.argmax())
-        encrypted = part.flags[row] & ENCRYPTED
-        if encrypted:
+        what = f"has compression {part.method[row]}"
+        if part.flags[row] & ENCRYPTED:
             what = "is encrypted"
-        else:
-            what = f"has compression {part.method[row]}"
         raise FormatError(
             f"member {part.name(row)!r} {what}, which Bushel does not read",
             file.path,
@@ -339,20 +322,17 @@ def _grouped(
     rows, text, count = GrowingArrays(), 0, len(entries["header"])
     moved = () if order is None else ("header", "stored", "size", "crc32", "filter")
     rows.append("key_offsets", np.zeros(1, np.int64))
-    for first in range(0, count, STEP):
+    for first in range(0, max(count, 1), STEP):
         stop = min(first + STEP, count)
         numbers = np.arange(first, stop) if order is None else order[first:stop]
-        rows.share = rows.share or stop / count
         pieces = {name: entries[name][numbers] for name in moved}
         pieces["data"] = _data(file, entries, numbers)
         pieces["sample"], pieces["extension"] = groups.group(numbers)
         keys, ends = groups.take_keys()
         pieces |= {"keys": keys, "key_offsets": ends + text}
         text += len(keys)
-        for name, piece in pieces.items():
-            rows.append(name, piece)
-        rows.share = stop / count
-    return _finished(rows, _OF_GROUPS | {name: _OF_ENTRIES[name] for name in moved})
+        rows.extend(pieces, stop / max(count, 1))
+    return rows.finish()
 
 
 def _data(file: File, entries: Mapping[str, np.ndarray], numbers: I64) -> I64:
@@ -366,7 +346,7 @@ def _data(file: File, entries: Mapping[str, np.ndarray], numbers: I64) -> I64:
     outside = (data < 0) | (stored > file.size) | (data > file.size - stored)
     if outside.any():
         row = int(outside.argmax())
-        name = name_in(entries["names"], entries["name_offsets"], int(numbers[row]))
+        name = _name(entries["names"], entries["name_offsets"], int(numbers[row]))
         raise FormatError(
             f"member {name!r} of {stored[row]} bytes is not where the directory says",
             file.path,
@@ -374,3 +354,51 @@ def _data(file: File, entries: Mapping[str, np.ndarray], numbers: I64) -> I64:
             _HINT,
         )
     return data
+
+
+class _Zip(Container):
+    name = "zip"
+    holds_files = True
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return the table of one archive, from its directory and the headers of its members.
+
+        Raises:
+            FormatError: The archive is damaged; or a sample has two members with the same
+                extension; or the names have too many different extensions for a table.
+            OSError: The temporary file cannot be written.
+        """
+        file = open_file(shard.path(0))
+        members = members_of(file)
+        blocks, files = list[Blocks](), members.files
+        if members.filter.any():
+            stored = files.offset, members.stored, members.filter
+            in_file = np.zeros(len(members.stored), np.int32)
+            blocks = [Blocks(offsets_of(files.size), in_file, *stored, FILTERS)]
+            files = replace(files, offset=blocks[0].start)
+        keys = Keys.build(members.keys, members.key_offsets)
+        table = tar.SampleTable(options.spec, file.path, len(members.sample), keys=keys)
+        rows = np.flatnonzero(members.sample >= 0)
+        sample = members.sample[rows]
+        if (sample[1:] < sample[:-1]).any():  # members of a sample are not adjacent
+            order = np.argsort(sample, kind="stable")
+            rows, sample = rows[order], sample[order]
+        steps = np.minimum(np.arange(0, len(keys) + STEP, STEP), len(keys))
+        places = np.searchsorted(sample, steps)
+        for (first, last), (start, stop) in zip(
+            pairwise(steps.tolist()), pairwise(places), strict=True
+        ):
+            chosen = rows[start:stop]
+            groups = tar.Groups(
+                chosen,
+                sample[start:stop] - first,
+                members.extension[chosen],
+                members.keys,
+                members.key_offsets[first + 1 : last + 1],
+            )
+            table.put(files, groups, members.extensions)
+        index = table.finish().index(stamps(shard, [file]), tuple(blocks))
+        return replace(index, container="zip").check(file.path)
+
+
+CONTAINER = _Zip()

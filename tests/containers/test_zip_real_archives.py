@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.containers.zip.archives import check
+from tests.containers.zip_archives import check
 
 SAMPLES = 40
 
