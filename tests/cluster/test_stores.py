@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,13 +12,16 @@ from typing import Any
 
 import pytest
 from tests.cloud.conftest import upload
-from tests.cluster.clusters import ENGINES, Cluster, Place, clusters, make_place
-from tests.cluster.driver import engine_of
+from tests.cloud.fault_proxy import Proxy, proxy_of
+from tests.cluster.clusters import ENGINES, Cluster, Place, clusters, make_place, ray_nodes, s3_server
+from tests.cluster.driver import PARTS, engine_of, pack
 from tests.cluster.slurm import finished, use_slurm, wait_for
 from tests.formats import each_format
+from tests.paths import ROOT
 from tests.sources.folders import image_folder
 
 import bushel
+from bushel._pack.run_folder import find_run
 from bushel.storage import write_whole
 from bushel.storage.objects.location import ObjectPath
 
@@ -139,6 +143,73 @@ def test_slurm(tmp_path: Path, cluster: Cluster, bucket: Place, expected: Expect
     subprocess.run([*command, "--engine", "slurm"], check=True, capture_output=True, cwd=tmp_path)
     wait_for(lambda: finished(again.path))
     assert again.files() == expected("bag", None, "convert").files()
+
+
+# A worker that loses its network
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    variables = s3_server()
+    if variables is None:
+        pytest.skip("the S3 server does not run: `make cluster` starts it")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    with proxy_of(variables["AWS_ENDPOINT_URL"]) as made:
+        yield made
+
+
+def ray_with_two_networks(proxy: Proxy) -> Iterator[Any]:
+    from bushel.engines.ray import RayEngine
+
+    both = [{}, {"AWS_ENDPOINT_URL": proxy.url, "BUSHEL_NETWORK_PATIENCE": "2"}]
+    for cluster in ray_nodes(both):
+        yield RayEngine(cluster.address())
+
+
+def dask_with_two_networks(proxy: Proxy) -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    from bushel.engines.dask import DaskEngine
+
+    here = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**here) as cluster:
+        other = {**os.environ, "AWS_ENDPOINT_URL": proxy.url, "BUSHEL_NETWORK_PATIENCE": "2"}
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--nthreads", "1"]
+        worker = subprocess.Popen([*command, "--no-dashboard"], env=other, stderr=subprocess.DEVNULL)
+        try:
+            with distributed.Client(cluster) as client:
+                client.wait_for_workers(2, timeout=60)
+                yield DaskEngine(client)
+        finally:
+            worker.terminate()
+            worker.wait()
+
+
+@pytest.mark.parametrize("fault", ["refuse", "stall:0"])
+@pytest.mark.parametrize("name", ["ray", "dask"])
+def test_a_worker_loses_its_network_in_mid_part(tmp_path: Path, proxy: Proxy, name: str, fault: str) -> None:
+    pytest.importorskip(name)
+    out = make_place("s3", tmp_path) / "out"
+    one = Place(str(tmp_path / "one"))
+    pack(one.path, None)
+    lost: list[int] = []
+
+    def lose(progress: bushel.runs.Progress) -> None:
+        if not lost and progress.parts is not None and progress.parts[0] >= PARTS // 3:
+            lost.append(proxy.connections)
+            proxy.become(lambda number: fault)
+            proxy.drop()
+
+    for running in (ray_with_two_networks if name == "ray" else dask_with_two_networks)(proxy):
+        pack(out.path, running, progress=lose)
+    assert lost
+    assert lost[0] > 0  # the worker has used it before
+    assert proxy.connections > 0  # and tried to use it afterwards
+    assert out.files() == one.files()
+    assert out.leftovers() == []
+    run, plan = find_run(out.path)
+    assert (run.missing(plan), len(run.written(plan))) == ([], PARTS)
 
 
 @pytest.fixture

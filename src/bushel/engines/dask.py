@@ -74,6 +74,7 @@ class DaskEngine:
         self._most, self._resources = max_in_flight, resources
         self._job: Any = None
         self._running: dict[Any, int] = {}
+        self._failed: dict[int, set[str]] = {}
 
     @property
     def _client(self) -> Any:
@@ -90,13 +91,21 @@ class DaskEngine:
         return self._most or max(1, sum(self._client.nthreads().values()))
 
     def submit(self, task: Task, number: int) -> None:
-        """Start a task."""
+        """Start a task, elsewhere than where it has failed."""
         if self._job is None:
-            self._job = dumps(task)
-            if len(self._job) > _LARGE:
-                self._job = self._client.scatter(self._job, broadcast=True, hash=False)
+            job = dumps(task)
+            large = len(job) > _LARGE
+            if large:
+                self._job = self._client.scatter(job, broadcast=True, hash=False)
+            else:
+                self._job = job
         future = self._client.submit(
-            call_pickled, self._job, number, pure=False, resources=self._resources
+            _call,
+            self._job,
+            number,
+            pure=False,
+            resources=self._resources,
+            workers=self._others(number) if number in self._failed else None,
         )
         self._running[future] = number
 
@@ -111,7 +120,7 @@ class DaskEngine:
 
     def close(self) -> None:
         """Cancel what waits, and close a client and a cluster that this engine has made."""
-        running, self._running = self._running, {}
+        running, self._running, self._failed = self._running, {}, {}
         if running:
             self._client.cancel(list(running), force=True)
         self._job = None
@@ -122,10 +131,15 @@ class DaskEngine:
             self._cluster.close()
             self._cluster = None
 
+    def _others(self, number: int) -> list[str] | None:
+        """Return the workers on which a task has not failed; None if it has on all."""
+        workers = self._client.nthreads()
+        return [worker for worker in workers if worker not in self._failed[number]] or None
+
     def _finished(self, future: Any) -> Finished:
         number = self._running.pop(future)
         try:
-            return Finished(number, *future.result())
+            worker, result, failure = future.result()
         except (
             distributed.KilledWorker,
             distributed.CancelledError,
@@ -136,3 +150,13 @@ class DaskEngine:
             )
         except Exception as error:
             return Finished(number, error=error)
+        if failure is None:
+            self._failed.pop(number, None)
+        else:
+            self._failed.setdefault(number, set()).add(worker)
+        return Finished(number, result, failure)
+
+
+def _call(job: bytes, number: int) -> tuple[str, Any, BaseException | None]:
+    """Run a task in a worker. Return the address of the worker, too."""
+    return (distributed.get_worker().address, *call_pickled(job, number))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Mapping
 from functools import lru_cache
@@ -15,6 +16,7 @@ from .local import call
 with needed_by("engine='ray'", "bushel[ray]"):
     import ray
     from ray import exceptions
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 _LOST = (
     exceptions.WorkerCrashedError,
@@ -63,10 +65,11 @@ class RayEngine:
         }
         if memory is not None:
             options["memory"] = memory
-        self._run = ray.remote(_call).options(**options)
+        self._run, self._options = ray.remote(_call), options
         self._num_cpus, self._most = num_cpus, max_in_flight
         self._task: Any = None
         self._running: dict[Any, int] = {}
+        self._failed: dict[int, set[str]] = {}
         self._looked, self._slots = -_LOOK_SECONDS, 1
 
     @property
@@ -84,11 +87,14 @@ class RayEngine:
         return self._slots
 
     def submit(self, task: Task, number: int) -> None:
-        """Start a task. It is sent to a node once."""
+        """Start a task, elsewhere than where it has failed. The task is sent to a node once."""
         self._connect()
         if self._task is None:
             self._task = ray.put(task)
-        self._running[self._run.remote([self._task], number)] = number
+        options = self._options
+        if number in self._failed:
+            options = {**options, "scheduling_strategy": self._elsewhere(self._failed[number])}
+        self._running[self._run.options(**options).remote([self._task], number)] = number
 
     def wait(self, seconds: float) -> list[Finished]:
         """Return the tasks that have finished."""
@@ -103,7 +109,7 @@ class RayEngine:
         """Cancel what runs, and end a cluster that this engine has started."""
         if not ray.is_initialized():
             return
-        running, self._running = self._running, {}
+        running, self._running, self._failed = self._running, {}, {}
         for reference in running:
             ray.cancel(reference, force=True)
         if running:
@@ -123,18 +129,35 @@ class RayEngine:
     def _finished(self, reference: Any) -> Finished:
         number = self._running.pop(reference)
         try:
-            return Finished(number, *ray.get(reference))
+            node, result, failure = ray.get(reference)
         except _LOST as error:
             return Finished(
                 number, error=LostWorkerError(f"Ray lost the worker of task {number}: {error}")
             )
         except exceptions.RayError as error:
             return Finished(number, error=error)
+        if failure is None:
+            self._failed.pop(number, None)
+        else:
+            self._failed.setdefault(number, set()).add(node)
+        return Finished(number, result, failure)
+
+    def _elsewhere(self, failed: set[str]) -> Any:
+        """Return a strategy that prefers a node on which the task has not failed, if there is one."""
+        alive = [
+            node
+            for node in ray.nodes()
+            if node["Alive"] and node["Resources"].get("CPU", 0) >= self._num_cpus
+        ]
+        untried = [node["NodeID"] for node in alive if node["NodeID"] not in failed]
+        if untried:
+            return NodeAffinitySchedulingStrategy(random.choice(untried), soft=True)
+        return "DEFAULT"
 
 
-def _call(holder: list[Any], number: int) -> tuple[Any, BaseException | None]:
-    """Run a task in a worker."""
-    return call(_load(holder[0]), number)
+def _call(holder: list[Any], number: int) -> tuple[str, Any, BaseException | None]:
+    """Run a task in a worker. Return the node, too."""
+    return (ray.get_runtime_context().get_node_id(), *call(_load(holder[0]), number))
 
 
 @lru_cache(maxsize=1)
