@@ -103,7 +103,5 @@ def test_a_place_within_a_batch_is_continued() -> None:
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match="rank 3"):
-        replace(plan_of([1]), rank=3)
     with pytest.raises(ValueError, match="give only one"):
         plan_of([1], drop_last=True, pad="wrap")

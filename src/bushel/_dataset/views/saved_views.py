@@ -187,10 +187,10 @@ def delete_view(dataset: Any, name: str) -> None:
 
 
 def _unknown(name: str, names: list[str]) -> KeyError:
-    views = ", ".join(names) or "none; ds.save_view(name) makes one"
-    return KeyError(
-        f"unknown view {name!r}: {did_you_mean(name, names) or f'the views are {views}'}"
-    )
+    views = f"the views are {', '.join(names)}"
+    if not names:
+        views = "no view is saved; ds.save_view(name) makes one"
+    return KeyError(f"unknown view {name!r}: {did_you_mean(name, names) or views}")
 
 
 def _whole(dataset: Any) -> Any:

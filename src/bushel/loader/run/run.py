@@ -319,5 +319,7 @@ class _BatchTask:
         """Wait for the batch, and start to copy it to its device unless that was done."""
         if self._uploaded is None:
             finished = self.result.get()
-            self._uploaded = replace(finished, batch=upload.start(finished.batch))
+            if self._iteration.output.to != "numpy":
+                finished = replace(finished, batch=upload.start(finished.batch))
+            self._uploaded = finished
         return self._uploaded
