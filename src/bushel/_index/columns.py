@@ -242,20 +242,23 @@ def sorted_rows(
     values: np.ndarray, missing: Bools | None, rows: I64 | None, *, reverse: bool
 ) -> I64:
     """Return some rows in the order of their values; all for None. Equal values keep their order, missing come last."""
-    if rows is None:
-        rows = np.arange(len(values))
-    values = values[rows]
-    lost = np.zeros(len(rows), np.bool_) if missing is None else missing[rows]
-    if values.dtype.kind in "fO":
-        lost = lost | (values != values)  # not a number
-    present = np.flatnonzero(~lost)
+    chosen_values = values if rows is None else values[rows]
+    lost = missing if missing is None or rows is None else missing[rows]
+    if chosen_values.dtype.kind in "fO":
+        unordered = chosen_values != chosen_values  # not a number
+        lost = unordered if lost is None else lost | unordered
+    present = None if lost is None or not lost.any() else np.flatnonzero(~lost)
+    chosen = chosen_values if present is None else chosen_values[present]
     if reverse:  # of the reversed rows, so that equal values keep their order
-        present = present[::-1]
-    order = present[np.argsort(values[present], kind="stable")]
-    if reverse:
-        order = order[::-1]
-    ordered: I64 = rows[np.concatenate([order, np.flatnonzero(lost)])]
-    return ordered
+        order = np.argsort(chosen[::-1], kind="stable")[::-1]
+        np.subtract(len(chosen) - 1, order, out=order)
+    else:
+        order = np.argsort(chosen, kind="stable")
+    if present is not None and lost is not None:
+        order = np.concatenate([present[order], np.flatnonzero(lost)])
+    if rows is None:
+        return order
+    return rows[order]
 
 
 _TIME = 16
