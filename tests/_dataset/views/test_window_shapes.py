@@ -47,11 +47,11 @@ def test_windows_are_those_that_a_loop_finds(shape: WindowShape, counts: list[in
         assert windows.find(sample, str(start)) == number
     for sample, count in enumerate(counts):
         for start in (-1, count, count + int(shape.hop) ** 2):
-            number = windows.find(sample, str(start))
+            match = windows.find(sample, str(start))
             if (sample, start) in wanted:
-                assert number == wanted.index((sample, start))
-            elif number is not None:  # a key of the window that is found is compared by the reader
-                assert windows.marks(*windows.places(np.array([number]))) != [str(start)]
+                assert match == wanted.index((sample, start))
+            elif match is not None:  # a key of the window that is found is compared by the reader
+                assert windows.marks(*windows.places(np.array([match]))) != [str(start)]
     assert windows.without == len(counts) - len({sample for sample, _ in wanted})
 
 
