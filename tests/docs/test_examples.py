@@ -67,10 +67,6 @@ PACKAGES = {
 }
 """What examples need that a checkout may lack, by the text that shows it."""
 
-MARKED = {
-    "BushelDatasource": [pytest.mark.cluster, pytest.mark.filterwarnings("ignore")],
-}
-
 
 def documented(tree: ast.AST, names: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     """Yield the dotted names and docstrings of a file's classes and functions."""
@@ -87,7 +83,7 @@ def examples() -> list[Any]:
         for name, text in documented(ast.parse(path.read_text("utf-8"))):
             if ">>>" in text:
                 place = path.relative_to(SOURCE).as_posix()
-                found.append(pytest.param(place, text, id=f"{place}:{name}", marks=MARKED.get(name, ())))
+                found.append(pytest.param(place, text, id=f"{place}:{name}"))
     return found
 
 
@@ -102,7 +98,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def names(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The names that examples use, in a folder of its own with their data."""
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     shutil.copytree(data, tmp_path / "data")
     monkeypatch.chdir(tmp_path / "data")
     monkeypatch.setattr(registry, "_registered", {})  # without codecs of other tests
