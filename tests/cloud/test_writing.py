@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import io
 import random
 import signal
 import subprocess
@@ -170,17 +171,26 @@ def test_an_error_aborts_the_upload(
     bucket: ObjectPath, s3_environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "large").write_bytes(bytes(40 << 20))
-    monkeypatch.setattr("bushel.storage.objects.upload._parts", _failing)
+    monkeypatch.setattr("bushel.storage.objects.upload.open", _OnFailingDisk, raising=False)
     with pytest.raises(OSError, match="the disk is gone"):
         place_file(tmp_path / "large", bucket / "large")
     assert unfinished_uploads(bucket, s3_environment) == []
     assert list(walk_names(bucket)) == []
 
 
-def _failing(target: Any, file: Any, size: int, stop: Any) -> Any:
-    yield file.read(size)
-    yield file.read(size)
-    raise OSError("the disk is gone")
+class _OnFailingDisk(io.FileIO):
+    """A file whose third piece cannot be read."""
+
+    _pieces = 0
+
+    def __init__(self, path: Path, mode: str, buffering: int) -> None:
+        super().__init__(path, mode)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._pieces += 1
+        if self._pieces > 2:
+            raise OSError("the disk is gone")
+        return super().read(size)
 
 
 def test_new_objects_are_put_on_condition(bucket: ObjectPath) -> None:
