@@ -319,9 +319,7 @@ def test_back_undoes_a_filter_and_returns_to_the_row(tab: Page) -> None:
     until(page, "document.querySelector('h1').textContent === 'k0001'")
     page.keyboard.press("Escape")
     page.wait_for_selector(".tile[aria-posinset='5002'] .key")
-    page.go_back()
-    page.go_back()
-    page.go_back()
+    page.evaluate("history.go(-3)")  # one after another, a step may end the one before it
     page.wait_for_selector(".tile[aria-posinset='5001'] .key")
     assert tab.errors == []
 
