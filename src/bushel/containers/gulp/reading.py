@@ -109,10 +109,10 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
         FormatError: The numbers differ, or a file has no counterpart.
     """
     numbers = [chunk_number(folder, name) for name in data]
-    partners = [chunk_number(folder, name) for name in tables]
+    table_numbers = [chunk_number(folder, name) for name in tables]
     for kind, names, chunks, counterparts in (
-        (".gmeta", data, numbers, partners),
-        (".gulp", tables, partners, numbers),
+        (".gmeta", data, numbers, table_numbers),
+        (".gulp", tables, table_numbers, numbers),
     ):
         for name, number in zip(names, chunks, strict=True):
             if number not in counterparts:
@@ -121,9 +121,9 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
                     folder / name,
                     hint="restore it, or move this file away to read the other chunks",
                 )
-    if numbers != partners:
-        pairs = zip(data, numbers, partners, strict=False)
-        differing = (name for name, number, partner in pairs if number != partner)
+    if numbers != table_numbers:
+        pairs = zip(data, numbers, table_numbers, strict=False)
+        differing = (name for name, number, table_number in pairs if number != table_number)
         name = next(differing, (data + tables)[-1])
         raise FormatError(
             "sorted by name, the .gulp and .gmeta files of this folder do not have the same numbers",

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from bushel._dataset.views.concat import concat
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.mapped import Mapped
 from bushel._runtime.arrays import check_count, python_numbers, refuse_bools
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
@@ -21,34 +20,6 @@ if TYPE_CHECKING:
 
 Until = Literal["first", "all"] | int
 Schedule: TypeAlias = "Sequence[tuple[int, Mapping[str, float]]]"
-
-
-def indexed(dataset: object) -> Dataset | None:
-    """Return the dataset whose index has the columns of a dataset, or of one through a function; None if none."""
-    base = dataset.dataset if isinstance(dataset, Mapped) else dataset
-    return base if isinstance(base, Dataset) else None
-
-
-def chosen_fields(dataset: Mapped, fields: Any, *, decode: bool) -> Mapped:
-    """Return a view through a function with the fields that a loader is to give.
-
-    Raises:
-        TypeError: Elements of a field are wanted, or `fields` is a single name.
-        ValueError: Samples are not to be decoded.
-    """
-    if not decode:
-        raise ValueError(
-            "decode=False: what the function of ds.map returns is not stored; "
-            "ds.map(function, decode=False) gives the function stored bytes"
-        )
-    if fields is None:
-        return dataset
-    if isinstance(fields, str | Mapping):
-        raise TypeError(
-            f"fields={fields!r}: give a list of names; elements of fields are read by views, "
-            "as in ds.windows(...).map(function), or by ds.map(function, {field: slice(0, 8)})"
-        )
-    return dataset.select_fields(fields)
 
 
 class Source(Struct, frozen=True):

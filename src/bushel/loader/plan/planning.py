@@ -13,6 +13,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel import kernels
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.mapped import Mapped
 from bushel._runtime.arrays import I64, Array, check_count
 from bushel._runtime.order import Exact
 from bushel._runtime.scheduled import SampleOrder
@@ -27,7 +29,7 @@ from bushel._runtime.shuffle import (
 from bushel.errors import UnsupportedError
 from bushel.loader.order.bucketed import Bucketed, TooLongError, bucketed_order, checked_lengths
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
-from bushel.loader.order.mixture import Mixture, indexed
+from bushel.loader.order.mixture import Mixture
 from bushel.loader.order.packed import Longer, Packed, pieces_of, usual_window
 from bushel.loader.read.costs import blocks_that_fit, bytes_to_find
 from bushel.loader.read.loadable import Loadable
@@ -106,12 +108,13 @@ def _order_of_buckets(options: LoaderOptions, dataset: Loadable, bucket_by: Any)
 
 
 def _column(dataset: Any, name: str, argument: str) -> Array:
-    if (with_index := indexed(dataset)) is None:
+    indexed = dataset.dataset if isinstance(dataset, Mapped) else dataset
+    if not isinstance(indexed, Dataset):
         raise TypeError(
             f"{argument}={name!r} names a column of an index, "
             f"which {type(dataset).__name__} does not have"
         )
-    return with_index.column(name)
+    return indexed.column(name)
 
 
 def _check_alone(options: LoaderOptions) -> None:

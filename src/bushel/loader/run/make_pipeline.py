@@ -12,7 +12,7 @@ from bushel._dataset.views.mapped import Mapped
 from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
 from bushel.loader.options import LoaderOptions, check_fields, check_whole_batches
-from bushel.loader.order.mixture import Mixture, chosen_fields
+from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.planning import shape_of
 from bushel.loader.read.costs import read_directly
 from bushel.loader.read.loadable import Loadable, excluded_positions, source_of
@@ -55,7 +55,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         transforms = sources.all_transforms(transforms)
     requested = options.fields
     if isinstance(source, Mapped):
-        source, requested = chosen_fields(source, requested, decode=decode), None
+        source, requested = _chosen_fields(source, requested, decode=decode), None
     check_fields(requested, source.spec, transforms.names)
     fields, windows = random_windows(
         requested, source, order.seed, packed=options.pack_by or options.chunk_by
@@ -156,3 +156,25 @@ def _with_one_type(dataset: object, collate: Collate | None) -> Collate | None:
     if rules:
         return {**(collate or {}), **rules}
     return collate
+
+
+def _chosen_fields(dataset: Mapped, fields: Any, *, decode: bool) -> Mapped:
+    """Return a view through a function with the fields that a loader is to give.
+
+    Raises:
+        TypeError: Elements of a field are wanted, or `fields` is a single name.
+        ValueError: Samples are not to be decoded.
+    """
+    if not decode:
+        raise ValueError(
+            "decode=False: what the function of ds.map returns is not stored; "
+            "ds.map(function, decode=False) gives the function stored bytes"
+        )
+    if fields is None:
+        return dataset
+    if isinstance(fields, str | Mapping):
+        raise TypeError(
+            f"fields={fields!r}: give a list of names; elements of fields are read by views, "
+            "as in ds.windows(...).map(function), or by ds.map(function, {field: slice(0, 8)})"
+        )
+    return dataset.select_fields(fields)
