@@ -466,6 +466,7 @@ class TestListing:
         pack(1)
         assert planned_listing(out) is not None
         monkeypatch.setattr("bushel.sources.files.walk", None)
+        monkeypatch.setattr("bushel.containers.kept_folder._walk", None)
         (photos / "class0/new.jpg").write_bytes(b"not in the plan")
         assert pack(None).samples == 6
         monkeypatch.undo()

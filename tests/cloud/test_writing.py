@@ -15,13 +15,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.formats import each_format
 from tests.interrupts import interruptible
 from tests.sources.folders import image_folder
 
 import bushel
-from bushel.storage import place_file, read_all, read_whole, walk_names, write_whole
+from bushel._pack.feeds import SourceFeed
+from bushel.storage import place_file, read_whole, walk_names, write_whole
 from bushel.storage.objects.client import library
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.upload import put_bytes
@@ -248,11 +250,10 @@ def test_a_hundred_thousand_objects(bucket: ObjectPath) -> None:
         f"{bucket}/many/class5/000005.jpg",
         f"{bucket}/many/class9/099999.jpg",
     ]
-    fetched = source.fetched(range(1000, 1300))
-    assert [fetched[position]["image"] for position in range(1000, 1300)] == [
+    read = SourceFeed(source, {}).samples(np.arange(1000, 1300))
+    assert [sample["image"] for _, _, sample in read] == [
         source.origin(position).rpartition("/")[2].encode() for position in range(1000, 1300)
     ]
-    assert all(isinstance(found, bytes) for found in read_all([bucket / "many" / name for name in names[:500]]))
 
 
 def _put_many(folder: ObjectPath, names: list[str]) -> None:

@@ -92,26 +92,31 @@ class Encoder(Struct, frozen=True):
     check: bool
     rewriting: Rewriting  # the JPEGs that are rewritten
     keyed: bool  # whether samples keep their keys
+    # whether batches pass as columns: the source has them, and no sample is changed or looked into
+    by_columns: bool = False
 
-    def __call__(self, batch: Batch) -> list[EncodedSample | BadItem]:
-        """Encode the samples of a batch, one by one."""
+    def __call__(self, batch: Batch) -> Sequence[Result]:
+        """Encode the samples of a batch."""
+        return self._columns(batch) if self.by_columns else self.one_by_one(batch)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether batches are columns in memory, which need neither threads nor processes."""
+        return self.by_columns and self.feed.of_source and self.feed.file_field is None
+
+    def one_by_one(self, batch: Batch) -> list[EncodedSample | BadItem]:
+        """Encode each sample of a batch alone."""
         return [self._encoded(*arrived) for arrived in self.feed.samples(batch)]
 
     # Columns
 
-    @property
-    def by_columns(self) -> bool:
-        """Whether samples pass as columns: the source has them, and no sample is changed or looked into."""
-        changes = self.upright or self.check or self.rewriting or self.steps
-        return not changes and self.feed.has_columns
-
-    def columns(self, batch: Batch) -> list[Result]:
+    def _columns(self, batch: Batch) -> list[Result]:
         """Encode a batch as columns. Samples that do not fit, or that come one by one, are encoded alone."""
         positions, results = np.asarray(batch, np.int64), list[Result]()
         while len(positions):
             arrived = self.feed.columns(positions)
             if arrived is None:
-                return results + [*self(positions)]
+                return results + self.one_by_one(positions)
             columns = {self.plans[name].target.name: column for name, column in arrived[0].items()}
             file_field = self.feed.file_field
             count = _length(next(iter(columns.values())))
@@ -123,7 +128,7 @@ class Encoder(Struct, frozen=True):
                 numbers = list(rows)
                 first, last = numbers[0], numbers[-1] + 1
                 if not whole:
-                    results += self(positions[first:last])
+                    results += self.one_by_one(positions[first:last])
                     continue
                 some = {name: _rows(column, first, last) for name, column in columns.items()}
                 results.append(
@@ -135,7 +140,7 @@ class Encoder(Struct, frozen=True):
                     )
                 )
             if not count:
-                results += self(positions[:1])
+                results += self.one_by_one(positions[:1])
             positions = positions[max(count, 1) :]
         return results
 
@@ -351,7 +356,9 @@ def serve(descriptor: int) -> None:
     """Run a worker process: encode batches for the parent at the other end of this socket until it closes its end."""
     answer(
         descriptor,
-        lambda encoder, batch: [_portable(result) for result in encoder(pickle.loads(batch))],
+        lambda encoder, batch: [
+            _portable(each) for each in encoder.one_by_one(pickle.loads(batch))
+        ],
     )
 
 

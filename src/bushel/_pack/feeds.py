@@ -7,7 +7,7 @@ error, so that one damaged sample does not fail its batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,12 +17,13 @@ from msgspec import Struct
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64
+from bushel._runtime.parallel import map_all
 from bushel.codecs import get_codec, holds_image, is_light
 from bushel.codecs.base import NumberLayout
 from bushel.codecs.extensions import storing_codec
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
-from bushel.sources.base import Sample
+from bushel.sources.base import REQUESTS, Sample
 from bushel.spec import KEY
 
 from .field_plan import ClassNumbers, FieldPlan, NewNumbers, renumber
@@ -50,20 +51,21 @@ class SourceFeed(Struct, frozen=True):
 
     def samples(self, batch: Batch) -> Iterator[Arrived]:
         """Yield the samples of a batch."""
-        source = self.source
-        if isinstance(batch, list):
-            for position, sample_of_stream in batch:
-                yield position, None, self._renumbered(sample_of_stream)
-            return
-        positions = batch.tolist()
-        if getattr(source, "remote", False):
-            source = source.fetched(positions)
-        for position in positions:
-            try:
-                sample: Any = source[position]
-            except Exception as error:
-                sample = error
+        pairs: Iterable[tuple[int, Any]] = batch
+        if not isinstance(batch, list):
+            positions, read = batch.tolist(), self._sample_or_error
+            samples: Iterable[Any] = map(read, positions)
+            if getattr(self.source, "remote", False):
+                samples = map_all(read, positions, threads=REQUESTS, name="bushel-fetch")
+            pairs = zip(positions, samples, strict=True)
+        for position, sample in pairs:
             yield position, None, self._renumbered(sample)
+
+    def _sample_or_error(self, position: int) -> Any:
+        try:
+            return self.source[position]
+        except Exception as error:
+            return error
 
     def _renumbered(self, sample: Any) -> Any:
         """Return a sample with the new numbers of its classes, or the error of one that has no name."""
@@ -82,11 +84,6 @@ class SourceFeed(Struct, frozen=True):
     def file_field(self) -> str | None:
         """The field of a source of local files that is read into one buffer."""
         return getattr(self.source, "file_field", None)
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether columns are views of memory, so that threads cannot help."""
-        return self.file_field is None
 
     @property
     def has_columns(self) -> bool:
@@ -136,7 +133,7 @@ class DatasetFeed(Struct, frozen=True):
     numbers: ClassNumbers  # the new numbers of classes
 
     file_field = None
-    of_source = in_memory = False
+    of_source = False
 
     def samples(self, batch: Batch) -> Iterator[Arrived]:
         """Yield the samples of a batch."""
@@ -272,7 +269,7 @@ class StreamFeed(Struct, frozen=True):
     known: frozenset[str]  # names of all fields of the source
 
     file_field = None
-    of_source = has_columns = in_memory = False
+    of_source = has_columns = False
 
     def samples(self, batch: Batch) -> Iterator[Arrived]:
         """Yield the samples of a batch."""

@@ -166,11 +166,9 @@ def _limit(prepared: Prepared, options: PackOptions) -> ErrorLimit:
 @contextmanager
 def _encoding(prepared: Prepared, processes: int) -> Iterator[Encode]:
     """Yield a function that encodes a batch: in this process, or in worker processes."""
-    if processes and not prepared.in_memory:
+    if processes and not prepared.encoder.in_memory:
         with closing(WorkerPool(prepared.encoder, processes)) as pool:
             yield pool
-    elif prepared.by_columns:
-        yield prepared.encoder.columns
     else:
         yield prepared.encoder
 

@@ -271,9 +271,9 @@ def _results(
 ) -> Generator[Sequence[Result]]:
     """Return the encoded samples of items from number `start` on, in order."""
     batches = _batches(items, start, sizes, work.prepared)
-    if work.prepared.in_memory:
+    if work.prepared.encoder.in_memory:
         return (work.encode(batch) for batch in batches)
-    by_number = work.prepared.batches.by_number
+    by_number = sizes.limits.by_number
     return parallel_map(
         work.encode,
         batches,
@@ -336,7 +336,7 @@ def _written_columns(
         _, count, size = writer.write_columns(columns.columns, columns.keys)
     except (SpecError, CodecError, ValueError, TypeError):
         count = len(writer) - before
-        alone = work.prepared.encoder(columns.positions)
+        alone = work.prepared.encoder.one_by_one(columns.positions)
         yield count, encoded_bytes(alone[:count])
         yield from _written(writer, alone[count:], work)
         return
@@ -377,8 +377,7 @@ class _BatchSize:
     """
 
     def __init__(self, limits: BatchLimits) -> None:
-        self.items = limits.first
-        self._limits = limits
+        self.limits, self.items = limits, limits.first
         self._size = self._samples = 0
 
     def observe(self, size: int, samples: int) -> None:
@@ -387,8 +386,8 @@ class _BatchSize:
             return
         last = (size - self._size) / (samples - self._samples)
         self._size, self._samples = size, samples
-        fitting = int(self._limits.bytes / max(last, size / samples, 1))
-        self.items = min(max(fitting, 1), self._limits.items)
+        fitting = int(self.limits.bytes / max(last, size / samples, 1))
+        self.items = min(max(fitting, 1), self.limits.items)
 
 
 def _batches(items: Items, start: int, sizes: _BatchSize, prepared: Prepared) -> Iterator[Batch]:
@@ -401,7 +400,7 @@ def _batches(items: Items, start: int, sizes: _BatchSize, prepared: Prepared) ->
         positions = items.take(first, min(first + _POSITIONS_AT_ONCE, len(items)))
         lengths = prepared.lengths(positions)
         if lengths is not None:
-            for rows in batch_slices(lengths, prepared.batches.bytes):
+            for rows in batch_slices(lengths, sizes.limits.bytes):
                 yield positions[rows]
             continue
         while len(positions):

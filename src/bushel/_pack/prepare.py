@@ -229,7 +229,7 @@ def prepare_source(
         source=opened,
         order=order,
         parts=parts,
-        fields=spec,
+        spec=format_spec(spec),
         encoder=_encoder(opened, plans, facts, numbers, options, keyed=keyed),
         writing=replace(
             writing,
@@ -329,15 +329,18 @@ def _encoder(
 
         by_field = transforms_by_field(options.transforms, format_spec(fields))
         steps = {name: FieldSteps.of(functions) for name, functions in by_field.items()}
+    rewriting, check = Rewriting.of(options.images, codecs), "check" in options.images
+    looked_into = upright or check or rewriting or steps or callable(options.keys)
     return Encoder(
         feed=feed,
         plans=plans,
         steps=steps,
         seed=options.seed,
         upright=upright,
-        check="check" in options.images,
-        rewriting=Rewriting.of(options.images, codecs),
+        check=check,
+        rewriting=rewriting,
         keyed=keyed,
+        by_columns=not looked_into and feed.has_columns,
     )
 
 

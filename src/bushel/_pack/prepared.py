@@ -23,7 +23,6 @@ from bushel.errors import SpecError
 from bushel.sources.base import Source
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, digest_of, digest_of_value, in_memory
-from bushel.spec import Field, format_spec
 
 from .encoder import Encoder
 
@@ -152,17 +151,12 @@ class Prepared(Struct, frozen=True):
     source: Dataset | Source | Stream
     order: Order  # order of its items; a stream has an order of no items
     parts: int | None  # number of parts to write; None for one dataset
-    fields: Mapping[str, Field]  # fields of the target
+    spec: dict[str, str]  # field to type of the target
     encoder: Encoder  # encodes samples as the container stores them
     writing: WriterOptions  # how each dataset is written
     # maps every key to the stored key, or None; it is called in the order of the samples
     key: Callable[[str], str] | None
     limits: tuple[str, ...] = ()  # properties of the source that the target does not keep, in words
-
-    @property
-    def spec(self) -> dict[str, str]:
-        """Field to type of the target."""
-        return format_spec(self.fields)
 
     @property
     def items(self) -> int | None:
@@ -172,23 +166,13 @@ class Prepared(Struct, frozen=True):
         return self.order.samples
 
     @property
-    def by_columns(self) -> bool:
-        """Whether batches of samples are encoded as columns."""
-        return self.key is None and self.encoder.by_columns
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether batches are columns in memory, which need neither threads nor processes."""
-        return self.by_columns and self.encoder.feed.in_memory
-
-    @property
     def batches(self) -> BatchLimits:
         """How many items are encoded as one batch."""
-        if self.in_memory:
+        if self.encoder.in_memory:
             return _IN_MEMORY
         if isinstance(self.source, Dataset | StoredStream):
             return _DATASET
-        if self.by_columns:
+        if self.encoder.by_columns:
             return _FILES
         remote = getattr(self.source, "remote", False)
         return _REMOTE if remote else _SAMPLES

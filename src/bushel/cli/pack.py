@@ -86,7 +86,11 @@ def pack(
 
     options = reading.arguments()
     files = files_asked(source, reading.split)
-    kind = reading.kind or recognised(files, [*options, *given_options(videos)])[0]
+    listing = None
+    if run.parts.parts is not None and not work.modes.overwrite:
+        listing = planned_listing(target)
+    names = [*options, *given_options(videos)]
+    kind = reading.kind or recognised(files, names, listing)[0]
     framed = videos.framed(kind, resized=images.resize is not None or images.quality is not None)
     if kind in KINDS:
         options_of_source = given_options(replace(reading, kind=None), videos, images)
@@ -97,9 +101,6 @@ def pack(
     change = None if framed or videos.clip else images.transforms()
     types = pairs(spec, "--spec")
     with resumable(target):
-        listing = None
-        if run.parts.parts is not None and not work.modes.overwrite:
-            listing = planned_listing(target)
         opened = open_source(files, kind, listing=listing, **options)
         if change is not None:
             types = {**image_types(opened, images.codec), **types}

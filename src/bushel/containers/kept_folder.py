@@ -20,7 +20,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.headers import DAMAGES
-from bushel._index.named_arrays import body_crc32, encode, parse
+from bushel._index.named_arrays import encode, parse
 from bushel._index.opening import FileStamps
 from bushel._index.saving import encode_index
 from bushel._index.shard import FOLDER, FileStamp
@@ -37,7 +37,7 @@ from bushel.storage.names import leads_to_folder
 
 # version of the kept data; it changes when its rules, or the rules of the container `folder`,
 # change
-_LAYOUT = 3
+_LAYOUT = 4
 # nothing is kept for fewer files: looking at them takes less than a tenth of a second
 _MANY = 10_000
 _SETTLED_NS = 2_000_000_000
@@ -45,9 +45,15 @@ _SETTLED_NS = 2_000_000_000
 
 # links to folders that are followed: in one path, and to one folder
 _MOST_NESTED_LINKS, _MOST_LINKS = 8, 1000
-# numbers of the two blocks in the cache: names, sizes and times of the files; the table
-_LIST, _TABLE = 0, 1
-_KINDS = {"names": "U8", "sizes": "I64", "times": "I64", "watched": "U8", "marks": "I64"}
+_BLOCK = 0  # number of the block in the cache
+_KINDS = {
+    "names": "U8",
+    "sizes": "I64",
+    "times": "I64",
+    "index": "U8",
+    "watched": "U8",
+    "marks": "I64",
+}
 
 
 class Watched(NamedTuple):
@@ -122,12 +128,14 @@ def _walk(
                     continue
                 slash = "/" * leads_to_folder(entry)
                 hidden[junk_kind(f"{name}{slash}") or ("hidden folder" if slash else "hidden")] += 1
+            elif entry.is_file(follow_symlinks=False):
+                yield above + name
             elif leads_to_folder(entry):
                 _check_link(entry, linked, links)
                 yield from _walk(
                     root, above + name, folders, linked, hidden, links + entry.is_symlink()
                 )
-            elif entry.is_file(follow_symlinks=False) or os.path.isfile(entry):
+            elif os.path.isfile(entry):
                 yield above + name
             elif os.path.exists(entry):
                 hidden["pipe or device"] += 1
@@ -159,7 +167,7 @@ def _check_link(entry: os.DirEntry[str], linked: Counter[str], links: int) -> No
 
 def _kept_names(root: Path) -> FolderNames | None:
     cache, identity = cache_of_tables(), _identity(root)
-    if cache is None or (data := cache.get(identity, _LIST)) is None:
+    if cache is None or (data := cache.get(identity, _BLOCK)) is None:
         return None
     try:
         text, arrays = parse(data, _KINDS)
@@ -168,16 +176,12 @@ def _kept_names(root: Path) -> FolderNames | None:
             return None
         names = FolderNames(_split(arrays["names"]))
         stamps = FileStamps(names, arrays["sizes"], arrays["times"], partial(_forget, identity))
-        if (data := cache.get(identity, _TABLE)) is None:
-            return None
-        slim = decode_index(data, Path(cache.folder, identity))
+        slim = decode_index(arrays["index"].data, Path(cache.folder, identity))
     except OSError:  # a folder was deleted
         return None
     except (FormatError, *DAMAGES) as error:
         log_info("%s: the list of files in the cache of tables is not used: %s", root, error)
         return None
-    if slim.files != (_entry_of(stamps),):
-        return None  # another process keeps a newer one at this moment
     fields = {
         name: replace(column, file=column.file + len(stamps))
         for name, column in slim.fields.items()
@@ -213,41 +217,35 @@ def keep_folder(
         or not isinstance(stamps, FileStamps)
     ):
         return
-    arrays: dict[str, np.ndarray] = {
-        "names": _joined(names),
-        "sizes": stamps.sizes,
-        "times": stamps.times,
-        "watched": _joined([folder.name for folder in seen]),
-        "marks": np.array([folder[1:] for folder in seen], np.int64).T.reshape(-1),
-    }
     count = len(stamps)
     fields = {
         name: replace(column, file=column.file - count) for name, column in index.fields.items()
     }
-    slim = replace(index, files=(_entry_of(stamps),), fields=fields, blocks=index.blocks[1:])
+    # one entry stands for all files: their bytes one after another
+    entry = FileStamp("files", int(stamps.sizes.sum()), 1)
+    slim = replace(index, files=(entry,), fields=fields, blocks=index.blocks[1:])
     try:
         table = encode_index(slim)
     except UnicodeEncodeError as error:  # in the name of a class
         log_info("%s: the list of its files is not kept: %s", root, error)
         return
-    parts = (table, encode(arrays, _LAYOUT))
-    if sum(map(len, parts)) > cache.limit:
-        return
-    identity = _identity(root)
-    for number, data in zip((_TABLE, _LIST), parts, strict=True):
-        cache.put(identity, number, memoryview(data))
+    arrays: dict[str, np.ndarray] = {
+        "names": _joined(names),
+        "sizes": stamps.sizes,
+        "times": stamps.times,
+        "index": np.frombuffer(table, np.uint8),
+        "watched": _joined([folder.name for folder in seen]),
+        "marks": np.array([folder[1:] for folder in seen], np.int64).T.reshape(-1),
+    }
+    data = encode(arrays, _LAYOUT)
+    if len(data) <= cache.limit:
+        cache.put(_identity(root), _BLOCK, memoryview(data))
 
 
 def blocks_of(stamps: FileStamps) -> Blocks:
     """Return the block file of all files, one after another."""
     count = len(stamps)
     return Blocks.of(np.zeros(count, np.int64), stamps.sizes, file=np.arange(count, dtype=np.int32))
-
-
-def _entry_of(stamps: FileStamps) -> FileStamp:
-    """Return the entry that stands for all files in a kept table: their bytes one after another."""
-    crc = body_crc32({"names": _joined(stamps.names), "sizes": stamps.sizes, "times": stamps.times})
-    return FileStamp("files", int(stamps.sizes.sum()), 1, crc)
 
 
 def _joined(names: Sequence[str]) -> U8:
@@ -267,5 +265,4 @@ def _identity(root: Path) -> str:
 def _forget(identity: str) -> None:
     """Remove the kept data of a folder."""
     if (cache := cache_of_tables()) is not None:
-        cache.drop(identity, _LIST)
-        cache.drop(identity, _TABLE)
+        cache.drop(identity, _BLOCK)

@@ -17,23 +17,24 @@ registration:
 
 from __future__ import annotations
 
-import copy
-import io
 import os
 import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.removal_lists import has_removal_list
 from bushel._dataset.read.remaining import removed_in
 from bushel.containers.folder_metadata import is_metadata
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, as_path, is_local, read_all, read_whole
+from bushel.storage import AnyPath, as_path, is_local
 from bushel.storage.names import below
+
+REQUESTS = 64
+"""Remote samples, or files of one, that a thread of `pack` reads at a time."""
 
 Sample = Mapping[str, Any]
 """Field names to values, and optionally the key under `__key__`. A bytes-like value is already encoded with the codec
@@ -54,9 +55,8 @@ class Source(Protocol):
       it: error reports name it;
     - `labels`, field to the names of its classes in the order of their numbers, which are kept in
       the dataset. A dataset that they are added to keeps its numbers, and theirs are mapped;
-    - `remote`, whether the samples are remote, and `fetched(positions)`, the same source with the
-      data of these samples in memory. It raises nothing: data that could not be fetched are an
-      error of their sample;
+    - `remote`, whether the samples are remote: `pack` then reads up to 64 of a batch at a time, in
+      threads of their own;
     - `has_columns`, whether there are columns, and `columns(positions)`, these samples as
       `Writer.extend` takes them: a column for each field, and their keys or None. They may be fewer
       than asked for: the first ones, before a file that cannot be read. `file_field` is the field
@@ -113,52 +113,10 @@ def extend_labels(names: Iterable[str], known: Mapping[str, int] | None = None) 
     return labels
 
 
-class Fetched:
-    """The path of a file that has been read, or could not be read.
-
-    Args:
-        path: The path.
-        found: The file's bytes, or the error of reading them.
-    """
-
-    __slots__ = ("_found", "_path")
-
-    def __init__(self, path: AnyPath, found: bytes | Exception) -> None:
-        self._path, self._found = path, found
-
-    def __str__(self) -> str:
-        return str(self._path)
-
-    def __truediv__(self, name: str) -> AnyPath:
-        return self._path / name
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # which copying and pickling ask for
-            raise AttributeError(name)
-        return getattr(self._path, name)
-
-    def read_bytes(self) -> bytes:
-        """Return the file's bytes. Raise OSError if the file could not be read."""
-        if isinstance(self._found, Exception):
-            raise self._found
-        return self._found
-
-    def open(self, mode: str = "rb") -> IO[Any]:
-        """Return a file object over the file's bytes."""
-        if mode != "rb":
-            raise ValueError(f"{self} can only be opened for reading, not with mode {mode!r}")
-        return io.BytesIO(self.read_bytes())
-
-    def is_dir(self) -> bool:
-        """Return whether the path is a folder."""
-        return isinstance(self._found, FileNotFoundError) and self._path.is_dir()
-
-
 class FileSource(ABC):
-    """Base of the sources that read one or more files for each sample: see `Fetching`."""
+    """Base of the sources that read one or more files for each sample."""
 
     infers_types = True  # from names of files
-    _ahead: Mapping[str, Fetched] = {}
 
     @abstractmethod
     def __len__(self) -> int:
@@ -179,19 +137,6 @@ class FileSource(ABC):
             return len(self) > 0 and not all(map(is_local, self._files(0)))
         return False
 
-    def fetched(self, positions: Sequence[int]) -> Self:
-        """Return the same source with the files of these samples in memory."""
-        paths: list[AnyPath] = []
-        for position in positions:
-            with suppress(Exception):  # as above
-                paths += self._files(position)
-        other = copy.copy(self)
-        other._ahead = {
-            str(path): Fetched(path, content)
-            for path, content in zip(paths, read_all(paths), strict=True)
-        }
-        return other
-
     def _remaining(self, root: AnyPath) -> Sequence[int]:
         """Return the positions of the samples without a file that `bushel remove` removed from a folder."""
         positions = range(len(self))
@@ -205,12 +150,6 @@ class FileSource(ABC):
             if removed.isdisjoint(map(str, paths)):
                 remaining.append(position)
         return remaining
-
-    def _at(self, path: AnyPath) -> AnyPath:
-        """Return the path, or its `Fetched` if it has been read."""
-        if self._ahead:
-            return self._ahead.get(str(path), path)
-        return path
 
 
 def _removed_files(root: AnyPath) -> set[str]:
@@ -237,13 +176,6 @@ def _removed_files(root: AnyPath) -> set[str]:
 def ending_of(name: str) -> str:
     """Return the last suffix of a file's name in lower case, with its dot."""
     return os.path.splitext(name)[1].lower()
-
-
-def read_file(path: AnyPath) -> bytes:
-    """Return the bytes of a file, which may have been read already."""
-    if isinstance(path, Fetched):
-        return path.read_bytes()
-    return read_whole(path)
 
 
 @contextmanager

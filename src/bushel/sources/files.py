@@ -123,7 +123,7 @@ class _Folder(FileSource):
 
     def __getitem__(self, position: int) -> Sample:
         [path] = self._files(position)
-        sample = {KEY: self._keys[position], self.file_field: self._media.read(self._at(path))}
+        sample = {KEY: self._keys[position], self.file_field: self._media.read(path)}
         if self.labels:
             sample["label"] = self._classes[position]
         return sample

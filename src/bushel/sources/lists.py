@@ -11,9 +11,9 @@ from msgspec import Struct
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
 from bushel.spec import KEY
-from bushel.storage import AnyLocation, AnyPath, absolute, as_path, read_text
+from bushel.storage import AnyLocation, AnyPath, absolute, as_path, read_text, read_whole
 
-from .base import FileSource, Sample, listed, read_file, relative_to
+from .base import FileSource, Sample, listed, relative_to
 from .media import Image
 
 
@@ -140,7 +140,7 @@ class ListFile(FileSource):
         elif self._kind == "int":
             label = int(line.labels[0])
         with relative_to(self._root, self._place):
-            image = read_file(self._at(listed(self._root, line.path)))
+            image = read_whole(listed(self._root, line.path))
         return {KEY: str(line.index), "image": image, "label": label}
 
     def origin(self, position: int) -> str:

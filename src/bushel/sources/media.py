@@ -15,14 +15,15 @@ import numpy.typing as npt
 from bushel._kinds import JPEG, kind_of
 from bushel._recognise.layout import media_of, suffix_of
 from bushel._runtime.arrays import check_count, refuse_bools
+from bushel._runtime.parallel import map_all
 from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
 from bushel.codecs.base import reason
 from bushel.codecs.extensions import extensions_of
 from bushel.codecs.video import say_narrowed
 from bushel.errors import FormatError, SpecError, needed_by
-from bushel.storage import AnyPath, read_all
+from bushel.storage import AnyPath, is_local, read_whole
 
-from .base import Fetched, ending_of, read_file
+from .base import REQUESTS, ending_of
 
 IMAGES = tuple(f".{suffix}" for suffix in extensions_of(holds_image))
 """Suffixes of the images that the image codecs read."""
@@ -92,7 +93,7 @@ class Unchanged:
 
     def read(self, path: AnyPath) -> bytes:
         """Return the file's bytes."""
-        return read_file(path)
+        return read_whole(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,19 +214,15 @@ class Frames:
         if path.is_dir():
             names = sorted(child.name for child in path.iterdir())
             images = [path / name for name in names if ending_of(name) in IMAGES]
-            images = images[:: self.stride]
-            frames = [
-                self._image(Fetched(*fetched))
-                for fetched in zip(images, read_all(images), strict=True)
-            ]
+            images, threads = images[:: self.stride], 1 if is_local(path) else REQUESTS
+            frames = list(map(self._image, map_all(read_whole, images, threads=threads)))
         else:
             frames = list(self._video(path))
         if not frames:
             raise FormatError("the video or folder has no frames", path)
         return frames
 
-    def _image(self, path: AnyPath) -> bytes:
-        data = read_file(path)
+    def _image(self, data: bytes) -> bytes:
         if self.short_edge is None and data.startswith(JPEG):
             return data
         from PIL import Image as Pillow
@@ -238,7 +235,7 @@ class Frames:
     def _video(self, path: AnyPath) -> Iterator[bytes]:
         """Decode a video, and encode each selected frame once."""
         encode = get_codec(f"jpg({self.quality})").encode
-        for picture, times in decode_video(read_file(path), str(path), self._wanted, self._size):
+        for picture, times in decode_video(read_whole(path), str(path), self._wanted, self._size):
             yield from [bytes(encode(picture))] * times
 
     def _wanted(self, frames: Iterator[Any], stream: Any) -> Iterator[tuple[Any, int]]:

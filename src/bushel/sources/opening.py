@@ -131,8 +131,8 @@ def _at_path(
     if kind is not None and kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r} of sources: use one of {', '.join(KINDS)}")
     if kind is None:
-        kind, folder = recognised(source, options)
-        if folder is not None and listing is None and not options:
+        kind, folder = recognised(source, options, listing)
+        if folder is not None and not options:
             folder.report()
             return folder
     # files that are named, or one, or a pattern
@@ -154,7 +154,9 @@ def _stored(dataset: Dataset | StreamDataset) -> Dataset | Stream:
     return StoredStream(dataset)
 
 
-def recognised(source: Any, options: Collection[str] = ()) -> tuple[str, LabelledFolder | None]:
+def recognised(
+    source: Any, options: Collection[str] = (), listing: Iterable[str] | None = None
+) -> tuple[str, LabelledFolder | None]:
     """Return the kind of source at a path, and the source if the path is a folder of media files.
 
     A file of rows is a `table` if its rows name media files, or if an option of a table is given.
@@ -163,12 +165,17 @@ def recognised(source: Any, options: Collection[str] = ()) -> tuple[str, Labelle
     Args:
         source: The path.
         options: Names of the options of the source that are given.
+        listing: The names of the files, if they are known; then the folder is not listed.
 
     Raises:
         FormatError: The kind cannot be detected.
     """
     if isinstance(source, Dataset):
         return "dataset", None
+    if listing is not None:
+        kinds = _kinds_of(listing)
+        if len(kinds) == 1 and not _MEDIA.keys().isdisjoint(kinds):
+            return next(iter(kinds)), None
     if not isinstance(source, _PATH) and are_paths(source):
         return media_kind(source) or "dataset", None
     path = as_path(source)
@@ -239,8 +246,7 @@ def media_kind(source: Any) -> str | None:
         FormatError: The files of a list are of several kinds.
     """
     is_single = isinstance(source, _PATH)
-    names = map(os.fspath, [source] if is_single else source)
-    kinds = Counter(_KIND_OF_SUFFIX.get(ending_of(name), "other files") for name in names)
+    kinds = _kinds_of(map(os.fspath, [source] if is_single else source))
     if len(kinds) > 1:
         counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
         raise FormatError(
@@ -254,6 +260,11 @@ def media_kind(source: Any) -> str | None:
     if kind == "other files" or (is_single and as_path(source).is_dir()):
         return None
     return kind
+
+
+def _kinds_of(names: Iterable[str]) -> Counter[str]:
+    """Return the number of files of each kind."""
+    return Counter(_KIND_OF_SUFFIX.get(ending_of(name), "other files") for name in names)
 
 
 def folder_of(source: Any) -> tuple[str, list[str]]:

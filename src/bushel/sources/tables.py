@@ -256,7 +256,7 @@ class Table(FileSource):
         else:
             key = self._fill(self._key, position)
         with relative_to(self._root, self._root_is):
-            sample = {KEY: key, self._field: self._media.read(self._at(path))}
+            sample = {KEY: key, self._field: self._media.read(path)}
         for column, kind in self._fields.items():
             if column not in row:
                 raise FormatError(f"row {position} has no {column!r}", self._table)

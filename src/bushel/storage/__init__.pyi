@@ -43,7 +43,6 @@ from bushel.storage.whole import create_whole as create_whole
 from bushel.storage.whole import list_names as list_names
 from bushel.storage.whole import make_folder as make_folder
 from bushel.storage.whole import place_file as place_file
-from bushel.storage.whole import read_all as read_all
 from bushel.storage.whole import read_text as read_text
 from bushel.storage.whole import read_whole as read_whole
 from bushel.storage.whole import remove as remove

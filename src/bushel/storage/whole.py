@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -43,17 +43,6 @@ def read_whole(path: AnyPath) -> bytes:
 def read_text(path: AnyPath) -> str:
     """Return the text of a file. Bytes that are not valid UTF-8 become surrogates."""
     return read_whole(path).decode("utf-8", "surrogateescape")
-
-
-def read_all(paths: Sequence[AnyPath]) -> list[bytes | Exception]:
-    """Return the bytes of each file, or the error if it cannot be read. Many objects are read at a time."""
-    objects = [path for path in paths if is_object(path)]
-    if len(objects) > 1:
-        from bushel.storage.objects.location import read_objects
-
-        contents = iter(read_objects(objects))
-        return [next(contents) if is_object(path) else _attempt(path) for path in paths]
-    return [_attempt(path) for path in paths]
 
 
 def write_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> None:
@@ -345,10 +334,3 @@ def list_names(root: AnyPath) -> list[str]:
 
         return list_objects(root)
     return list(walk_names(root))
-
-
-def _attempt(path: AnyPath) -> bytes | Exception:
-    try:
-        return read_whole(path)
-    except Exception as error:
-        return error

@@ -22,7 +22,8 @@ from tests.storage.objects.range_server import Handler, Server
 
 import bushel
 from bushel._runtime import threads
-from bushel.storage import Extents, as_path, open_file, read_all, read_many
+from bushel._runtime.parallel import map_all
+from bushel.storage import Extents, as_path, open_file, read_many, read_whole
 from bushel.storage.objects import ranges
 
 
@@ -385,8 +386,8 @@ def test_many_objects_within_the_loop_of_a_notebook(server: Server) -> None:
     for number in range(3):
         (server.folder / str(number)).write_bytes(b"x" * number)
 
-    async def cell() -> list[bytes | Exception]:
-        return read_all([as_path(f"{server.url}/{number}") for number in range(3)])
+    async def cell() -> list[bytes]:
+        return map_all(read_whole, [as_path(f"{server.url}/{number}") for number in range(3)], threads=3)
 
     assert asyncio.run(cell()) == [b"", b"x", b"xx"]
 

@@ -296,7 +296,7 @@ class HubPath(ObjectPath):
             return []
         return [path.removeprefix(prefix) for path in files if path.startswith(prefix)]
 
-    def _read_once(self, give_up: threading.Event | None = None) -> bytes:
+    def _read_once(self) -> bytes:
         if known_listing(self.root, self.key) is not None:
             self.stat()  # a file that the listing lacks is not requested
-        return super()._read_once(give_up)
+        return super()._read_once()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import re
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,8 +15,7 @@ from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import unquote
 
-from bushel._runtime.parallel import for_each, parallel_map
-from bushel._runtime.threads import SpareThreads
+from bushel._runtime.parallel import parallel_map
 from bushel.errors import UnsupportedError
 from bushel.storage.base import StorePath
 from bushel.storage.fileobject import Seekable
@@ -32,8 +30,7 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _CHUNK = 1 << 24  # bytes that a handle fetches at a time, in two requests
-_AT_ONCE = 64  # whole objects that are read at a time
-_READING = SpareThreads(_AT_ONCE - 1, "bushel-fetch")
+_AT_ONCE = 64  # folders that are listed at a time
 
 # objects that a listing requests at a time: a hundred thousand objects take a hundred requests
 _PAGE = 1000
@@ -284,28 +281,9 @@ class ObjectPath(StorePath):
             return file.read(0, file.size)
         return self._read_once()
 
-    def _read_once(self, give_up: threading.Event | None = None) -> bytes:
+    def _read_once(self) -> bytes:
         """Return the whole object, from one request, which is retried if it fails."""
-        return persistently(
-            self, lambda: bytes(library().get(self.once, self.key).bytes()), give_up
-        )
-
-
-def read_objects(paths: Sequence[ObjectPath]) -> list[bytes | Exception]:
-    """Return the content of each object, or the error if it cannot be read. Many are read at a time."""
-    contents: list[bytes | Exception] = [b""] * len(paths)
-    give_up = threading.Event()
-
-    def read(number: int) -> None:
-        try:
-            contents[number] = paths[number]._read_once(give_up)
-        except Exception as error:
-            contents[number] = error
-
-    for_each(
-        read, range(len(paths)), threads=min(_AT_ONCE, len(paths)), stop=give_up, spare=_READING
-    )
-    return contents
+        return persistently(self, lambda: bytes(library().get(self.once, self.key).bytes()))
 
 
 def list_objects(root: ObjectPath) -> list[str]:
