@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bushel._pack.encoder import BadItem, EncodedSample, Encoder
 from bushel._pack.feeds import StreamFeed
-from bushel._pack.field_plan import FieldPlan, Rewriting, plan_fields, plan_values, target_fields
+from bushel._pack.field_plan import FieldPlan, plan_fields, plan_values, target_fields
 from bushel.codecs import get_codec
 from bushel.codecs.base import Buffer
 from bushel.containers import get_container
@@ -93,9 +93,18 @@ def test_a_sequence_of_one_element_can_become_plain(values: list[int]) -> None:
 
 def encoded(plan: FieldPlan, stored: list[Buffer]) -> object:
     plans = {"n": plan}
-    encoder = Encoder(StreamFeed(plans, frozenset(plans)), plans, {}, 0, False, False, Rewriting(None), True)
+    encoder = Encoder(StreamFeed(plans, frozenset(plans)), plans, {}, 0, frozenset(), True)
     [result] = encoder([(0, {"__key__": "key", "n": stored})])
     return result
+
+
+@pytest.mark.parametrize(
+    ("codec", "holds"),
+    [("jpg", True), ("jpeg", True), ("image", True), ("jpg(90)", True), ("png", False), ("bytes", False)],
+)
+def test_the_fields_that_may_hold_jpegs(codec: str, holds: bool) -> None:
+    [field] = parse_spec({"x": codec}).values()
+    assert FieldPlan(field, field, codec, copied=True).holds_jpegs is holds
 
 
 def test_a_field_that_is_bytes_in_some_shards_is_copied_from_all() -> None:

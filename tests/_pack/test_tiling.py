@@ -17,7 +17,6 @@ from tests.integrity.small import reading
 from tests.kernels.jpegs import by_pillow, picture, save
 
 import bushel
-from bushel._pack.field_plan import Rewriting
 from bushel.errors import CodecError, TooManyErrors
 from bushel.jpeg import baseline, is_tiled, tile
 from bushel.kernels import jpeg_coefficients
@@ -197,9 +196,6 @@ def test_wrong_treatments() -> None:
     for wrong in ("tiled", ["check", "tiled"]):
         with pytest.raises(ValueError, match="invalid images='tiled'"):
             bushel.pack([{"x": 1}], "x.tar", images=wrong)  # type: ignore[arg-type]
-    assert not Rewriting.of(["check"], {"image": "jpg"})
-    codecs = {"a": "jpg", "b": "jpeg", "c": "image", "d": "png", "e": "bytes", "f": "jpg(90)"}
-    assert Rewriting.of(["tile"], codecs).fields == Rewriting.of(["baseline"], codecs).fields == {"a", "b", "c", "f"}
 
 
 @pytest.mark.parametrize("container", ["bag", "tar"])

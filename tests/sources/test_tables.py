@@ -166,3 +166,25 @@ def test_rows_that_name_files_are_a_table(tmp_path: Path, name: str, text: str, 
 def test_the_first_row_of_a_malformed_table_is_empty(tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)
     assert first_row(tmp_path / name) == {}
+
+
+def test_a_column_has_numbers_as_json_writes_them(tmp_path: Path) -> None:
+    """As in a table that is read in place, or beside photos: a text that is like a number stays one."""
+    image_folder(tmp_path, 1)
+    columns = {
+        "int": "-7",
+        "float": "2.5e3",
+        "a": "nan",
+        "b": "inf",
+        "c": "1_000",
+        "d": "007",
+        "e": "+1",
+        "f": "",
+        "g": ".5",
+    }
+    path = tmp_path / "set.csv"
+    path.write_text(f"path,{','.join(columns)}\nclass0/0000.jpg,{','.join(columns.values())}\n")
+    spec = Table(path).spec
+    assert [spec[name] for name in columns] == ["int", "float", *["utf8"] * 7]
+    rows = [{"path": "class0/0000.jpg", "x": 1, "y": 1}, {"path": "class0/0000.jpg", "x": 0.5, "y": "1"}]
+    assert [Table(rows, root=tmp_path).spec[name] for name in "xy"] == ["float", "json"]

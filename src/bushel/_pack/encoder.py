@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 import queue
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -30,15 +30,18 @@ from bushel.codecs.extensions import storing_codec
 from bushel.codecs.image import ImageReading, as_pixels, decode_image
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
+from bushel.jpeg import baseline, tile
 from bushel.spec import KEY
 
 from .feeds import Batch, Feed
-from .field_plan import FieldPlan, Rewriting, base_codec, image_kind
+from .field_plan import FieldPlan, base_codec, image_kind
 
 if TYPE_CHECKING:  # packing without transforms imports none
     from .field_steps import FieldSteps
 
 _BYTES = (bytes, bytearray, memoryview)
+_REWRITE: Mapping[str, Callable[[Buffer], bytes]] = {"tile": tile, "baseline": baseline}
+"""How JPEGs are written again, without loss, by the treatment of images."""
 
 
 class EncodedSample(Struct, frozen=True):
@@ -87,10 +90,7 @@ class Encoder(Struct, frozen=True):
     # transforms by the name of the field in the target
     steps: Mapping[str, FieldSteps]
     seed: int  # seed of the transforms' randomness
-    upright: bool  # whether to rotate images by their Exif orientation
-    # whether to decode images that are stored unchanged, to find damaged ones
-    check: bool
-    rewriting: Rewriting  # the JPEGs that are rewritten
+    images: frozenset[str]  # the treatments of images: see `bushel.pack`
     keyed: bool  # whether samples keep their keys
     # whether batches pass as columns: the source has them, and no sample is changed or looked into
     by_columns: bool = False
@@ -119,7 +119,7 @@ class Encoder(Struct, frozen=True):
                 return results + self.one_by_one(positions)
             columns = {self.plans[name].target.name: column for name, column in arrived[0].items()}
             file_field = self.feed.file_field
-            count = _length(next(iter(columns.values())))
+            count = len(next(iter(columns.values())))
             fits = [True] * count
             if file_field is not None and holds_image(self.plans[file_field].codec):
                 fits = self._fitting(columns[self.plans[file_field].target.name], file_field)
@@ -172,8 +172,6 @@ class Encoder(Struct, frozen=True):
                     values[plan.target.name] = self._value(plan, position, key, value)
                 elif name != KEY:
                     values[name] = value  # the writer refuses it
-            if self.rewriting:
-                values = self._rewritten(key, values)
         except Exception as error:
             file = getattr(error, "filename", None)
             path = self.feed.origin(position) or (file and str(file))
@@ -215,20 +213,24 @@ class Encoder(Struct, frozen=True):
             if not self.feed.of_source:
                 place = f"sample {key!r}, {place}"
             raise CodecError(f"{place}: {error}", **error.details) from error
+        rewrite = next((_REWRITE[form] for form in _REWRITE if form in self.images), None)
+        if rewrite is not None and plan.holds_jpegs:
+            stored = [self._rewritten(rewrite, key, target.name, data) for data in stored]
         return stored if target.sequence else stored[0]
 
     def _element(self, plan: FieldPlan, position: int, value: Any) -> Any:
         """Return a value of a plain field, or an element of a sequence, as it is stored, after its transforms."""
         codec, steps = plan.codec, self.steps.get(plan.target.name)
+        upright = "upright" in self.images
         # what a dataset decoded may be bytes, too
         is_stored = isinstance(value, _BYTES) and (plan.copied or self.feed.of_source)
-        looks_into_images = self.upright or self.check or not plan.any_image
+        looks_into_images = upright or "check" in self.images or not plan.any_image
         looked_into = steps or (looks_into_images and holds_image(codec))
         if is_stored and not self.feed.of_source and not looked_into:
             return value
         if (
             is_stored
-            and self.upright
+            and upright
             and (kind := image_kind(value))
             and holds_image(codec)
             and not _is_upright(value)
@@ -237,7 +239,7 @@ class Encoder(Struct, frozen=True):
                 codec = kind
             value, is_stored = decode_image(value, ImageReading(exif_rotate=True), codec), False
         elif not is_stored:
-            value = as_pixels(value, exif_rotate=self.upright)
+            value = as_pixels(value, exif_rotate=upright)
         if steps is not None:
             # packing without transforms needs nothing of it
             from bushel.loader.decode.sample_transforms import generator
@@ -263,38 +265,31 @@ class Encoder(Struct, frozen=True):
         if kind_of_file is None:
             raise codec_error(plan.codec, f"an image ({', '.join(IMAGES)})", found_bytes(data))
         fits = base_codec(plan.codec) in ("image", kind_of_file)
-        if fits and not self.check:
+        if fits and "check" not in self.images:
             return data
         pixels = codec.decode(data)
         if fits or plan.any_image:
             return data
         return codec.encode(pixels)
 
-    def _rewritten(self, key: str | None, values: dict[str, Any]) -> dict[str, Any]:
+    def _rewritten(
+        self, rewrite: Callable[[Buffer], bytes], key: str | None, field: str, data: Buffer
+    ) -> Buffer:
+        """Return a JPEG in its new form, and other images as they are. Raise CodecError if it is damaged."""
+        if image_kind(data) not in ("jpg", None):
+            return data
         try:
-            return self.rewriting.rewritten(values)
+            return rewrite(data)
         except CodecError as error:
-            if self.feed.of_source:
-                raise
-            raise CodecError(
-                f"sample {key!r}, {error}. max_errors=... skips such samples", **error.details
-            ) from error
-
-
-def _length(column: Any) -> int:
-    # stored bytes and their offsets
-    if isinstance(column, tuple):
-        return len(column[1]) - 1
-    return len(column)
+            what = f"field {field!r}: {error}"
+            if not self.feed.of_source:
+                what = f"sample {key!r}, {what}. max_errors=... skips such samples"
+            raise CodecError(what, **{**error.details, "field": field}) from error
 
 
 def _rows(column: Any, first: int, last: int) -> Any:
     if isinstance(column, StoredColumn):
         return column.rows(first, last)
-    if first == 0 and last == _length(column):
-        return column
-    if isinstance(column, tuple):
-        return column[0], column[1][first : last + 1]
     return column[first:last]
 
 

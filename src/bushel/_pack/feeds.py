@@ -20,6 +20,7 @@ from bushel._runtime.arrays import I64
 from bushel._runtime.parallel import map_all
 from bushel.codecs import get_codec, holds_image, is_light
 from bushel.codecs.base import NumberLayout
+from bushel.codecs.columns import check_stored, is_stored
 from bushel.codecs.extensions import storing_codec
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
@@ -102,18 +103,20 @@ class SourceFeed(Struct, frozen=True):
 
     def columns(self, positions: I64) -> Columns | None:
         """Return the first of these samples as columns; None if each has to be read alone."""
-        columns, keys = self.source.columns(positions)
+        given, keys = self.source.columns(positions)
+        columns: dict[str, Any] = dict(given)
         try:
             for name, numbers in self.changes.items():
-                column = renumber(list(columns[name]), numbers, f"field {name!r}")
-                columns = {**columns, name: column}
-        except SpecError:  # a number without a name, whose sample is looked for
+                columns[name] = renumber(list(columns[name]), numbers, f"field {name!r}")
+            for name, plan in self.plans.items():
+                column = columns.get(name)
+                if is_stored(column):
+                    columns[name] = StoredColumn(*check_stored(name, *column))
+                # an array whose codec encodes one value at a time
+                elif isinstance(column, np.ndarray) and not get_codec(plan.codec).encode_column:
+                    columns[name] = column.tolist()
+        except SpecError:  # a number without a name, or wrong offsets: the sample is looked for
             return None
-        for name, plan in self.plans.items():
-            column = columns.get(name)
-            # an array whose codec encodes one value at a time
-            if isinstance(column, np.ndarray) and get_codec(plan.codec).encode_column is None:
-                columns = {**columns, name: column.tolist()}
         return columns, keys
 
     def origin(self, position: int) -> str | None:

@@ -1,11 +1,11 @@
-"""Plan how each field is converted: copied fields, JPEGs that are rewritten, and new numbers of classes.
+"""Plan how each field is converted: copied fields, and new numbers of classes.
 
 Nothing here does I/O.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,7 @@ from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer
 from bushel.codecs.registry import NUMBERS, asked_for, content_codec
 from bushel.containers.base import Container, Layout
-from bushel.errors import CodecError, SpecError
-from bushel.jpeg import baseline, tile
+from bushel.errors import SpecError
 from bushel.spec import Field, Spec, parse_spec
 
 _ALIASES = {"jpeg": "jpg", "tiff": "tif"}
@@ -40,57 +39,6 @@ def image_kind(data: Buffer) -> str | None:
     """Return the kind of an image file, a name in `IMAGES`; None if the bytes are not an image."""
     kind = kind_of(data)
     return kind if kind in IMAGES else None
-
-
-class Rewriting(Struct, frozen=True):
-    """Which JPEGs are written again, without loss, before they are stored. False if none are."""
-
-    form: str | None  # `tile` or `baseline`
-    fields: frozenset[str] = frozenset()  # the names of their fields
-
-    @classmethod
-    def of(cls, images: Collection[str], codecs: Mapping[str, str]) -> Rewriting:
-        """Return the rewriting for the arguments of `bushel.pack`.
-
-        Args:
-            images: See `bushel.pack`.
-            codecs: Field to the codec of the stored bytes.
-        """
-        form = next((form for form in _REWRITE if form in images), None)
-        if form is None:
-            return cls(None)
-        jpegs = [name for name, codec in codecs.items() if base_codec(codec) in ("jpg", "image")]
-        return cls(form, frozenset(jpegs))
-
-    def __bool__(self) -> bool:
-        return bool(self.fields)
-
-    def rewritten(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the stored values of a sample with its JPEGs rewritten. Images of other kinds stay as they are.
-
-        Raises:
-            CodecError: An image is damaged. The error names the field.
-        """
-        changed = dict(values)
-        for name in self.fields & values.keys():
-            value = values[name]
-            try:
-                if isinstance(value, list):
-                    changed[name] = list(map(self._one, value))
-                else:
-                    changed[name] = self._one(value)
-            except CodecError as error:
-                details = {**error.details, "field": name}
-                raise CodecError(f"field {name!r}: {error}", **details) from error
-        return changed
-
-    def _one(self, data: Buffer | None) -> Buffer | None:
-        if data is None or self.form is None or image_kind(data) not in ("jpg", None):
-            return data
-        return _REWRITE[self.form](data)
-
-
-_REWRITE: Mapping[str, Callable[[Buffer], bytes]] = {"tile": tile, "baseline": baseline}
 
 
 _SCALARS = frozenset({"utf8", *NUMBERS})
@@ -115,6 +63,11 @@ class FieldPlan(Struct, frozen=True):
         if self.copied:
             return self.codec
         return self.known_as or self.source.codec
+
+    @property
+    def holds_jpegs(self) -> bool:
+        """Whether stored bytes may be JPEGs."""
+        return base_codec(self.codec) in ("jpg", "image")
 
     @property
     def is_quick(self) -> bool:

@@ -46,7 +46,6 @@ from .feeds import DatasetFeed, Feed, SourceFeed, StreamFeed
 from .field_plan import (
     ClassNumbers,
     FieldPlan,
-    Rewriting,
     names_in_source,
     names_in_target,
     plan_fields,
@@ -315,9 +314,8 @@ def _encoder(
         changes = numbers.changes[0] if numbers.changes else {}
         feed = SourceFeed(None if isinstance(source, Stream) else source, plans, changes)
     fields = {plan.target.name: plan.target for plan in plans.values()}
-    codecs = {plan.target.name: plan.codec for plan in plans.values()}
-    upright = "upright" in options.images
-    if upright and not any(map(holds_image, codecs.values())):
+    has_images = any(holds_image(plan.codec) for plan in plans.values())
+    if "upright" in options.images and not has_images:
         raise SpecError(
             f"images='upright' needs an image field, but the fields are {', '.join(fields)}"
         )
@@ -329,16 +327,13 @@ def _encoder(
 
         by_field = transforms_by_field(options.transforms, format_spec(fields))
         steps = {name: FieldSteps.of(functions) for name, functions in by_field.items()}
-    rewriting, check = Rewriting.of(options.images, codecs), "check" in options.images
-    looked_into = upright or check or rewriting or steps or callable(options.keys)
+    looked_into = options.images or steps or callable(options.keys)
     return Encoder(
         feed=feed,
         plans=plans,
         steps=steps,
         seed=options.seed,
-        upright=upright,
-        check=check,
-        rewriting=rewriting,
+        images=options.images,
         keyed=keyed,
         by_columns=not looked_into and feed.has_columns,
     )

@@ -160,13 +160,7 @@ class VideoOptions(Struct, frozen=True):
 
         if self.clip:
             return Clip()
-        changed = not (
-            self.rate is None
-            and self.stride == 1
-            and images.resize is None
-            and images.quality is None
-        )
-        if not framed or not (changed or self.frames):
+        if not framed:
             return None
         quality = 95 if images.quality is None else images.quality
         return Frames(self.rate, self.stride, images.shorter_edge(), quality)

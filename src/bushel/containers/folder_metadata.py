@@ -38,7 +38,9 @@ from .plain_table import with_values
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 FILE_NAME = "file_name"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-_CODECS: Mapping[type, str] = {int: "int", float: "float", str: "utf8"}
+CODECS: Mapping[type, str] = {int: "int", float: "float", str: "utf8"}
+"""The codecs of cells by their types. Cells of other types are `json`."""
+
 _EXACT = 1 << 53  # integers up to this are floats exactly
 _LARGEST = 1 << 30  # limit in bytes of a file of metadata
 
@@ -156,7 +158,7 @@ def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
         if None in row or None in row.values():
             raise FormatError(f"row {number} does not have {len(names)} values", path)
     for name in names:
-        parse = str if name == FILE_NAME else _number_type([row[name] for row in rows])
+        parse = str if name == FILE_NAME else number_type([row[name] for row in rows])
         for row in rows:
             if row[name] == "" and parse is not str:
                 row[name] = None
@@ -165,7 +167,7 @@ def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
     return rows
 
 
-def _number_type(texts: Sequence[str]) -> type[int] | type[float] | type[str]:
+def number_type(texts: Sequence[str]) -> type[int] | type[float] | type[str]:
     """Return int or float if all texts that are not empty are such numbers, as JSON writes them, else str."""
     numbers = [text for text in texts if text]
     if not numbers or not all(map(_NUMBER.fullmatch, numbers)):
@@ -230,20 +232,25 @@ def with_columns(
         if name in index.fields:
             raise FormatError(f"the metadata have a column {name!r}, as the files", path)
         cells = [row.values.get(name) for row in rows]
-        kinds = {type(value) for value in cells if value is not None}
-        codec = "json"
-        if len(kinds) == 1:
-            codec = _CODECS.get(next(iter(kinds)), "json")
-        elif kinds == {int, float} and _are_floats(cell for cell in cells if type(cell) is int):
-            codec = "float"
+        present = [cell for cell in cells if cell is not None]
+        codec = codec_of_cells(present)
         encode = get_codec(codec).encode
         try:
             values = [None if cell is None else bytes(encode(cell)) for cell in cells]
         except (ValueError, TypeError, OverflowError) as error:
             raise FormatError(f"column {name!r} of the metadata: {error}", path) from error
-        column = None if codec == "json" and kinds != {bool} else of_objects(cells)
+        is_column = codec != "json" or all(isinstance(cell, bool) for cell in present)
+        column = of_objects(cells) if is_column else None
         index = with_values(index, Field(name, codec), values, column, sums=sums)
     return index
+
+
+def codec_of_cells(cells: Iterable[Any]) -> str:
+    """Return the codec of the cells of a column: `int`, `float` or `utf8`, or `json` for anything else."""
+    kinds = {type(cell) for cell in cells}
+    if kinds == {int, float} and _are_floats(cell for cell in cells if type(cell) is int):
+        return "float"
+    return CODECS.get(kinds.pop(), "json") if len(kinds) == 1 else "json"
 
 
 def keys_of_rows(files: Sequence[str], root: object) -> list[str]:

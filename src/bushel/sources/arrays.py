@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64
 from bushel.codecs.columns import InexactError, check_stored, exact_array, is_stored, without_arrow
+from bushel.containers.stored_column import StoredColumn
 from bushel.errors import FormatError, SpecError
-from bushel.kernels import crc32, crc32_rows
+from bushel.kernels import crc32
 from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, as_path, read_whole
 
@@ -62,26 +63,18 @@ class Arrays:
         named = arrays
         if isinstance(named, np.ndarray):
             named = {"data": named}
-        self._arrays = {name: _column(name, array) for name, array in named.items()}
-        if single := next((name for name, array in self._arrays.items() if not array.ndim), None):
-            raise SpecError(
-                f"{single!r} is one value, but a column has "
-                "one per sample: a list of dicts packs samples"
-            )
-        lengths = {name: len(array) for name, array in self._arrays.items()}
+        typed = {name: _column(name, array) for name, array in named.items()}
+        self._columns = {name: column for name, (_, column) in typed.items()}
+        lengths = {name: len(column) for name, column in self._columns.items()}
         if len(set(lengths.values())) > 1:
             raise SpecError(
                 f"the arrays of a source must have the same length, but these have {lengths}"
             )
-        self._keys = self._arrays.pop(KEY, None)
-        self.spec = {name: _type_of(name, array) for name, array in self._arrays.items()} | dict(
-            spec or {}
-        )
+        self._keys = self._columns.pop(KEY, None)
+        self.spec = {name: typed[name][0] for name in self._columns} | dict(spec or {})
 
     def __len__(self) -> int:
-        if self._arrays:
-            return len(next(iter(self._arrays.values())))
-        return 0
+        return len(next(iter(self._columns.values()), ()))
 
     def __getitem__(self, position: int) -> Sample:
         if not 0 <= position < len(self):
@@ -89,12 +82,9 @@ class Arrays:
         sample: dict[str, Any] = {}
         if self._keys is not None:
             sample[KEY] = str(self._keys[position])
-        for name, array in self._arrays.items():
-            value = array[position]
-            if array.ndim == 1 and isinstance(array, np.ndarray):
-                sample[name] = value.item()
-            else:
-                sample[name] = value
+        for name, column in self._columns.items():
+            value = column[position]
+            sample[name] = value.item() if isinstance(value, np.generic) else value
         return sample
 
     def digest(self, positions: I64, before: int) -> int:
@@ -113,73 +103,55 @@ class Arrays:
         rows: Any = positions
         if len(positions) and (positions[1:] - positions[:-1] == 1).all():
             rows = slice(int(positions[0]), int(positions[-1]) + 1)
-        columns = {name: array[rows] for name, array in self._arrays.items()}
+        columns = {name: _taken(column, rows) for name, column in self._columns.items()}
         if self._keys is None:
             return columns, None
-        return columns, list(map(str, self._keys[rows]))
+        return columns, list(map(str, _taken(self._keys, rows)))
 
 
-class _Values:
-    """A list of texts or bytes, which would be padded or cut as a NumPy array, of truth values, or of arrays."""
-
-    ndim = 1
-
-    def __init__(self, values: Sequence[Any], codec: str) -> None:
-        self.values, self.codec = values, codec
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, rows: Any) -> Any:
-        if isinstance(rows, int | slice):
-            return self.values[rows]
-        return [self.values[row] for row in rows.tolist()]
+_Column = np.ndarray | Sequence[Any] | StoredColumn
+"""A column: an array; stored bytes; or a list of texts or bytes, which would be padded or cut as an array, of truth
+values, or of arrays."""
 
 
-class _Stored:
-    """Bytes of all samples, and where each one begins."""
-
-    ndim, codec = 1, "bytes"
-
-    def __init__(self, data: U8, offsets: I64) -> None:
-        self._data, self._offsets = data, offsets
-
-    def __len__(self) -> int:
-        return len(self._offsets) - 1
-
-    def __getitem__(self, rows: Any) -> Any:
-        if isinstance(rows, int):
-            return self._data[self._offsets[rows] : self._offsets[rows + 1]].tobytes()
-        if isinstance(rows, slice):
-            return self._data, self._offsets[rows.start : rows.stop + 1]
-        return [self[row] for row in rows.tolist()]
+def _taken(column: Any, rows: slice | I64) -> Any:
+    """Return some rows of a column."""
+    if isinstance(rows, slice) and isinstance(column, StoredColumn):
+        return column.rows(rows.start, rows.stop)
+    if isinstance(rows, slice) or isinstance(column, np.ndarray):
+        return column[rows]
+    return [column[row] for row in rows.tolist()]
 
 
 def _digests_of(column: Any) -> npt.NDArray[np.uint64]:
     """Return uint64[n], a digest of each value of a column."""
     if isinstance(column, list):
         return np.array(list(map(digest_of_value, column)), np.uint64)
-    if not isinstance(column, tuple):  # which has stored bytes
+    if not isinstance(column, StoredColumn):
         rows = np.ascontiguousarray(column)
-        column = rows.reshape(-1).view(np.uint8), np.arange(len(rows) + 1) * rows[:1].nbytes
-    return crc32_rows(*column).astype(np.uint64)
+        offsets = np.arange(len(rows) + 1) * rows[:1].nbytes
+        column = StoredColumn(rows.reshape(-1).view(np.uint8), offsets)
+    digests: npt.NDArray[np.uint64] = column.crc32.astype(np.uint64)
+    return digests
 
 
-_Column = np.ndarray | _Values | _Stored
+def _column(name: str, given: Any) -> tuple[str, _Column]:
+    """Return the type of a column, and the column.
 
-
-def _column(name: str, given: Any) -> _Column:
+    Raises:
+        SpecError: It is one value, or has values that no codec can store.
+    """
     plain = given
     if not isinstance(given, np.ndarray) and not is_stored(given):
         plain = without_arrow(given)
     if is_stored(plain):
-        return _Stored(*check_stored(name, *plain))
+        return "bytes", StoredColumn(*check_stored(name, *plain))
     if _holds(plain, (bytes, bytearray, memoryview)):
-        return _Values(list(map(bytes, plain)), "bytes")
+        return "bytes", list(map(bytes, plain))
     if _holds(plain, str):
-        return _Values(plain, "utf8")
+        return "utf8", plain
     if _holds(plain, bool):  # in an array of integers they would become 0 and 1
-        return _Values(plain, "json")
+        return "json", plain
     if isinstance(plain, np.ndarray) and plain.dtype.hasobject and plain.ndim == 1:
         plain = list(plain)
     try:
@@ -187,10 +159,10 @@ def _column(name: str, given: Any) -> _Column:
     except InexactError as error:
         raise SpecError(f"the column {name!r} cannot be stored: {error}") from error
     except ValueError:  # values of different lengths
-        return _ragged(name, plain)
+        return "array", _ragged(name, plain)
     if array.dtype.hasobject and isinstance(plain, list):
-        return _ragged(name, plain)
-    return array
+        return "array", _ragged(name, plain)
+    return _type_of(name, array), array
 
 
 def _holds(values: object, kinds: type | tuple[type, ...]) -> bool:
@@ -202,7 +174,7 @@ def _holds(values: object, kinds: type | tuple[type, ...]) -> bool:
     )
 
 
-def _ragged(name: str, values: Sequence[Any]) -> _Values:
+def _ragged(name: str, values: Sequence[Any]) -> list[np.ndarray]:
     """Return arrays of different shapes in their common dtype.
 
     Raises:
@@ -232,7 +204,7 @@ def _ragged(name: str, values: Sequence[Any]) -> _Values:
                 f"the column {name!r} holds whole numbers that "
                 f"{common}, the common dtype, does not keep"
             )
-    return _Values([array.astype(common, copy=False) for array in arrays], "array")
+    return [array.astype(common, copy=False) for array in arrays]
 
 
 def _unsupported_value(values: Sequence[Any]) -> str:
@@ -273,9 +245,11 @@ def _load(path: AnyPath) -> dict[str, np.ndarray] | np.ndarray:
         raise FormatError(f"not a file of arrays: {error}", path, hint=hint) from error
 
 
-def _type_of(name: str, array: _Column) -> str:
-    if not isinstance(array, np.ndarray):
-        return array.codec
+def _type_of(name: str, array: np.ndarray) -> str:
+    if not array.ndim:
+        raise SpecError(
+            f"{name!r} is one value, but a column has one per sample: a list of dicts packs samples"
+        )
     if array.dtype.hasobject:
         raise SpecError(
             f"the array {name!r} holds Python objects: "

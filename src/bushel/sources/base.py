@@ -114,7 +114,7 @@ def extend_labels(names: Iterable[str], known: Mapping[str, int] | None = None) 
 
 
 class FileSource(ABC):
-    """Base of the sources that read one or more files for each sample."""
+    """Base of the sources that read a file, or a folder of files, for each sample."""
 
     infers_types = True  # from names of files
 
@@ -123,18 +123,18 @@ class FileSource(ABC):
         """Return the number of samples."""
 
     @abstractmethod
-    def _files(self, position: int) -> Sequence[AnyPath]:
-        """Return the files of a sample."""
+    def _path(self, position: int) -> AnyPath:
+        """Return the path of the file of a sample."""
 
     def origin(self, position: int) -> str:
-        """Return the path of a sample's first file."""
-        return str(self._files(position)[0])
+        """Return the path of a sample's file."""
+        return str(self._path(position))
 
     @property
     def remote(self) -> bool:
-        """Whether the files are remote. The files of the first sample decide."""
+        """Whether the files are remote. The file of the first sample decides."""
         with suppress(Exception):  # a damaged first sample raises when it is read
-            return len(self) > 0 and not all(map(is_local, self._files(0)))
+            return len(self) > 0 and not is_local(self._path(0))
         return False
 
     def _remaining(self, root: AnyPath) -> Sequence[int]:
@@ -144,10 +144,10 @@ class FileSource(ABC):
             return positions
         removed, remaining = _removed_files(root), []
         for position in positions:
-            paths: Sequence[AnyPath] = ()
+            path = ""
             with suppress(Exception):  # as above
-                paths = self._files(position)
-            if removed.isdisjoint(map(str, paths)):
+                path = str(self._path(position))
+            if path not in removed:
                 remaining.append(position)
         return remaining
 

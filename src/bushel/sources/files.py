@@ -122,15 +122,15 @@ class _Folder(FileSource):
         return len(self._names)
 
     def __getitem__(self, position: int) -> Sample:
-        [path] = self._files(position)
-        sample = {KEY: self._keys[position], self.file_field: self._media.read(path)}
+        value = self._media.read(self._path(position))
+        sample = {KEY: self._keys[position], self.file_field: value}
         if self.labels:
             sample["label"] = self._classes[position]
         return sample
 
-    def _files(self, position: int) -> list[AnyPath]:
+    def _path(self, position: int) -> AnyPath:
         # another process may have read the listing from a file
-        return [below(self.root, self._names[position], any_text=True)]
+        return below(self.root, self._names[position], any_text=True)
 
     @property
     def has_columns(self) -> bool:

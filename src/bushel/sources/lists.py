@@ -103,11 +103,11 @@ class ListFile(FileSource):
     def __init__(
         self, path: AnyLocation, *, root: AnyLocation | None = None, first_label: bool = False
     ) -> None:
-        self._path = absolute(as_path(path))
-        self._root, self._place = self._path.parent, "the folder of the list"
+        self._list = absolute(as_path(path))
+        self._root, self._place = self._list.parent, "the folder of the list"
         if root is not None:
             self._root, self._place = absolute(as_path(root)), "as root= says"
-        text = read_text(self._path)
+        text = read_text(self._list)
         numbered = [
             (number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()
         ]
@@ -150,14 +150,14 @@ class ListFile(FileSource):
         except FormatError as error:
             return str(error.file)
 
-    def _files(self, position: int) -> list[AnyPath]:
-        return [listed(self._root, self._parsed(position).path)]
+    def _path(self, position: int) -> AnyPath:
+        return listed(self._root, self._parsed(position).path)
 
     def _parsed(self, position: int) -> ListLine:
         try:
             return parse_line(self.samples[position])
         except ValueError as error:
-            raise FormatError(f"line {self._numbers[position]}: {error}", self._path) from None
+            raise FormatError(f"line {self._numbers[position]}: {error}", self._list) from None
 
 
 def _class_names(lines: Sequence[ListLine]) -> tuple[str, ...]:

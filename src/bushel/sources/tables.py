@@ -9,7 +9,6 @@ import gzip
 import io
 import json
 import os
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -18,10 +17,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from bushel._index.class_names import in_order
-from bushel.containers.folder_metadata import keys_of_rows
+from bushel.containers.folder_metadata import CODECS, codec_of_cells, keys_of_rows, number_type
 from bushel.errors import FormatError
 from bushel.spec import KEY
-from bushel.storage import AnyLocation, AnyPath, absolute, as_path, is_local, read_whole
+from bushel.storage import AnyLocation, AnyPath, absolute, as_path, read_whole
 
 from .base import FileSource, Sample, caller_path, extend_labels, listed, relative_to
 from .media import Media, media_of_names
@@ -31,8 +30,6 @@ Row = Mapping[str, Any]
 
 _DELIMITERS = ";\t,|"
 
-# characters of a text that its number would lose
-_MORE_THAN_A_NUMBER = re.compile(r"_|\s|^[+]|^-?0[0-9]|[^\x00-\x7f]")
 _BEGINNING = 1 << 20  # bytes that are read to detect the columns of a table
 
 
@@ -223,7 +220,6 @@ class Table(FileSource):
         if root is not None:
             self._root, self._root_is = absolute(as_path(root)), "as root= says"
         self._file, self._key, self._label = file, key, label
-        self._found: dict[int, AnyPath] = {}
         self._place = partial(place, self._root)
         self._fields = self._types()
         self.label2idx: Mapping[str, int] = {}
@@ -269,23 +265,16 @@ class Table(FileSource):
         """Return the file's path."""
         return str(self._place(self._fill(self._file, position)))
 
-    def _files(self, position: int) -> list[AnyPath]:
-        return [self._path(position)]
-
     def _path(self, position: int) -> AnyPath:
         name = self._fill(self._file, position)
         if "*" not in self._file:
             return self._place(name)
-        if (earlier := self._found.get(position)) is not None:
-            return earlier
         escaped = {key: glob.escape(str(value)) for key, value in self.samples[position].items()}
         matching = self._fitting(self._file.format_map(escaped))
         if len(matching) != 1:
             raise FileNotFoundError(
                 f"{len(matching)} files match {self._place(name)}, but exactly one should"
             )
-        if not is_local(matching[0]):  # checking again would cost a request
-            self._found[position] = matching[0]
         return matching[0]
 
     def _fitting(self, pattern: str) -> list[AnyPath]:
@@ -349,27 +338,7 @@ _CONVERT: Mapping[str, Any] = {"int": int, "float": float, "utf8": str, "json": 
 
 
 def _type_of(values: Sequence[Any]) -> str:
-    for kind, types in (("int", int), ("float", float)):
-        if all(_keeps(types, value) for value in values):
-            return kind
-    if all(isinstance(value, str) for value in values):
-        return "utf8"
-    return "json"
-
-
-def _keeps(kind: type, value: Any) -> bool:
-    """Return whether a value is a number of this kind, or a text that such a number stands for.
-
-    Texts that would lose something as numbers (`007`, `+1`, `1_000`) and whole numbers that a float
-    would round are not numbers of this kind.
-    """
-    if isinstance(value, bool) or (isinstance(value, float) and kind is int):
-        return False
-    if isinstance(value, str) and _MORE_THAN_A_NUMBER.search(value):
-        return False
-    try:
-        number = kind(value)
-        is_whole = isinstance(value, int) or str(value).lstrip("-").isdecimal()
-        return kind is int or not is_whole or int(value) == number
-    except (TypeError, ValueError, OverflowError):
-        return False
+    """Return the type of a column. Texts are numbers if all are numbers as JSON writes them."""
+    if all(isinstance(value, str) for value in values) and "" not in values:
+        return CODECS[number_type(values)]
+    return codec_of_cells(values)

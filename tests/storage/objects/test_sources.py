@@ -23,7 +23,7 @@ import bushel
 from bushel import sources
 from bushel._pack.encoder import EncodedSample, Encoder
 from bushel._pack.feeds import SourceFeed
-from bushel._pack.field_plan import FieldPlan, Rewriting
+from bushel._pack.field_plan import FieldPlan
 from bushel._runtime.progress import Progress
 from bushel.compat.mxnet.lists import find_images, write_lists
 from bushel.errors import FormatError, TooManyErrors, UnsupportedError
@@ -228,9 +228,8 @@ class TestFetching:
         monkeypatch.setattr(ObjectPath, "read_bytes", read_with_others)
         [field] = parse_spec({"image": "jpg"}).values()
         plans = {"image": FieldPlan(field, field, "jpg", copied=True)}
-        rewriting = Rewriting(None)
         results = [
-            Encoder(SourceFeed(source, plans), plans, {}, 0, False, False, rewriting, True)(np.arange(2, 40))
+            Encoder(SourceFeed(source, plans), plans, {}, 0, frozenset(), True)(np.arange(2, 40))
             for source in (sources.LabelledFolder(local), sources.LabelledFolder(remote))
         ]
         assert results[0] == results[1]
