@@ -109,7 +109,7 @@ class SourceFeed(Struct, frozen=True):
             for name, numbers in self.changes.items():
                 columns[name] = renumber(list(columns[name]), numbers, f"field {name!r}")
             for name, plan in self.plans.items():
-                column = columns.get(name)
+                column: Any = columns.get(name)
                 if is_stored(column):
                     columns[name] = StoredColumn(*check_stored(name, *column))
                 # an array whose codec encodes one value at a time
