@@ -97,7 +97,9 @@ class Encoder(Struct, frozen=True):
 
     def __call__(self, batch: Batch) -> Sequence[Result]:
         """Encode the samples of a batch."""
-        return self._columns(batch) if self.by_columns else self.one_by_one(batch)
+        if self.by_columns:
+            return self._columns(batch)
+        return self.one_by_one(batch)
 
     @property
     def in_memory(self) -> bool:

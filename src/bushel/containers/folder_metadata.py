@@ -250,7 +250,9 @@ def codec_of_cells(cells: Iterable[Any]) -> str:
     kinds = {type(cell) for cell in cells}
     if kinds == {int, float} and _are_floats(cell for cell in cells if type(cell) is int):
         return "float"
-    return CODECS.get(kinds.pop(), "json") if len(kinds) == 1 else "json"
+    if len(kinds) == 1:
+        return CODECS.get(kinds.pop(), "json")
+    return "json"
 
 
 def keys_of_rows(files: Sequence[str], root: object) -> list[str]:
