@@ -103,8 +103,8 @@ class SourceFeed(Struct, frozen=True):
 
     def columns(self, positions: I64) -> Columns | None:
         """Return the first of these samples as columns; None if each has to be read alone."""
-        given, keys = self.source.columns(positions)
-        columns: dict[str, Any] = dict(given)
+        of_source, keys = self.source.columns(positions)
+        columns: dict[str, Any] = dict(of_source)
         try:
             for name, numbers in self.changes.items():
                 columns[name] = renumber(list(columns[name]), numbers, f"field {name!r}")
