@@ -353,9 +353,7 @@ def serve(descriptor: int) -> None:
     """Run a worker process: encode batches for the parent at the other end of this socket until it closes its end."""
     answer(
         descriptor,
-        lambda encoder, batch: [
-            _portable(each) for each in encoder.one_by_one(pickle.loads(batch))
-        ],
+        lambda encoder, batch: list(map(_portable, encoder.one_by_one(pickle.loads(batch)))),
     )
 
 
