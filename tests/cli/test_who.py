@@ -113,5 +113,22 @@ def test_removed_since(tmp_path: Path, options: dict[str, Any]) -> None:
     assert [(one["epoch"], one["step"], one["rank"]) for one in found] == steps
 
 
+def test_removed_and_appended_since(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    for mode, first in (("create", 0), ("append", 40)):
+        with bushel.Writer(path, {"x": "int"}, container="tar", shard_samples=10, mode=mode) as writer:  # type: ignore[arg-type]
+            for number in range(first, first + 40):
+                writer.append({"x": number}, key=f"k{number}")
+        if mode == "create":
+            loader = bushel.Loader(bushel.open(path), 4, shuffle=True)
+            (tmp_path / "state.json").write_text(json.dumps(loader.state_dict()))
+            keys, steps = loader.who(2), loader.when("k7")
+    bushel.remove(path, keys=["k7", "k50"], reason="opt-out")
+    shared = ["who", path, "--state", tmp_path / "state.json", "--batch-size", 4]
+    assert json.loads(run(*shared, "--step", 2, "--json"))["keys"] == keys
+    found = json.loads(run(*shared, "--key", "k7", "--json"))["steps"]
+    assert [(one["epoch"], one["step"], one["rank"]) for one in found] == steps
+
+
 def test_a_state_is_needed(root: Path) -> None:
     assert "Missing option '--state'" in fails("who", root / "data", "--batch-size", 4, "--step", 3)

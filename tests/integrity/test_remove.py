@@ -276,6 +276,18 @@ def test_a_state_between_two_calls(tmp_path: Path) -> None:
         other.load_state_dict(state, allow_removed=True)
 
 
+def test_a_state_from_before_of_a_dataset_with_a_function(tmp_path: Path) -> None:
+    path = write(tmp_path / "data")
+    loader = bushel.Loader(bushel.open(path).map(dict), 4, shuffle=True)
+    batches = iter(loader)
+    next(batches)
+    state, expected = loader.state_dict(), [key for batch in batches for key in batch["__key__"]]
+    bushel.remove(path, keys=["k05", "k06"], reason="opt-out")
+    resumed = bushel.Loader(bushel.open(path).map(dict), 4, shuffle=True)
+    resumed.load_state_dict(state, allow_removed=True)
+    assert rest_of(resumed) == [key for key in expected if key not in ("k05", "k06")]
+
+
 def test_a_state_from_before_an_erasure_says_why_it_cannot_go_on(tmp_path: Path) -> None:
     path = write(tmp_path / "data")
     loader = bushel.Loader(bushel.open(path), 4, shuffle=True)

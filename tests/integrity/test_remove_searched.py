@@ -20,9 +20,9 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     real = remaining.named_rows
 
-    def named_rows(shard: OpenShard, lookup: NameLookup) -> object:
+    def named_rows(shard: OpenShard, lookup: NameLookup, *, same: bool) -> object:
         names.append(shard.shard.name)
-        return real(shard, lookup)
+        return real(shard, lookup, same=same)
 
     monkeypatch.setattr(remaining, "named_rows", named_rows)
     return names

@@ -98,7 +98,7 @@ def _as_stored_again(
         found = find([path])
         old = open_shards(found.container, found.shards, ReadOptions(), "memory")
         stored = np.full(len(lookup.names), -1, np.int64)
-        places, names = named_positions(old, placed, lookup, same=True)
+        places, names = named_positions(old, placed, lookup)
         stored[names] = places
         pairs = np.stack([stored[entries], positions, entries])
         pairs = np.compress(stored[entries] >= 0, pairs, axis=1)

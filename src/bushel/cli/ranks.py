@@ -67,7 +67,7 @@ def who(
         raise click.BadParameter(
             "give --step for the samples of a step, or --key for its steps", param_hint="--step"
         )
-    from bushel._dataset.views.earlier import before_append, before_removal
+    from bushel._dataset.views.earlier import earlier_form
     from bushel.loader.plan.who import batch_of, keys_of, plan_of_state, steps_with
     from bushel.loader.state import LoaderState
 
@@ -76,9 +76,7 @@ def who(
     opened = [bushel.open(location, container=container) for location in paths]
     dataset: Any = opened[0] if len(opened) == 1 else bushel.concat(opened)
     if saved.fingerprint != dataset.fingerprint:  # the dataset as it was when the state was saved
-        earlier = before_removal(dataset, saved.fingerprint) or before_append(
-            dataset, saved.fingerprint
-        )
+        earlier = earlier_form(dataset, saved.fingerprint)
         if earlier is not None:
             dataset = earlier.dataset
     plan = plan_of_state(saved, dataset, batch_size, world_size, **asdict(options))

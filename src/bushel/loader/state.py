@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.earlier import before_append, before_removal
+from bushel._dataset.views.earlier import earlier_form
 from bushel._runtime.scheduled import Scheduled, first_difference, scheduled_of
 from bushel.errors import StateError
 from bushel.loader.order.mixture import Mixture
@@ -190,29 +190,32 @@ def resume(
     arguments = loader._given
     if loaded.fingerprint == loader._fingerprint:
         _continue(loader, loaded)
-    elif (removal := before_removal(loader.dataset, loaded.fingerprint)) is not None:
-        to_go_on = "To go on in the same order without them"
-        _check_change(loader, removal.reason, to_go_on, "allow_removed", allowed=allow_removed)
-        excluded = arguments["exclude"]
-        if isinstance(excluded, str | os.PathLike):
-            excluded = read_errors(excluded)
-        options = {"dataset": removal.dataset, "exclude": [*excluded, *removal.removed.tolist()]}
-        without_removed = type(loader)(**arguments | options)
-        without_removed.load_state_dict(state)
-        loader.__dict__.clear()
-        loader.__dict__.update(vars(without_removed))
-    elif (append := before_append(loader.dataset, loaded.fingerprint)) is not None:
-        reason = (
-            f"{append.appended:,} samples were appended to the dataset after this state was saved"
-        )
-        to_go_on = (
-            "To end the epoch with the samples that it began "
-            "with, and to have all of them from the next one on"
-        )
-        _check_change(loader, reason, to_go_on, "allow_appended", allowed=allow_appended)
-        before = type(loader)(**arguments | {"dataset": append.dataset})
-        before.load_state_dict(state, allow_removed=allow_removed)
-        _end_epoch_of(before, loader)
+    elif (earlier := earlier_form(loader.dataset, loaded.fingerprint)) is not None:
+        options = {"dataset": earlier.dataset}
+        if earlier.appended:
+            reason = (
+                f"{earlier.appended:,} samples were appended to the dataset "
+                "after this state was saved"
+            )
+            to_go_on = (
+                "To end the epoch with the samples that it began "
+                "with, and to have all of them from the next one on"
+            )
+            _check_change(loader, reason, to_go_on, "allow_appended", allowed=allow_appended)
+        if earlier.removal:
+            to_go_on = "To go on in the same order without them"
+            _check_change(loader, earlier.removal, to_go_on, "allow_removed", allowed=allow_removed)
+            excluded = arguments["exclude"]
+            if isinstance(excluded, str | os.PathLike):
+                excluded = read_errors(excluded)
+            options["exclude"] = [*excluded, *earlier.removed.tolist()]
+        before = type(loader)(**arguments | options)
+        before.load_state_dict(state)
+        if earlier.appended:
+            _end_epoch_of(before, loader)
+        else:
+            loader.__dict__.clear()
+            loader.__dict__.update(vars(before))
     else:
         _continue(loader, loaded)
 

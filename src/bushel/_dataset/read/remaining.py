@@ -19,7 +19,13 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._index.identity import facts_of_files, sample_digests
-from bushel._index.removal_list import Digests, NameLookup, Names, stored_sizes
+from bushel._index.removal_list import (
+    Digests,
+    NameLookup,
+    Names,
+    RemovalCall,
+    stored_sizes,
+)
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, NO_NUMBERS, U64, offsets_of
 from bushel.kernels import crc32
@@ -46,32 +52,24 @@ def remaining_in(
     """
     if lists is None:
         lists = lists_of(shards)
-    ordered = sorted(
-        ((call, placed) for placed in lists for call in placed.removed.calls),
-        key=lambda pair: pair[0].time,
-    )
-    number_of = {
-        (str(placed.path), call.id): number for number, (call, placed) in enumerate(ordered)
-    }
-    digests, starts = recorded_digests(shards), offsets_of(samples_of(shards))
-    positions, numbers = [NO_NUMBERS], [NO_NUMBERS]
+    positions, numbers, calls = [NO_NUMBERS], [NO_NUMBERS], list[RemovalCall]()
     for placed in lists:
-        names, lookup = placed.removed, NameLookup(placed.removed.names)
-        calls = np.array([number_of[str(placed.path), call.id] for call in names.calls], np.int64)
-        calls_of_names = calls[names.numbers]
-        for number in shards_to_search(shards, placed, digests):
-            if among is None or number in among:
-                rows, entries = named_rows(shards[number], lookup)
-                positions.append(rows + starts[number])
-                numbers.append(calls_of_names[entries])
-    every, call_of_each = np.concatenate(positions), np.concatenate(numbers)
+        lookup = NameLookup(placed.removed.names)
+        named, entries = named_positions(shards, placed, lookup, among=among)
+        positions.append(named)
+        numbers.append(placed.removed.numbers[entries] + len(calls))
+        calls += placed.removed.calls
+    every = np.concatenate(positions)
     if not len(every):
         return None
+    in_time = sorted(range(len(calls)), key=lambda number: calls[number].time)
+    call_of_each = np.argsort(in_time)[np.concatenate(numbers)]
     # each position once, with the first call that names it
     order = np.lexsort((call_of_each, every))
     removed, first = np.unique(every[order], return_index=True)
     by = call_of_each[order][first].astype(np.uint32)
-    return Remaining.of(int(starts[-1]), removed, by, tuple(call for call, _ in ordered))
+    samples = int(samples_of(shards).sum())
+    return Remaining.of(samples, removed, by, tuple(calls[number] for number in in_time))
 
 
 def removed_in(
@@ -91,46 +89,40 @@ def recorded_digests(shards: Sequence[OpenShard]) -> Digests:
     return np.array([bytes.fromhex(shard.recorded) for shard in shards], "S16")
 
 
-def shards_to_search(
-    shards: Sequence[OpenShard], placed: PlacedList, digests: Digests
-) -> list[int]:
-    """Return the numbers of the shards that may have a sample which a list names.
-
-    Those that were searched when the list was written need not be searched, or loaded, again.
-    Shards with the same digest have the same samples.
-    """
-    numbers = np.flatnonzero(~placed.removed.are_clean(digests)).tolist()
-    return [number for number in numbers if placed.names(shards[number].shard)]
-
-
 def matches_in(shards: Sequence[OpenShard], placed: PlacedList, names: Names) -> tuple[int, int]:
     """Return how many stored samples have some of the names of a list, and how many of these names no sample has."""
-    lookup, samples, matched = NameLookup(names), 0, np.zeros(len(names), np.bool_)
-    for number in shards_to_search(shards, placed, recorded_digests(shards)):
-        rows, entries = named_rows(shards[number], lookup)
-        samples += len(np.unique(rows))
-        matched[entries] = True
-    return samples, int((~matched).sum())
+    positions, entries = named_positions(shards, placed, NameLookup(names))
+    return len(np.unique(positions)), len(names) - len(np.unique(entries))
 
 
 def named_positions(
-    shards: Sequence[OpenShard], placed: PlacedList, lookup: NameLookup, *, same: bool
+    shards: Sequence[OpenShard],
+    placed: PlacedList,
+    lookup: NameLookup,
+    *,
+    same: bool = True,
+    among: Container[int] | None = None,
 ) -> tuple[I64, I64]:
-    """Return the positions of samples that a list names, and the numbers of their names; pairs of both, ascending.
+    """Return the positions of samples that a list names, and the numbers of their names; pairs of both, by shard.
 
-    Without `same`, those that only have the key of a named sample, and other bytes.
+    Shards that were searched when the list was written, and others with their digests, which have the
+    same samples, are not searched, or loaded, again. Without `same`, all are, for samples that only
+    have the key of a named one, and other bytes. Only the shards `among` these numbers are searched.
 
     Raises:
         OSError, FormatError: A value without a recorded checksum cannot be read.
     """
+    starts = offsets_of(samples_of(shards))
+    clean = placed.removed.are_clean(recorded_digests(shards)) & same
     pairs = [np.zeros((2, 0), np.int64)]
-    for start, shard in zip(offsets_of(samples_of(shards)).tolist(), shards, strict=False):
-        if placed.names(shard.shard):
+    for number in np.flatnonzero(~clean).tolist():
+        if among is not None and number not in among:
+            continue
+        if placed.names((shard := shards[number]).shard):
             rows, entries = named_rows(shard, lookup, same=same)
-            pairs.append(np.stack([start + rows, entries]))
+            pairs.append(np.stack([starts[number] + rows, entries]))
     positions, entries = np.concatenate(pairs, axis=1)
-    order = np.argsort(positions, kind="stable")
-    return positions[order], entries[order]
+    return positions, entries
 
 
 def lists_of(shards: Sequence[OpenShard]) -> list[PlacedList]:
@@ -228,19 +220,23 @@ def fingerprint_of(reader: Reader, fields: Mapping[str, str], positions: Positio
 def fingerprints_of_prefixes(
     reader: Reader, fields: Mapping[str, str], remaining: Positions
 ) -> Iterator[tuple[int, str]]:
-    """Yield the fingerprints that a dataset had when it had fewer shards, the largest one first.
+    """Yield the fingerprint of a dataset, and those that it had when it had fewer shards, the largest one first.
+
+    A dataset that is joined, or has windows, has only its own.
 
     Args:
-        reader: The reader of a dataset without joins and windows.
+        reader: The reader of the dataset.
         fields: The names and types of its fields.
         remaining: The positions without removed samples.
 
     Yields:
         The number of samples, removed ones included, and the fingerprint.
     """
+    yield int(reader.starts[-1]), fingerprint_of(reader, fields, remaining)
     facts = msgspec.json.encode([fields, _revisions(reader.shards)])
     chain = list(_chain(_digests(reader.shards)))
-    if len(chain) != len(reader.starts):  # shards that are opened by sections
+    # shards that are opened by sections have fewer links than tables
+    if reader.sides or reader.windows is not None or len(chain) != len(reader.starts):
         return
     for shards in range(len(chain) - 2, 0, -1):
         samples = int(reader.starts[shards])
