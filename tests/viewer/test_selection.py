@@ -8,14 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.viewer.serving import client_of, write
 
 import bushel
-from bushel._index.shard import Keys
-from bushel.viewer import selection
-from bushel.viewer.selection import keys_with
 
 
 @pytest.fixture(scope="module")
@@ -112,21 +107,23 @@ def test_samples_without_a_value_come_last(tmp_path: Path) -> None:
         assert positions(client, sort="-meta.a") == [0, 4, 2, 1, 3]
 
 
-def lower(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape").lower()
+@pytest.fixture(scope="module")
+def of_any_case(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    path, keys = tmp_path_factory.mktemp("keys") / "data", ["ab", "AB/a", "é", "É/b", "b", "a/B/é"]
+    with bushel.Writer(path, {"x": "int"}, container="bag") as writer:
+        for key in keys:
+            writer.append({"x": 1}, key=key)
+    return path, keys
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 1 << 22])
-@given(
-    keys=st.lists(st.text("abAB/é", max_size=6), max_size=30),
-    text=st.text("abAB/é", max_size=4),
-    prefix=st.booleans(),
-)
-def test_the_same_keys_as_one_by_one(chunk: int, keys: list[str], text: str, prefix: bool) -> None:
-    before, selection._KEY_BYTES = selection._KEY_BYTES, chunk
-    try:
-        found = keys_with(Keys.of(keys), text, prefix=prefix).tolist()
-    finally:
-        selection._KEY_BYTES = before
-    test = bytes.startswith if prefix else bytes.__contains__
-    assert found == [row for row, key in enumerate(keys) if test(lower(key), lower(text))]
+@pytest.mark.parametrize("text", ["a", "B", "é", "É", "/b", "ab", "x", "B/É"])
+@pytest.mark.parametrize("of_view", [False, True])
+def test_the_same_keys_as_one_by_one(of_any_case: tuple[Path, list[str]], text: str, of_view: bool) -> None:
+    path, keys = of_any_case
+    dataset = bushel.open(path)
+    if of_view:
+        dataset, keys = dataset[::-2], keys[::-2]
+    with client_of(dataset) as client:
+        for prefix, test in (("", str.__contains__), ("^", str.startswith)):
+            expected = [row for row, key in enumerate(keys) if test(key.lower(), text.lower())]
+            assert positions(client, q=prefix + text) == expected

@@ -12,59 +12,11 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from bushel._dataset.read.where import choose
-from bushel._dataset.views.dataset import Dataset
 from bushel._index.columns import sorted_rows
-from bushel._index.shard import Keys
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64
 
 from .shelf import Shown
 
-_KEY_BYTES = 1 << 20  # bytes of keys that are searched at a time
-_LOWER = np.arange(256, dtype=np.uint8)
-_LOWER[ord("A") : ord("Z") + 1] += 32
-
-
-def keys_with(keys: Keys, text: str, *, prefix: bool) -> I64:
-    """Return the samples whose key contains a text, ascending. Upper and lower case of ASCII letters are the same.
-
-    With `prefix`, the key must begin with it.
-    """
-    pattern = _LOWER[np.frombuffer(text.encode("utf-8", "surrogateescape"), np.uint8)]
-    samples = len(keys)
-    if not len(pattern):
-        return np.arange(samples)
-    rows_of_parts: list[I64] = []
-    first = 0
-    while first < samples:
-        begin = int(keys.offsets[first])
-        last = int(np.searchsorted(keys.offsets, begin + _KEY_BYTES, "right")) - 1
-        last = min(max(last, first + 1), samples)
-        offsets = np.asarray(keys.offsets[first : last + 1], np.int64) - begin
-        rows_of_parts.append(
-            first
-            + _search(_LOWER[keys.text[begin : begin + int(offsets[-1])]], offsets, pattern, prefix)
-        )
-        first = last
-    if rows_of_parts:
-        return np.concatenate(rows_of_parts)
-    return np.zeros(0, np.int64)
-
-
-def _search(text: U8, offsets: I64, wanted: U8, prefix: bool) -> I64:
-    """Return the numbers of the keys in `text` that contain `wanted`."""
-    if prefix:
-        rows = np.flatnonzero(np.diff(offsets) >= len(wanted))
-        for number, letter in enumerate(wanted):
-            rows = rows[text[offsets[rows] + number] == letter]
-        return rows
-    places = np.flatnonzero(text[: max(len(text) - len(wanted) + 1, 0)] == wanted[0])
-    for number, letter in enumerate(wanted[1:], 1):
-        places = places[text[places + number] == letter]
-    rows = np.searchsorted(offsets, places, "right") - 1
-    return np.unique(rows[places + len(wanted) <= offsets[rows + 1]])
-
-
-_CHUNK = 1 << 14
 _PARAMETERS = ("q", "where", "sort", "tag", "by")
 
 
@@ -199,28 +151,8 @@ def _with_text(shown: Shown, text: str) -> I64:
     return rows
 
 
-def is_whole(dataset: Dataset) -> bool:
-    """Return whether this is not a view of some samples, or of the samples in another order."""
-    reader = dataset.reader
-    return reader.windows is None and dataset.selection.is_whole(int(reader.starts[-1]))
-
-
 def _with_key(shown: Shown, text: str, *, prefix: bool) -> I64:
-    dataset = shown.dataset
-    shards = dataset.reader.counted
-    if is_whole(dataset) and all(shard.keyed for shard in shards):
-        starts, rows_of_shards = dataset.reader.starts, []
-        for number, shard in enumerate(shards):
-            keys = shard.index.keys
-            if keys is not None:
-                rows_of_shards.append(int(starts[number]) + keys_with(keys, text, prefix=prefix))
-        if rows_of_shards:
-            return np.concatenate(rows_of_shards)
-        return np.zeros(0, np.int64)
-    lowered_text, rows = text.lower(), []
-    for first in range(0, len(dataset), _CHUNK):
-        for row, key in enumerate(dataset.keys[first : first + _CHUNK], first):
-            lowered = key.lower()
-            if lowered.startswith(lowered_text) if prefix else lowered_text in lowered:
-                rows.append(row)
-    return np.array(rows, np.int64)
+    """Return the samples whose key contains a text, or begins with it. Upper and lower case are the same."""
+    matches, text = str.startswith if prefix else str.__contains__, text.lower()
+    rows = (row for row, key in enumerate(shown.dataset.keys) if matches(key.lower(), text))
+    return np.fromiter(rows, np.int64)

@@ -6,7 +6,6 @@ from typing import Any
 
 from bushel._pictures.texts import plain_text
 
-from .selection import is_whole
 from .shelf import Shown
 from .site import Pages, at
 
@@ -59,7 +58,9 @@ class ShardPages(Pages):
     @at("/d/{d:int}/shards")
     def shards(self, shown: Shown, request: Any) -> Any:
         """The map and the list of shards."""
-        boxes = shard_boxes(shown)
+        boxes, reader = shard_boxes(shown), shown.dataset.reader
+        # whether positions count all stored samples, in their order
+        whole = shown.dataset.selection.is_whole(int(reader.starts[-1]))
         return self._site.page(
             request,
             "shards.html",
@@ -68,5 +69,5 @@ class ShardPages(Pages):
             boxes=boxes,
             largest=max((box["bytes"] for box in boxes), default=1) or 1,
             listed=boxes[:_LISTED],
-            whole=is_whole(shown.dataset),
+            whole=whole and reader.windows is None,
         )
