@@ -21,7 +21,6 @@ from bushel._runtime.arrays import (
     Bools,
     equal_places,
     offsets_of,
-    ranges,
 )
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, read_whole
@@ -67,21 +66,21 @@ class Names(Struct, frozen=True):
 
     def take(self, entries: I64) -> Names:
         """Return some of them."""
-        lengths = np.diff(self.keys.offsets)[entries]
-        text = self.keys.text[ranges(self.keys.offsets[entries], lengths)]
-        keys = Strings(text, offsets_of(lengths))
-        return Names(keys, self.keyed[entries], self.digests[entries], self.sizes[entries])
+        return Names(
+            self.keys.chosen(entries),
+            self.keyed[entries],
+            self.digests[entries],
+            self.sizes[entries],
+        )
 
     @classmethod
     def join(cls, several: Sequence[Names]) -> Names:
         """Return the names in all of these."""
-        lengths = np.concatenate([NO_NUMBERS, *(np.diff(names.keys.offsets) for names in several)])
-        text = np.concatenate([np.zeros(0, np.uint8), *(names.keys.text for names in several)])
         facts = [
             np.concatenate([np.zeros(0, dtype), *(getattr(names, name) for names in several)])
             for name, dtype in (("keyed", bool), ("digests", np.uint64), ("sizes", np.int64))
         ]
-        return cls(Strings(text, offsets_of(lengths)), *facts)
+        return cls(Strings.join(names.keys for names in several), *facts)
 
     def distinct(self) -> Names:
         """Return each name once, in the order of first appearance."""

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel import kernels
-from bushel._runtime.arrays import I64, U8, U32, U64, joined
+from bushel._runtime.arrays import I64, NO_NUMBERS, U8, U32, U64, joined, offsets_of, ranges
 from bushel._runtime.public import public
 from bushel.storage.files import as_path
 from bushel.storage.names import below, leads_out
@@ -210,6 +210,9 @@ def stamps(shard: Shard, files: Sequence[File]) -> tuple[FileStamp, ...]:
     )
 
 
+_AT_ONCE = 1 << 16  # strings whose bytes are chosen at a time
+
+
 class Strings(Struct, frozen=True):
     """Many strings in one array."""
 
@@ -221,6 +224,14 @@ class Strings(Struct, frozen=True):
         """Return these strings."""
         return Strings(*joined([string.encode("utf-8", "surrogateescape") for string in strings]))
 
+    @classmethod
+    def join(cls, several: Iterable[Strings]) -> Strings:
+        """Return the strings in all of these."""
+        parts = [(NO_NUMBERS, np.zeros(0, np.uint8))]
+        parts += [(np.diff(strings.offsets), strings.text) for strings in several]
+        lengths, text = map(np.concatenate, zip(*parts, strict=True))
+        return Strings(text, offsets_of(lengths))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -231,6 +242,22 @@ class Strings(Struct, frozen=True):
     def take(self, numbers: I64) -> list[str]:
         """Return the strings of these numbers."""
         return kernels.decode_keys(self.text, self.offsets, numbers)
+
+    def chosen(self, numbers: I64) -> Strings:
+        """Return the strings of these numbers, still in one array; a view of this one if they follow each other."""
+        begins, ends = self.offsets[numbers], self.offsets[numbers + 1]
+        offsets = offsets_of(ends - begins)
+        if (
+            len(numbers)
+            and numbers[0] + len(numbers) - 1 == numbers[-1]
+            and (np.diff(numbers) == 1).all()
+        ):
+            return Strings(self.text[begins[0] : ends[-1]], offsets)
+        parts = [self.text[:0]]
+        for first in range(0, len(numbers), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            parts.append(self.text[ranges(begins[some], ends[some] - begins[some])])
+        return Strings(np.concatenate(parts), offsets)
 
     def tolist(self) -> list[str]:
         """Return all strings."""

@@ -21,10 +21,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._index.shard import Keys, Shard, stamps
+from bushel._index.shard import Keys, Shard, Strings, stamps
 from bushel._index.table import ShardIndex
 from bushel._recognise.junk import LeftOut, may_hold_junk
-from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of, ranges
+from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, MemberGroups, ZipScanner, zip_data
 from bushel.storage import Blocks, ExtentError, Extents, File, gather, open_file
@@ -231,12 +231,11 @@ def members_of(file: File) -> Members:
         order = np.argsort(header, kind="stable").astype(np.int64, copy=False)
     groups = MemberGroups(entries["names"], entries["name_offsets"])
     arrays = entries | _grouped(file, entries, order, groups)
-    names, offsets = arrays.pop("names"), arrays.pop("name_offsets")
+    names = Strings(arrays.pop("names"), arrays.pop("name_offsets"))
     if order is not None:
-        lengths = np.diff(offsets)[order]
-        names, offsets = names[ranges(offsets[order], lengths)], offsets_of(lengths)
+        names = names.chosen(order)
     places = [arrays.pop(name) for name in ("data", "size", "header", "crc32")]
-    files = tar.Members(names, offsets, *places)
+    files = tar.Members(names.text, names.offsets, *places)
     members = Members(files, **arrays, extensions=groups.extensions)
     nameless = np.flatnonzero(members.sample < 0).tolist()
     left_out.counts.update(map(tar.kind_of_nameless, map(files.name, nameless)))

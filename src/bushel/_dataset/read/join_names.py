@@ -11,21 +11,19 @@ import numpy as np
 
 from bushel._index.columns import Column
 from bushel._index.elements import Group
+from bushel._index.shard import Strings
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import (
     I64,
     NO_NUMBERS,
-    U8,
     U64,
     Array,
     Bools,
     joined,
     offsets_of,
-    ranges,
 )
-from bushel.codecs import get_codec
 from bushel.codecs.extensions import FILE_SUFFIXES
-from bushel.kernels import decode_keys, hash_keys
+from bushel.kernels import hash_keys
 from bushel.spec import KEY
 
 from .columns import part_of
@@ -53,28 +51,9 @@ def _stem(path: str) -> str:
     return before if is_file else path
 
 
-def text_of(names: Iterable[str]) -> tuple[U8, I64]:
-    """Return names as text and offsets."""
-    return joined([name.encode("utf-8", "surrogatepass") for name in names])
-
-
-def hashes_of(text: U8, offsets: I64, form: Form) -> U64:
-    """Return uint64[names], the hashes of names in a form.
-
-    Args:
-        text: uint8[bytes], the names in UTF-8, one after another.
-        offsets: int64[names + 1], where each of them begins.
-        form: The form.
-    """
-    if form == "whole":
-        return hash_keys(text, offsets)
-    hashes = np.empty(len(offsets) - 1, np.uint64)
-    for first in range(0, len(hashes), _AT_ONCE):
-        rows = np.arange(first, min(first + _AT_ONCE, len(hashes)))
-        names = in_form(decode_keys(text, offsets, rows), form)
-        encoded = [name.encode("utf-8", "surrogateescape") for name in names]
-        hashes[first : first + _AT_ONCE] = hash_keys(*joined(encoded))
-    return hashes
+def strings_of(names: Iterable[str]) -> Strings:
+    """Return names in one array."""
+    return Strings(*joined([name.encode("utf-8", "surrogatepass") for name in names]))
 
 
 @dataclass(frozen=True)
@@ -105,22 +84,28 @@ class Names:
 
     def hashes(self, form: Form = "whole") -> U64:
         """Return the hash of each name in a form."""
-        return hashes_of(self._texts.text, self._texts.offsets, form)
+        names = self._texts.names
+        if form == "whole":
+            return hash_keys(names.text, names.offsets)
+        hashes = np.empty(len(names), np.uint64)
+        for first in range(0, len(names), _AT_ONCE):
+            some = np.arange(first, min(first + _AT_ONCE, len(names)))
+            in_this_form = Strings.of(in_form(names.take(some), form))
+            hashes[some] = hash_keys(in_this_form.text, in_this_form.offsets)
+        return hashes
 
     def take(self, numbers: I64) -> list[str]:
         """Return some of the names, given their numbers."""
-        return decode_keys(self._texts.text, self._texts.offsets, numbers)
+        return self._texts.names.take(numbers)
 
     @cached_property
     def _texts(self) -> _Texts:
         field = self.selection.fields.get(self.on)
         if field is not None and (field.sequence or field.codec == "json"):
             return self._in_lists(sequence=field.sequence)
-        pieces = [(NO_NUMBERS, np.zeros(0, np.uint8), NO_NUMBERS)]
-        for places, (text, offsets) in self._pieces():
-            pieces.append((places, text, np.diff(offsets)))
-        owners, text, lengths = map(np.concatenate, zip(*pieces, strict=True))
-        return _Texts(text, offsets_of(lengths), owners)
+        pieces = [(NO_NUMBERS, strings_of([])), *self._pieces()]
+        places, names = zip(*pieces, strict=True)
+        return _Texts(Strings.join(names), np.concatenate(places))
 
     def _in_lists(self, *, sequence: bool) -> _Texts:
         """Return the names in the values of a field: each is a name or a list of them.
@@ -141,9 +126,9 @@ class Names:
             if value is not None:
                 names += _names(value if isinstance(value, list) else [value], self.on)
                 owners += [place] * (len(names) - len(owners))
-        return _Texts(*text_of(names), np.array(owners, np.int64), has_list)
+        return _Texts(strings_of(names), np.array(owners, np.int64), has_list)
 
-    def _pieces(self) -> Iterator[tuple[I64, tuple[U8, I64]]]:
+    def _pieces(self) -> Iterator[tuple[I64, Strings]]:
         """Yield places in `samples` with the names there, until all that have a name were given."""
         reader, samples = self.reader, self.samples
         if self.on in reader.fields:
@@ -154,16 +139,16 @@ class Names:
             places = np.arange(len(values))
             if missing is not None:
                 places = np.flatnonzero(~missing)
-            yield places, text_of(_names(values[places].tolist(), self.on))
+            yield places, strings_of(_names(values[places].tolist(), self.on))
         else:
             for group in reader.groups(samples, []):
                 places, keys = group.places_in(len(samples)), group.index.keys
                 if keys is None:
-                    yield places, _text_of_numbers(samples[places])
+                    yield places, _of_numbers(samples[places])
                 else:
-                    yield places, _rows_of(keys.text, keys.offsets, group.rows)
+                    yield places, keys.chosen(group.rows)
 
-    def _of_field(self, group: Group) -> Iterator[tuple[I64, tuple[U8, I64]]]:
+    def _of_field(self, group: Group) -> Iterator[tuple[I64, Strings]]:
         """Yield the names of one shard: by the column of its table, or else by the stored values."""
         if (extents := group.index.fields.get(self.on)) is None:
             return
@@ -175,41 +160,28 @@ class Names:
             return
         for first in range(0, len(places), _AT_ONCE):
             some = places[first : first + _AT_ONCE]
-            text, offsets = self.reader.gather(self.samples[some], self.on)
-            if extents.codec != "utf8":
-                decode, ends = get_codec(extents.codec).decode, offsets.tolist()
-                values = [decode(text[a:b].tobytes()) for a, b in zip(ends, ends[1:], strict=False)]
-                text, offsets = text_of(_names(values, self.on))
-            yield some, (text, offsets)
+            if extents.codec == "utf8":
+                yield some, Strings(*self.reader.gather(self.samples[some], self.on))
+                continue
+            samples = self.reader.read(self.samples[some], {self.on: None}, decode=True)
+            values = [sample[self.on] for sample in samples]
+            yield some, strings_of(_names(values, self.on))
 
 
 class _Texts(NamedTuple):
-    """Names, one after another: see the properties of `Names`."""
+    """The names of samples: see the properties of `Names`."""
 
-    text: U8
-    offsets: I64
+    names: Strings
     owners: I64
     has_list: Bools | None = None
 
 
-def _rows_of(text: U8, offsets: I64, rows: I64) -> tuple[U8, I64]:
-    """Return some of many texts, and the offsets of these."""
-    sizes = offsets[rows + 1] - offsets[rows]
-    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
-        return text[offsets[rows[0]] : offsets[rows[-1] + 1]], offsets_of(sizes)
-    parts = [text[:0]]
-    for first in range(0, len(rows), _AT_ONCE):
-        some = slice(first, first + _AT_ONCE)
-        parts.append(text[ranges(offsets[rows[some]], sizes[some])])
-    return np.concatenate(parts), offsets_of(sizes)
-
-
-def _of_column(column: Column, rows: I64) -> tuple[U8, I64]:
+def _of_column(column: Column, rows: I64) -> Strings:
     if column.text is None or column.offsets is None:
-        return _text_of_numbers(column.piece(rows).values)
+        return _of_numbers(column.piece(rows).values)
     if column.codes is not None:
         rows = column.codes[rows].astype(np.int64)
-    return _rows_of(column.text, column.offsets, rows)
+    return Strings(column.text, column.offsets).chosen(rows)
 
 
 def _lacks(column: Column, rows: I64) -> bool:
@@ -217,12 +189,11 @@ def _lacks(column: Column, rows: I64) -> bool:
     return column.missing is not None and bool(column.missing.view(np.uint8)[rows].any())
 
 
-def _text_of_numbers(values: Array) -> tuple[U8, I64]:
-    """Return whole numbers as Python writes them, as text and offsets."""
+def _of_numbers(values: Array) -> Strings:
+    """Return whole numbers as Python writes them."""
     fixed = np.ascontiguousarray(values.astype("S21")).view(np.uint8).reshape(len(values), 21)
     used = fixed != 0
-    offsets = offsets_of(used.sum(axis=1))
-    return fixed[used], offsets
+    return Strings(fixed[used], offsets_of(used.sum(axis=1)))
 
 
 def _names(values: Iterable[Any], on: str) -> Iterator[str]:
