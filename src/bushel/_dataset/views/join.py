@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from bushel.spec import KEY
 
 from .dataset import Dataset
 from .info import stored_info
-from .samples import Samples
 
 On = str | tuple[str, str]
 
@@ -193,59 +192,38 @@ def _joined(
     new = {name: names.get(name, name) for name in other.spec}
     kept_names = _without_collisions(first, new, on)
     if on[0] == _PLACE:
-        positions = _in_order(named, other)
-        joined = Joined("position", how, len(positions), (0, 0), ((), ()))
-        partners = np.full(int(first.reader.starts[-1]), -1, np.int64)
-        partners[positions] = other.selection.every
-        return _with_partners(first, other, partners, joined, names=kept_names, others=new)
-    names_of_first = Names(named.reader, named.selection, on[0])
-    their = Names(other.reader, other.selection, on[1])
-    if on[1] != KEY and their.has_list is not None:
-        raise ValueError(
-            f"field {on[1]!r} of a dataset that is joined to "
-            "the first one holds lists: give that dataset first"
-        )
-    if on[0] != KEY and names_of_first.has_list is not None:
-        return _with_lists(first, names_of_first, their, how, kept_names, new)
-    if names_of_first.on == their.on == KEY and not (first.reader.keyed or other.reader.keyed):
-        matches = _by_position(names_of_first.samples, their.samples)
+        pairs = _in_order(named, other, how)
     else:
-        matches = np.full(len(names_of_first.samples), -1, np.int64)
-        matches[names_of_first.owners] = match(names_of_first, their)
-    joined = _joined_of(names_of_first, their, matches, how)
+        names_of_first = Names(named.reader, named.selection, on[0])
+        pairs = _by_names(names_of_first, Names(other.reader, other.selection, on[1]), how, new)
+    if pairs.joined.misses:
+        log = log_info if pairs.joined.matched else log_warning
+        log("%s; %d samples have one", pairs.joined.misses, pairs.joined.matched)
     partners = np.full(int(first.reader.starts[-1]), -1, np.int64)
-    partners[names_of_first.samples[matches >= 0]] = their.samples[matches[matches >= 0]]
-    _log_misses(joined)
-    return _with_partners(first, other, partners, joined, names=kept_names, others=new)
+    partners[pairs.samples] = pairs.partners
+    reader = joined_readers(
+        first.reader, pairs.reader, partners, pairs.joined, names=kept_names, others=new
+    )
+    positions = first.selection.positions
+    if how == "inner":
+        chosen = first.selection.every
+        chosen = chosen[partners[chosen] >= 0]
+        if len(chosen) != len(positions):
+            positions = chosen
+    return Dataset((), reader=reader)._view(positions, [*kept_names, *new.values()])
 
 
-def _with_lists(
-    first: Dataset, own: Names, their: Names, how: str, names: list[str], others: Mapping[str, str]
-) -> Dataset:
-    """Return a dataset whose samples have lists of values of another one, whose samples they name in lists."""
-    matched, complete = match(own, their), np.array(own.has_list)
-    missing, alone = np.flatnonzero(matched < 0), _unmatched(their, matched)
-    complete[own.owners[missing]] = False
-    lost = len(complete) - int(complete.sum()), len(alone)
-    # samples without a list are shown by their keys, where no name is missing
-    few = np.flatnonzero(~complete)[:_SHOWN]
-    shown = own.take(missing[:_SHOWN]) or own.reader.keys(own.samples[few])
-    examples = tuple(shown), _shown(their, alone)
-    joined = Joined(own.on, how, len(complete) - lost[0], lost, examples, len(missing))
-    _log_misses(joined)
-    named = complete[own.owners]
-    starts = offsets_of(np.bincount(own.owners[named], minlength=len(complete)))
-    other = their.reader
-    container = stored_info(other.shards).container
-    shard = lists_of_values(their, container, others, starts, their.samples[matched[named]])
-    lists = Samples((), reader=Reader([shard], verify=other.verify, incomplete=other.incomplete))
-    partners = np.full(int(first.reader.starts[-1]), -1, np.int64)
-    partners[own.samples[complete]] = np.flatnonzero(complete)
-    return _with_partners(first, lists, partners, joined, names=names, others=others)
+class _Pairs(NamedTuple):
+    """The samples of two datasets that match."""
+
+    samples: I64  # int64[n], the positions in the whole first dataset of samples with a match
+    partners: I64  # int64[n], the position of the match of each, as `reader` counts
+    reader: Reader  # of the other dataset, or of lists of its values
+    joined: Joined
 
 
-def _in_order(first: Dataset, other: Dataset) -> I64:
-    """Return the positions of the samples of a dataset that is joined with another one of the same order."""
+def _in_order(first: Dataset, other: Dataset, how: str) -> _Pairs:
+    """Return the pairs of samples of datasets that have the same order."""
     positions = first.selection.every
     if len(positions) != len(other):
         raise ValueError(
@@ -257,40 +235,54 @@ def _in_order(first: Dataset, other: Dataset) -> I64:
             "on='position': this view has samples several times, whose "
             "matches could differ: join first, then choose samples"
         )
-    return positions
+    joined = Joined("position", how, len(positions), (0, 0), ((), ()))
+    return _Pairs(positions, other.selection.every, other.reader, joined)
 
 
-def _with_partners(
-    first: Dataset,
-    other: Samples,
-    partners: I64,
-    joined: Joined,
-    *,
-    names: Sequence[str],
-    others: Mapping[str, str],
-) -> Dataset:
-    """Return a view of a dataset whose samples also have fields of their matches in another one.
+def _by_names(first: Names, other: Names, how: str, fields: Mapping[str, str]) -> _Pairs:
+    """Return the pairs of samples that have the same names. `fields` are wanted of the other, with new names."""
+    if other.on != KEY and other.has_list is not None:
+        raise ValueError(
+            f"field {other.on!r} of a dataset that is joined to "
+            "the first one holds lists: give that dataset first"
+        )
+    if first.on != KEY and first.has_list is not None:
+        return _by_lists(first, other, how, fields)
+    matches = np.full(len(first.samples), -1, np.int64)
+    if first.on == other.on == KEY and not (first.reader.keyed or other.reader.keyed):
+        _, places, places_of_other = np.intersect1d(
+            first.samples, other.samples, assume_unique=True, return_indices=True
+        )
+        matches[places] = places_of_other
+    else:
+        matches[first.owners] = match(first, other)
+    matched = matches >= 0
+    alone = np.flatnonzero(~matched), _unmatched(other, matches)
+    examples = _shown(first, alone[0]), _shown(other, alone[1])
+    on = " = ".join(dict.fromkeys(name for name in (first.on, other.on) if name != KEY)) or "key"
+    count, lost = int(matched.sum()), (len(alone[0]), len(alone[1]))
+    joined = Joined(on, how, count, lost, examples)
+    return _Pairs(first.samples[matched], other.samples[matches[matched]], other.reader, joined)
 
-    Args:
-        first: The dataset. The view has its samples, in its order; with `how="inner"` only those
-            that have a match.
-        other: The other dataset.
-        partners: int64[n], for each sample of the whole first dataset the position of its match
-            in the whole other one; -1 for none.
-        joined: The description of the join.
-        names: The fields of the first dataset that the view has.
-        others: The fields of the other dataset that it has, with their new names.
-    """
-    reader = joined_readers(
-        first.reader, other.reader, partners, joined, names=names, others=others
-    )
-    positions = first.selection.positions
-    if joined.how == "inner":
-        chosen = first.selection.every
-        chosen = chosen[partners[chosen] >= 0]
-        if len(chosen) != len(positions):
-            positions = chosen
-    return Dataset((), reader=reader)._view(positions, [*names, *others.values()])
+
+def _by_lists(first: Names, other: Names, how: str, fields: Mapping[str, str]) -> _Pairs:
+    """Return the samples that name samples of another dataset in lists, paired with lists of the values of these."""
+    matched, complete = match(first, other), np.array(first.has_list)
+    missing, alone = np.flatnonzero(matched < 0), _unmatched(other, matched)
+    complete[first.owners[missing]] = False
+    places = np.flatnonzero(complete)
+    # samples without a list are shown by their keys, where no name is missing
+    few = np.flatnonzero(~complete)[:_SHOWN]
+    shown = first.take(missing[:_SHOWN]) or first.reader.keys(first.samples[few])
+    examples, lost = (tuple(shown), _shown(other, alone)), (len(complete) - len(places), len(alone))
+    joined = Joined(first.on, how, len(places), lost, examples, len(missing))
+    named = complete[first.owners]
+    starts = offsets_of(np.bincount(first.owners[named], minlength=len(complete)))
+    reader = other.reader
+    container = stored_info(reader.shards).container
+    shard = lists_of_values(other, container, fields, starts, other.samples[matched[named]])
+    lists = Reader([shard], verify=reader.verify, incomplete=reader.incomplete)
+    return _Pairs(first.samples[complete], places, lists, joined)
 
 
 def _unmatched(names: Names, matches: I64) -> I64:
@@ -298,12 +290,6 @@ def _unmatched(names: Names, matches: I64) -> I64:
     lone = np.ones(len(names.samples), np.bool_)
     lone[matches[matches >= 0]] = False
     return np.flatnonzero(lone)
-
-
-def _log_misses(joined: Joined) -> None:
-    if joined.misses:
-        log = log_info if joined.matched else log_warning
-        log("%s; %d samples have one", joined.misses, joined.matched)
 
 
 def _without_collisions(first: Dataset, new: dict[str, str], on: tuple[str, str]) -> list[str]:
@@ -323,26 +309,6 @@ def _without_collisions(first: Dataset, new: dict[str, str], on: tuple[str, str]
             f"name, with names={{{repeated[0]!r}: {repeated[0] + '_2'!r}}}"
         )
     return kept_names
-
-
-def _by_position(first: I64, other: I64) -> I64:
-    """Return the places in `other` of the positions in `first`, both ascending; -1 for none."""
-    at = np.minimum(other.searchsorted(first), max(len(other) - 1, 0))
-    if len(other):
-        return np.where(other[at] == first, at, -1)
-    return np.full(len(first), -1, np.int64)
-
-
-def _joined_of(names: Names, their: Names, places: I64, how: str) -> Joined:
-    alone = np.flatnonzero(places < 0), _unmatched(their, places)
-    examples = _shown(names, alone[0]), _shown(their, alone[1])
-    on = f"{names.on} = {their.on}"
-    if their.on in (names.on, KEY):
-        on = names.on
-    elif names.on == KEY:
-        on = their.on
-    lost = len(alone[0]), len(alone[1])
-    return Joined("key" if on == KEY else on, how, len(places) - lost[0], lost, examples)
 
 
 def _shown(names: Names, places: I64) -> tuple[str, ...]:
