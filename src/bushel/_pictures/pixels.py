@@ -120,7 +120,7 @@ def displayable(array: np.ndarray) -> U8:
     if pixels.dtype == np.bool_:
         pixels = pixels.astype(np.uint8) * 255
     if pixels.dtype != np.uint8:
-        pixels = _levels(pixels)
+        pixels = (255 * _shares(pixels, of_image=True)[0]).round().astype(np.uint8)
     alpha = pixels[:, :, -1:] if pixels.shape[2] in (2, 4) else None
     colour = pixels if alpha is None else pixels[:, :, :-1]
     if colour.shape[2] == 1:
@@ -135,29 +135,20 @@ def displayable(array: np.ndarray) -> U8:
     return blended
 
 
-def _finite(values: np.ndarray) -> tuple[F64, Bools, float, float]:
-    """Return numbers, which of them are finite, and the least and the greatest of these; others are 0."""
+def _shares(values: np.ndarray, *, of_image: bool = False) -> tuple[F64, Bools]:
+    """Return where numbers are between the least (0) and the greatest (1), and which are finite; others are at 0.
+
+    Floats of an image that are in 0 to 1 stay as they are.
+    """
     finite = np.isfinite(values)
     numbers = np.where(finite, values, 0).astype(np.float64)
     chosen = numbers[finite] if finite.any() else np.zeros(1)
-    return numbers, finite, chosen.min(), chosen.max()
-
-
-def _levels(values: np.ndarray) -> U8:
-    numbers, _, least, greatest = _finite(values)
-    if values.dtype.kind == "f" and least >= 0 and greatest <= 1:
+    least, greatest, equal = chosen.min(), chosen.max(), 0.0 if of_image else 0.5
+    if of_image and values.dtype.kind == "f" and least >= 0 and greatest <= 1:
         least, greatest = 0.0, 1.0
-    span = greatest - least
-    levels: U8 = ((numbers - least) * (255 / span if span > 0 else 0)).round().astype(np.uint8)
-    return levels
-
-
-def _shares(values: np.ndarray) -> tuple[F64, Bools]:
-    """Return where numbers are between the least (0) and the greatest (1), and which are finite; others are at 0."""
-    numbers, finite, least, greatest = _finite(values)
     with np.errstate(over="ignore", invalid="ignore"):
         span = greatest - least
-        share = (numbers - least) / span if 0 < span < np.inf else np.full(numbers.shape, 0.5)
+        share = (numbers - least) / span if 0 < span < np.inf else np.full(numbers.shape, equal)
     return np.where(finite, share, 0).clip(0, 1), finite
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Struct, structs
 
 import bushel
-from bushel._runtime.messages import few
 
 from .command import Option
 from .options import DatasetOptions, IndexPlace, Json, OnePath, Path, Pickle, Quiet
@@ -40,21 +39,20 @@ def info(
       bushel info train/
       bushel info --columns train/
     """
-    from bushel._dataset.views.info import summarise, unlisted_shards
+    from bushel._dataset.views.info import summarise
 
     dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
     fields = summarise(dataset.shards, dataset.spec)
-    stray = unlisted_shards(path, dataset.shards)
     summaries = []
     if columns_too:
         from bushel._dataset.views.info import summary
 
         summaries = [summary(name, dataset.column(name)) for name in dataset.columns]
     if as_json:
-        described = {"path": path, **_facts_for_programs(dataset), "stray": stray, "fields": fields}
+        described = {"path": path, **_facts_for_programs(dataset), "fields": fields}
         print_json({**described, **({"columns": summaries} if columns_too else {})})
         return
-    for name, value in _facts(dataset, stray):
+    for name, value in _facts(dataset):
         print_text(f"{name:<11}{value}")
     tables = [_table_of_fields(fields)]
     if columns_too:
@@ -71,7 +69,7 @@ def _facts_for_programs(dataset: Dataset) -> dict[str, Any]:
     return {**info, "fingerprint": dataset.fingerprint, "labels": dataset.labels}
 
 
-def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _facts(dataset: Dataset) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each line about the whole dataset."""
     info = dataset.info
     keys = ", ".join(map(repr, dataset.keys[:3])) + ", …" * (len(dataset) > 3)
@@ -108,8 +106,6 @@ def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
         )
     if info.costly is not None:
         yield "compressed", f"{info.costly}: `bushel convert` makes a copy that is not compressed"
-    if stray:
-        yield "stray", _strays(stray)
     for name, names in dataset.labels.items():
         yield "classes", f"{name}: {_named(names)}"
 
@@ -148,10 +144,6 @@ def _named(names: Sequence[str]) -> str:
         f"{number} {name if name.isprintable() else ascii(name)}" for number, name in first
     )
     return f"{sum(map(bool, names)):,} ({shown}{', …' * (len(names) > _SHOWN)})"
-
-
-def _strays(paths: Sequence[str]) -> str:
-    return f"{few(paths, _SHOWN)}: not listed in the manifest; `bushel index` adds what belongs to the dataset"
 
 
 class AboutOptions(Struct, frozen=True):

@@ -66,11 +66,6 @@ def known_values(
     return values_of_fields
 
 
-def complete(values: Sequence[Any]) -> bool:
-    """Return whether all samples have a value, of values that `known_values` found."""
-    return None not in values
-
-
 class KnownFields:
     """Decides which fields need not be read. All are where bytes are compared with checksums, as `checks` says."""
 
@@ -108,16 +103,13 @@ class KnownFields:
         self, groups: Sequence[Group], wanted: Mapping[str, Elements]
     ) -> dict[str, Elements]:
         """Return the fields of a batch that have to be read, as its indexes do not have them."""
-        return {
-            name: elements
-            for name, elements in wanted.items()
-            if elements is not None or not self._all_have(groups, name)
-        }
-
-    def _all_have(self, groups: Sequence[Group], name: str) -> bool:
-        """Return whether all shards of a batch with a field also have its values; False if no shard has the field."""
-        having = [group for group in groups if name in group.index.fields]
-        return bool(having) and all(self.kind(group.number, group.index, name) for group in having)
+        unknown: dict[str, Elements] = {}
+        for name, elements in wanted.items():
+            having = [group for group in groups if name in group.index.fields]
+            kinds = (self.kind(group.number, group.index, name) for group in having)
+            if elements is not None or not having or not all(kinds):
+                unknown[name] = elements
+        return unknown
 
     def kind(self, number: int, index: ShardIndex, name: str) -> Kind | None:
         """Return the kind of a field's column in a shard that gives what reading gives; None if it must be read."""
@@ -184,21 +176,11 @@ def merged(
     samples: Sequence[dict[str, Any]], known: Mapping[str, list[Any]], names: Collection[str]
 ) -> list[dict[str, Any]]:
     """Return samples with their known values, in the order of the fields."""
-    last = list(names)[len(names) - len(known) :]
-    # they follow the fields that were read
-    if known.keys() == set(last) and all(map(complete, known.values())):
-        for name in last:
-            for sample, value in zip(samples, known[name], strict=True):
+    for name, values in known.items():
+        for sample, value in zip(samples, values, strict=True):
+            if value is not None:
                 sample[name] = value
+    order = [KEY, *names]
+    if order[len(order) - len(known) :] == list(known):  # they follow the fields that were read
         return list(samples)
-    full = []
-    for place, sample in enumerate(samples):
-        whole = {KEY: sample[KEY]}
-        for name in names:
-            if (values := known.get(name)) is None:
-                if name in sample:
-                    whole[name] = sample[name]
-            elif (value := values[place]) is not None:
-                whole[name] = value
-        full.append(whole)
-    return full
+    return [{name: sample[name] for name in order if name in sample} for sample in samples]

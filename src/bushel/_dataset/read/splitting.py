@@ -69,7 +69,7 @@ def classes_of(dataset: Any, field: str) -> I64:
 
 
 def _known_classes(dataset: Any, field: str) -> I64 | None:
-    """Return the classes by a column of the index, numbered as they first appear; None if it has no such column.
+    """Return the classes by a column of the index; None if it has no such column.
 
     Values that a column lacks may be too long for it. If there are such ones, the field is read.
     """
@@ -77,10 +77,7 @@ def _known_classes(dataset: Any, field: str) -> I64 | None:
         values := dataset.column(field), np.ma.MaskedArray
     ):
         return None
-    _, first, numbers = np.unique(values, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[numbers.reshape(-1)]
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
 def largest_remainders(samples: int, shares: Mapping[str, float]) -> list[int]:

@@ -109,16 +109,11 @@ def elements_within(seconds: float, rate: float) -> int:
 def window_counts(counts: I64, shape: WindowShape) -> I64:
     """Return the number of windows of samples, given their numbers of elements: int64[n] to int64[n]."""
     have: I64 = np.maximum(counts, 0)
-    if not shape.span:
-        every: I64 = -(-have // int(shape.hop))
-        return every
-    if not shape.pad:
-        whole: I64 = np.maximum((have - shape.span) // shape.hop + 1, 0)
-        return whole
-    counts_there: I64 = np.where(
-        have > 0, np.maximum(-(-(have - shape.span) // shape.hop), 0) + 1, 0
-    )
-    return counts_there
+    # windows that start at every element take up one
+    after_first, hop = have - max(shape.span, 1), int(shape.hop)
+    if shape.pad and shape.span:
+        return np.where(have > 0, np.maximum(-(-after_first // hop), 0) + 1, 0)
+    return np.maximum(after_first // hop + 1, 0)
 
 
 class Windows(Struct, frozen=True, eq=False):

@@ -7,26 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import Listing, OpenShard, any_keyed, kinds
 from bushel._index.columns import drawable, objects_of
 from bushel._index.expansion import COSTLY, expansion_of
-from bushel._index.manifest import find_manifest
 from bushel._index.shard import may_lack_samples
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.messages import count, few, size
 from bushel._runtime.public import public
 from bushel.codecs import holds_sound
-from bushel.containers import get_container
 from bushel.errors import BushelError
 from bushel.spec import format_spec
-from bushel.storage import as_path, is_local
+from bushel.storage import is_local
 
 if TYPE_CHECKING:
     from bushel._dataset.read.reader import Reader
@@ -197,29 +193,6 @@ def _removed_missing(reader: Reader) -> int:
     return sum(
         matches_in(reader.shards, placed, placed.removed.names.distinct())[1] for placed in lists
     )
-
-
-def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:
-    """Return the paths of the shards in a local folder that its manifest does not list; none if it has no manifest."""
-    folder = as_path(path) if isinstance(path, str) else None
-    if (
-        not isinstance(folder, Path)
-        or not folder.is_dir()
-        or not shards
-        or str(shards[0].shard.root) != str(folder)
-    ):
-        return []
-    place = manifest_path([opened.shard for opened in shards])
-    manifest = None if place is None else find_manifest(place)
-    if manifest is None or not manifest.complete:
-        return []
-    listed = {entry.name for entry in manifest.shards}
-    shards_of_folder = get_container(shards[0].container).shards(folder) or []
-    return [
-        str(shard.path(0))
-        for shard, name in zip(shards_of_folder, listed_names(shards_of_folder), strict=True)
-        if name not in listed
-    ]
 
 
 def described(dataset: Any) -> str:

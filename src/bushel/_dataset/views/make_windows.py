@@ -34,7 +34,7 @@ from bushel._dataset.read.windows import (
     first_and_count,
     window_counts,
 )
-from bushel._runtime.arrays import F64, I64, check_count, offsets_of
+from bushel._runtime.arrays import F64, I64, Array, check_count, offsets_of
 from bushel.codecs import holds_elements
 from bushel.containers import get_container
 from bushel.errors import SpecError, UnsupportedError
@@ -96,7 +96,9 @@ def _windows_in_time(dataset: Samples, shape: WindowShape, positions: I64) -> Wi
     """Return the windows of samples in time. Samples that lack a field have none."""
     assert shape.time is not None
     clocks = FieldClocks(dataset.reader, shape.time.sources)
-    firsts, counts = np.zeros(len(positions)), np.zeros(len(positions), np.int64)
+    # in elements or seconds, as the hop
+    firsts: Array = np.zeros(len(positions), type(shape.hop))
+    counts = np.zeros(len(positions), np.int64)
     for begin in range(0, len(positions), _CHUNK):
         of_samples = clocks.of(positions[begin : begin + _CHUNK], shape.offsets)
         for place, clocks_of_sample in enumerate(of_samples, begin):
@@ -106,8 +108,6 @@ def _windows_in_time(dataset: Samples, shape: WindowShape, positions: I64) -> Wi
                 firsts[place], counts[place] = first_and_count(shape, clocks_of_sample)
             except ValueError as error:
                 raise SpecError(f"sample {dataset.keys[place]!r} {error}") from None
-    if not isinstance(shape.hop, float):
-        return Windows(shape, np.cumsum(counts), firsts.astype(np.int64))
     return Windows(shape, np.cumsum(counts), firsts)
 
 
@@ -180,13 +180,13 @@ class Pick(Struct, frozen=True):
         if self.fps is None:
             if seconds:
                 return None, seconds
-            return window_length(length, self.step)[0], 0.0
+            return steps_of(length, self.step), 0.0
         rate = positive("fps", self.fps)
         if self.step != 1:
             raise ValueError("fps= says which elements are taken: leave out step=")
         if seconds is not None:
             length = round(seconds * rate)
-        offsets, _ = window_length(length, 1)
+        offsets = steps_of(length, 1)
         return offsets / rate, seconds or len(offsets) / rate
 
 
@@ -228,10 +228,11 @@ def shape_of(reader: Reader, field: str, main: Pick, options: WindowOptions) -> 
         return _neighbours(field, delta, options.hop)
     if main.length is None:
         raise TypeError("give the length of the windows, as in windows('frames', 16), or delta=")
-    offsets, span = window_length(main.length, main.step)
-    hop = _hop(options.hop, len(offsets) * main.step)
-    names = dict.fromkeys([field, *options.also])
-    return WindowShape(field, dict.fromkeys(names, offsets), hop, span, bool(options.pad))
+    offsets = steps_of(main.length, main.step)
+    hop, span = _hop(options.hop, len(offsets) * main.step), int(offsets[-1]) + 1
+    return WindowShape(
+        field, dict.fromkeys([field, *options.also], offsets), hop, span, bool(options.pad)
+    )
 
 
 def _neighbours(field: str, delta: Mapping[str, Iterable[float]], hop: float | None) -> WindowShape:
@@ -240,11 +241,10 @@ def _neighbours(field: str, delta: Mapping[str, Iterable[float]], hop: float | N
     return WindowShape(field, chosen, _hop(hop, 1), 0, pad=True)
 
 
-def window_length(length: Any, step: Any) -> tuple[I64, int]:
-    """Return the offsets of the elements of a window, and the number of elements that it takes up."""
+def steps_of(length: Any, step: Any) -> I64:
+    """Return the offsets of the elements of a window of some length, each a step after the one before it."""
     elements = check_count("length", length, least=1, most=_MOST)
-    stride = check_count("step", step, least=1, most=_MOST)
-    return np.arange(elements) * stride, (elements - 1) * stride + 1
+    return np.arange(elements) * check_count("step", step, least=1, most=_MOST)
 
 
 def _hop(hop: float | None, usual: int) -> int:

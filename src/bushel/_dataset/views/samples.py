@@ -55,8 +55,8 @@ class ShownSample(dict[str, Any]):
         return sample_in_notebook(self, getattr(self, "origin", None))
 
 
-class Chosen:
-    """Chosen samples and fields of a reader. A view has the same class.
+class Samples:
+    """A read-only sequence of samples, by position and key. A view has the same class.
 
     Attributes:
         reader: Reads the samples. All views of a dataset share it. No page promises what it has.
@@ -130,10 +130,6 @@ class Chosen:
             {'image': 'jpg', 'label': 'int'}
         """
         return format_spec(self.selection.fields)
-
-
-class Samples(Chosen):
-    """A read-only sequence of samples, by position and key."""
 
     # Keys
 

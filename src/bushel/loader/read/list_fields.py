@@ -84,11 +84,11 @@ class ListFields:
         if self._decode:
             unknown = list(self._reader.unknown(groups, dict.fromkeys(names)))
         if len(unknown) < len(names):
-            from bushel._dataset.read.known_values import complete, known_values
+            from bushel._dataset.read.known_values import known_values
 
             in_index = [name for name in names if name not in unknown]
             columns = known_values(groups, len(positions), in_index)
-            if not all(map(complete, columns.values())):
+            if any(None in values for values in columns.values()):
                 return None
             lists = {name: FieldList(values) for name, values in columns.items()}
         if not unknown:
