@@ -92,7 +92,7 @@ def split(
         )
     for name in shares:
         _check_name(name)
-    chosen = divided(dataset, shares, shuffle=shuffle, seed=seed, stratify=stratify)
+    chosen = divided(dataset, shares, {}, shuffle=shuffle, seed=seed, stratify=stratify)
     stored = dataset.dataset if isinstance(dataset, Mapped) else dataset
     kind = container or stored.info.container
     results: dict[str, PackResult] = {}

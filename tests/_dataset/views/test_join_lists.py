@@ -151,6 +151,16 @@ def test_a_list_of_which_a_sample_lacks_the_field_is_missing(tmp_path: Path) -> 
     assert not joined.available(0).get("cls")
 
 
+def test_lists_of_values_in_two_containers(tmp_path: Path) -> None:
+    for container, first in (("tar", 0), ("bag", 3)):
+        with bushel.Writer(tmp_path / container, {"text": "utf8"}, container=container) as writer:
+            for number in range(first, first + 3):
+                writer.append({"text": f"text {number}"}, key=f"k{number}")
+    texts = bushel.concat([bushel.open(tmp_path / "tar"), bushel.open(tmp_path / "bag")])
+    joined = bushel.join(lines(tmp_path, [["k4", "k1"], ["k2"]]), texts, on="images")
+    assert [sample["text"] for sample in joined] == [["text 4", "text 1"], ["text 2"]]
+
+
 def test_join_is_loaded_resumed_converted_and_checked(tmp_path: Path) -> None:
     photos = bushel.open(tars(tmp_path, ["ab", "cd", "ef"]))
     lists = [["d/a", "d/f"], ["d/c", "d/e"], ["d/b", "d/d"], ["d/a", "d/a"]] * 3

@@ -7,7 +7,7 @@ types that run code.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -167,17 +167,17 @@ def _converted(column: Column | None, field: Field) -> Column | None:
     return numbers(kind, values, column.missing)
 
 
+def renamed_column(name: str, names: Mapping[str, str], fields: Collection[str]) -> str:
+    """Return the new name of a column, which is that of one of the fields, or begins with it and a dot."""
+    old = name
+    if name not in fields:
+        old = next((field for field in fields if name.startswith(f"{field}.")), name)
+    return names.get(old, old) + name[len(old) :]
+
+
 def renamed(index: ShardIndex, names: Mapping[str, str]) -> ShardIndex:
     """Return a table in which fields, and the columns and names of classes of their values, have other names."""
-
-    def new(name: str) -> str:
-        """Return the new name of a column, which is a field's or begins with it and a dot."""
-        if name in index.fields:
-            old = name
-        else:
-            old = next((parent for parent in index.fields if name.startswith(f"{parent}.")), name)
-        return names.get(old, old) + name[len(old) :]
-
+    new = partial(renamed_column, names=names, fields=index.fields)
     fields = [
         replace(extents, field=replace(extents.field, name=new(name)))
         for name, extents in index.fields.items()

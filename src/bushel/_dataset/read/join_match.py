@@ -47,13 +47,12 @@ class _Shards(Shard, frozen=True):
 
 
 def lists_of_values(
-    other: Names, container: str, fields: Mapping[str, str], starts: I64, partners: I64
+    other: Names, fields: Mapping[str, str], starts: I64, partners: I64
 ) -> OpenShard:
     """Return a shard whose samples have lists of the values of other samples.
 
     Args:
         other: The samples of the dataset that has the values.
-        container: The container of that dataset.
         fields: The fields that are wanted of it, with their new names.
         starts: int64[samples + 1], the number of the first match of each sample.
         partners: int64[n], the positions of the matches in the whole dataset, sample by sample.
@@ -84,9 +83,10 @@ def lists_of_values(
         name: _lists(groups, [base.get(name, 0) for base in bases], field, number, starts)
         for name, field in spec.items()
     }
+    sources = owners or list(reader.shards[:1])
+    containers = [shard.container for shard in sources]
     container = next(
-        (shard.container for shard in owners if get_container(shard.container).promises_checksums),
-        container,
+        (name for name in containers if get_container(name).promises_checksums), containers[0]
     )
     table = ShardIndex(
         len(starts) - 1,
@@ -96,9 +96,7 @@ def lists_of_values(
         labels=labels_of(owners, spec),
         blocks=(joined.blocks(),),
     )
-    root = next((shard.shard.root for shard in owners if not shard.local), None)
-    if root is None:
-        root = owners[0].shard.root if owners else reader.shards[0].shard.root
+    root = next((shard for shard in sources if not shard.local), sources[0]).shard.root
     name = f"lists-{crc32(partners.tobytes(), crc32(starts.tobytes())):08x}"
     files = tuple((shard.shard, file) for shard in owners for file in range(len(shard.index.files)))
     shard = _Shards(root, name, tuple(stamp.name for stamp in joined.files), owners=files)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bushel._dataset.open.caller_fields import CallerFields, renamed
+from bushel._dataset.open.caller_fields import CallerFields, renamed, renamed_column
 from bushel._dataset.open.completeness import manifest_path
 from bushel._index.class_names import (
     Labels,
@@ -73,24 +73,13 @@ def renamed_shard(shard: OpenShard, names: Mapping[str, str]) -> OpenShard:
         shard.asked, names={**earlier, **{before.get(old, old): new for old, new in names.items()}}
     )
     index = renamed(shard.index, names) if shard.loaded else None
+    before_fields = [field.name for field in shard.fields]
     labels: Labels = {
-        _renamed(name, names): class_names for name, class_names in shard.labels.items()
+        renamed_column(name, names, before_fields): class_names
+        for name, class_names in shard.labels.items()
     }
     fields = tuple(replace(field, name=names.get(field.name, field.name)) for field in shard.fields)
     return replace(shard, fields=fields, labels=labels, asked=declared, _index=index)
-
-
-def _renamed(name: str, names: Mapping[str, str]) -> str:
-    """Return the new name of a field, or of a member of a value of one."""
-    old = next(
-        (
-            name_before
-            for name_before in names
-            if name == name_before or name.startswith(f"{name_before}.")
-        ),
-        name,
-    )
-    return names.get(old, old) + name[len(old) :]
 
 
 def described(shard: OpenShard, features: Mapping[str, Feature]) -> OpenShard:

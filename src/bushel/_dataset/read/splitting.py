@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ _CHUNK = 1024  # number of samples that are read at once
 
 def divided(
     dataset: Any,
-    shares: Mapping[str, float | None],
+    shares: Mapping[str, float | None] | None,
+    named: Mapping[str, float | None],
     *,
     shuffle: Shuffle,
     seed: int,
@@ -25,14 +27,17 @@ def divided(
 ) -> dict[str, I64]:
     """Return the positions of the samples of each share of a dataset, which may be `Mapped`, ascending.
 
-    `bushel.split` documents the arguments.
+    `Dataset.split` documents the arguments.
 
     Raises:
+        TypeError: `shares` is not a mapping.
         ValueError: The shares do not add up to 1, or the numbers not to the number of samples.
         KeyError, SpecError: The field `stratify` does not exist, or its values are neither numbers
             nor text.
     """
-    whole_shares = with_rest(len(dataset), shares)
+    if not isinstance(shares or {}, Mapping):
+        raise TypeError(f"split takes shares such as {{'train': 0.9, 'val': 0.1}}, not {shares!r}")
+    whole_shares = with_rest(len(dataset), {**(shares or {}), **named})
     counts = share_out(len(dataset), whole_shares)
     positions = make_order(shuffle, len(dataset), seed).take(0, np.arange(len(dataset)))
     if stratify is not None:
@@ -129,13 +134,6 @@ def stratified(classes: I64, order: I64, shares: Mapping[str, float]) -> dict[st
     }
 
 
-def named_shares(shares: object) -> dict[str, float | None]:
-    """Return shares that a caller gave as a mapping. Raise TypeError if they are something else."""
-    if not isinstance(shares, Mapping):
-        raise TypeError(f"split takes shares such as {{'train': 0.9, 'val': 0.1}}, not {shares!r}")
-    return dict(shares)
-
-
 def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, float]:
     """Return the shares, with the rest as the share of the one whose value is None.
 
@@ -179,9 +177,6 @@ def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
             f"{dict(shares)}. For numbers of samples, give whole numbers only"
         )
     whole = sum(Fraction(share) for share in shares.values())
-    counts, assigned, due = {}, 0, Fraction(0)
-    for name, share in shares.items():
-        due += Fraction(share) * samples / whole
-        counts[name] = round(due) - assigned
-        assigned += counts[name]
-    return counts
+    ends = accumulate((Fraction(share) * samples / whole for share in shares.values()), initial=0)
+    counts = (end - start for start, end in pairwise(map(round, ends)))
+    return dict(zip(shares, counts, strict=True))

@@ -17,7 +17,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,6 @@ _LARGEST_INT64 = (1 << 63) - 1
 _LARGEST_EXACT = 1 << 53  # up to it, all integers are floats
 _MOST_BITS = 4096  # bits of an integer that arithmetic may make
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
-_COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 _LARGEST_RESULT: dict[Binary, Binary] = {
     operator.add: operator.add,
     operator.sub: operator.add,
@@ -97,7 +96,7 @@ def _common_type(function: Binary, a: Any, b: Any) -> type[np.generic] | None:
         return None  # constants
     floats = _is_float(a) + _is_float(b)
     # arithmetic rounds integers that meet floats, comparisons do not
-    if floats == 2 or (floats and function not in _COMPARISONS):
+    if floats == 2 or (floats and function not in _COMPARE.values()):
         return np.float64
     if floats or function is operator.truediv:
         if max(_largest(a), _largest(b)) <= _LARGEST_EXACT:
@@ -190,16 +189,9 @@ def choose(
             numbers, names a class that does not exist, or computes a number that is too large.
     """
     tree = _parsed(expression)
-    columns: dict[str, Part] = {}
-
-    def values(name: str) -> Part:
-        if name not in columns:
-            columns[name] = column(name)
-        return columns[name]
-
     try:
         with np.errstate(all="ignore"):
-            true, _ = _Evaluation(values, samples, labels).truth(tree)
+            true, _ = _Evaluation(cache(column), samples, labels).truth(tree)
     except RecursionError:
         raise ValueError("the condition is nested too deep") from None
     return np.array(np.broadcast_to(true, samples))

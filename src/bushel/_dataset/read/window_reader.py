@@ -227,6 +227,11 @@ class WindowReader(Reader):
             self._clocks = FieldClocks(base, windows.shape.time.sources)
 
     @property
+    def whole(self) -> range:
+        """The numbers of all windows."""
+        return range(len(self.windows))
+
+    @property
     def base(self) -> Reader:
         """The reader of the samples that windows are of."""
         return self._base

@@ -283,10 +283,9 @@ class Dataset(StoredValues):
             >>> len(ds.split({"train": None, "val": 3})["val"])
             3
         """
-        from bushel._dataset.read.splitting import divided, named_shares
+        from bushel._dataset.read.splitting import divided
 
-        all_shares = {**named_shares(shares or {}), **named}
-        chosen = divided(self, all_shares, shuffle=shuffle, seed=seed, stratify=stratify)
+        chosen = divided(self, shares, named, shuffle=shuffle, seed=seed, stratify=stratify)
         by = f" by {stratify}" if stratify else ""
         parts = {name: f"{name} of a split{by}, seed {seed}" for name in chosen}
         return {

@@ -166,7 +166,7 @@ def info_of(reader: Reader, spec: dict[str, str]) -> Info:
     shards, incomplete = reader.shards, reader.incomplete
     return replace(
         stored_info(shards),
-        samples=len(reader.whole),
+        samples=len(reader.base.whole),
         keyed=reader.keyed,
         spec=spec,
         complete=incomplete is None,

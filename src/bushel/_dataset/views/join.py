@@ -19,7 +19,6 @@ from bushel._runtime.public import command, did_you_mean, public
 from bushel.spec import KEY
 
 from .dataset import Dataset
-from .info import stored_info
 
 On = str | tuple[str, str]
 
@@ -279,8 +278,7 @@ def _by_lists(first: Names, other: Names, how: str, fields: Mapping[str, str]) -
     named = complete[first.owners]
     starts = offsets_of(np.bincount(first.owners[named], minlength=len(complete)))
     reader = other.reader
-    container = stored_info(reader.shards).container
-    shard = lists_of_values(other, container, fields, starts, other.samples[matched[named]])
+    shard = lists_of_values(other, fields, starts, other.samples[matched[named]])
     lists = Reader([shard], verify=reader.verify, incomplete=reader.incomplete)
     return _Pairs(first.samples[complete], places, lists, joined)
 

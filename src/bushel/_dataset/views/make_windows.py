@@ -8,7 +8,7 @@ as LeRobot asks for them.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,7 +34,7 @@ from bushel._dataset.read.windows import (
     first_and_count,
     window_counts,
 )
-from bushel._runtime.arrays import F64, I64, Array, check_count, offsets_of
+from bushel._runtime.arrays import F64, I64, Array, check_count
 from bushel.codecs import holds_elements
 from bushel.containers import get_container
 from bushel.errors import SpecError, UnsupportedError
@@ -115,38 +115,6 @@ def view_of(dataset: S, windows: Windows) -> S:
     """Return the view of a dataset whose samples are its windows."""
     reader = WindowReader(dataset.reader, dataset.selection, windows, dataset._find)
     return type(dataset)((), reader=reader, selection=Selection(range(len(windows)), reader.fields))
-
-
-def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
-    """Return views of windows as one, one after another.
-
-    Raises:
-        UnsupportedError: One of them has other windows, or none.
-    """
-    readers = [view.reader for view in views if isinstance(view.reader, WindowReader)]
-    first = readers[0].windows.shape
-    if len(readers) < len(views) or not all(
-        reader.windows.shape.described() == first.described() for reader in readers
-    ):
-        raise UnsupportedError(
-            "windows are only joined with windows that are made in the same way: call windows() "
-            "with the same arguments on each dataset, or on the result of bushel.concat"
-        )
-    bases = [
-        type(views[0])((), reader=reader.base, selection=reader.selection) for reader in readers
-    ]
-    whole = view_of(join(bases), Windows.joined(reader.windows for reader in readers))
-    names = dict.fromkeys(name for view in views for name in view.spec)
-    if all(
-        view.selection.is_whole(len(reader.windows))
-        for view, reader in zip(views, readers, strict=True)
-    ):
-        return whole._view(names=names)
-    starts = offsets_of(len(reader.windows) for reader in readers)
-    numbers = [
-        view.selection.every + start for view, start in zip(views, starts.tolist(), strict=False)
-    ]
-    return whole._view(np.concatenate(numbers), names)
 
 
 class Pick(Struct, frozen=True):

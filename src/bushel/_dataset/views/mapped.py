@@ -139,10 +139,9 @@ class Mapped(Struct, frozen=True, eq=False):
         **named: float | None,
     ) -> dict[str, Mapped]:
         """Divide the samples into several views, as `Dataset.split` does. `stratify` reads the function's results."""
-        from bushel._dataset.read.splitting import divided, named_shares
+        from bushel._dataset.read.splitting import divided
 
-        all_shares = {**named_shares(shares or {}), **named}
-        chosen = divided(self, all_shares, shuffle=shuffle, seed=seed, stratify=stratify)
+        chosen = divided(self, shares, named, shuffle=shuffle, seed=seed, stratify=stratify)
         return {name: self[positions] for name, positions in chosen.items()}
 
     def select_fields(self, names: Iterable[str]) -> Mapped:

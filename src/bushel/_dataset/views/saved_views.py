@@ -231,9 +231,6 @@ def _folder(dataset: Any) -> AnyPath:
         raise UnsupportedError(f"a view is saved beside a dataset: {what}")
     if above is not None and view_shards[0].index is None:
         return above / f"{FOLDER}/views"
-    older = view_shards[0].beside / f"{FOLDER}/views"
-    if view_shards[0].shared == FOLDER or (isinstance(older, Path) and older.is_dir()):
-        return older
     return view_shards[0].beside / f"{view_shards[0].shared}/views"
 
 

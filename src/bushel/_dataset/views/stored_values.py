@@ -15,7 +15,7 @@ from bushel._dataset.read.shards import kinds
 from bushel._index.class_names import Labels
 from bushel._index.elements import Elements, Group, element_rows
 from bushel._index.table import MISSING
-from bushel._runtime.arrays import I64, U8, Bools, offsets_of
+from bushel._runtime.arrays import I64, U8, Bools, offsets_of, python_numbers
 from bushel.codecs.registry import holds_array, holds_elements
 from bushel.errors import UnsupportedError
 
@@ -417,8 +417,5 @@ def same_value(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(
             same_value(one[name], other[name]) for name in one
         )
-    if isinstance(one, np.generic):
-        one = one.item()
-    if isinstance(other, np.generic):
-        other = other.item()
+    one, other = python_numbers(one), python_numbers(other)
     return type(one) is type(other) and (bool(one == other) or (one != one and other != other))
