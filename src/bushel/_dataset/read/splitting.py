@@ -177,6 +177,7 @@ def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
             f"{dict(shares)}. For numbers of samples, give whole numbers only"
         )
     whole = sum(Fraction(share) for share in shares.values())
-    ends = accumulate((Fraction(share) * samples / whole for share in shares.values()), initial=0)
-    counts = (end - start for start, end in pairwise(map(round, ends)))
+    exact = (Fraction(share) * samples / whole for share in shares.values())
+    ends = [round(end) for end in accumulate(exact, initial=Fraction(0))]
+    counts = (end - start for start, end in pairwise(ends))
     return dict(zip(shares, counts, strict=True))
