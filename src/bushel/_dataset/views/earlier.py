@@ -51,7 +51,7 @@ def earlier_form(dataset: Any, fingerprint: str) -> Earlier | None:
 
 
 def _with_changes(dataset: Dataset, then: Positions, samples: int) -> Earlier:
-    """Return the form of a dataset that had these positions, of so many samples, and the changes since."""
+    """Return the form of a dataset that had these positions of its first samples, and the changes since."""
     appended = int(dataset.reader.starts[-1]) - samples
     earlier, now = Earlier(dataset._view(then), appended), dataset.selection.positions
     if not isinstance(now, Remaining):
