@@ -201,7 +201,7 @@ def test_a_codec_of_ones_own(tmp_path: Path) -> None:
         with pytest.raises(IndexError):
             dataset[0, {"sound": [100]}]
     finally:
-        registry._registered.pop("wave")
+        registry.registered.pop("wave")
         registry.get_codec.cache_clear()
 
 

@@ -129,7 +129,7 @@ def test_the_sample_of_litdata_is_one() -> None:
 
 def test_every_codec_is_fuzzed() -> None:
     unpickling = {"pickle"}  # runs what the bytes say: not for damaged bytes
-    of_other_tests = registry._registered.keys()
+    of_other_tests = registry.registered.keys()
     assert {name.partition("(")[0] for name in SAMPLES} == set(codec_names()) - unpickling - of_other_tests
 
 

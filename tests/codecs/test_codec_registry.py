@@ -23,7 +23,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "codecs.md"
 
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry, "registered", {})
     for cached in registry._CACHED:
         cached.cache_clear()
     yield
@@ -110,7 +110,7 @@ def test_register() -> None:
 
 def test_a_registered_codec_travels_to_a_process_that_lacks_it(monkeypatch: pytest.MonkeyPatch) -> None:
     stored = pickle.dumps(register_codec("reversed", reverse, reverse_back))
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry, "registered", {})
     assert pickle.loads(stored).decode(b"cba") == b"abc"
 
 

@@ -100,7 +100,7 @@ def names(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[s
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
     shutil.copytree(data, tmp_path / "data")
     monkeypatch.chdir(tmp_path / "data")
-    monkeypatch.setattr(registry, "_registered", {})  # without codecs of other tests
+    monkeypatch.setattr(registry, "registered", {})  # without codecs of other tests
     return {"bushel": bushel, "np": np, "Path": Path, "ds": bushel.open("train/")}
 
 

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of, ranges, selected, total_of
+from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of, ranges, selected
 from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field, Spec
@@ -99,7 +99,7 @@ class FieldExtents(Struct, frozen=True):
     @property
     def nbytes(self) -> int:
         """Number of stored bytes of all values."""
-        return total_of(self.length)
+        return int(np.maximum(self.length, 0).sum())
 
     @property
     def empty_and_absent(self) -> tuple[Bools, Bools]:

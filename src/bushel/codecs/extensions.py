@@ -8,8 +8,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from . import registry
 from .base import Codec
-from .registry import get_codec, is_registered
+from .registry import get_codec
 
 _EXTENSIONS: Mapping[str, str] = {
     extension: codec
@@ -79,11 +80,11 @@ def codec_of_extension(extension: str) -> str:
         ['jpg', 'utf8', 'gzip(utf8)', 'bytes']
     """
     rest, _, last = extension.lower().rpartition(".")
-    if is_registered(last):
+    if last in registry.registered:
         return last
     if last == "gz":
         inner = rest.rpartition(".")[2]
-        return f"gzip({inner if is_registered(inner) else _EXTENSIONS.get(inner, 'bytes')})"
+        return f"gzip({inner if inner in registry.registered else _EXTENSIONS.get(inner, 'bytes')})"
     return _EXTENSIONS.get(last, "bytes")
 
 
@@ -108,7 +109,7 @@ def tar_storage(codec: str) -> tuple[str, str]:
     """
     get_codec(codec)
     base, _, arguments = codec.partition("(")
-    if is_registered(base):
+    if base in registry.registered:
         return base, base
     if base == "gzip":
         extension, stored = tar_storage(arguments[:-1])

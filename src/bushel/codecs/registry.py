@@ -76,7 +76,7 @@ _PATH, _URL = "(path)", "(url)"
 _GROUP = "bushel.codecs"
 """The entry points by which packages add codecs: what `register_codec` returns, under the codec's name."""
 
-_registered: dict[str, Codec] = {}
+registered: dict[str, Codec] = {}
 
 
 @lru_cache(maxsize=1024)
@@ -96,10 +96,10 @@ def get_codec(name: str) -> Codec:
     # the bytes of a file that a value names, and that a container has looked up
     if f"({arguments})" in (_PATH, _URL):
         return replace(get_codec(base), name=name)
-    if base in _registered:
+    if base in registered:
         if arguments:
             raise SpecError(f"codec {base!r} takes no parameters")
-        return _registered[base]
+        return registered[base]
     if base in _MODULE_OF:
         factories: Mapping[str, Factory] = import_module(
             f"bushel.codecs.{_MODULE_OF[base]}"
@@ -124,7 +124,7 @@ def get_codec(name: str) -> Codec:
 
         return WRAPPERS[base](name, get_codec(arguments))
     if has_plugin(_GROUP, base):
-        _registered[base] = _added(base)
+        registered[base] = _added(base)
         return get_codec(name)
     raise SpecError(_unknown(name, base))
 
@@ -184,7 +184,7 @@ def codec_names() -> tuple[str, ...]:
         >>> {"jpg", "int", "utf8"} <= set(codec_names())
         True
     """
-    return tuple(sorted({*_MODULE_OF, *_WRAPPERS, *_registered, *plugin_names(_GROUP)}))
+    return tuple(sorted({*_MODULE_OF, *_WRAPPERS, *registered, *plugin_names(_GROUP)}))
 
 
 def is_light(name: str) -> bool:
@@ -196,7 +196,7 @@ def is_light(name: str) -> bool:
         (True, False)
     """
     base, _ = _parts(name)
-    return base in _LIGHT and base not in _registered
+    return base in _LIGHT and base not in registered
 
 
 def is_registered(name: str) -> bool:
@@ -207,7 +207,7 @@ def is_registered(name: str) -> bool:
         >>> is_registered("jpg")  # it comes with Bushel
         False
     """
-    return name in _registered
+    return name in registered
 
 
 @lru_cache(maxsize=1024)
@@ -220,8 +220,8 @@ def runs_code(name: str) -> bool:
         (True, True, False)
     """
     base, arguments = _parts(name)
-    if base in _registered:
-        return _registered[base].runs_code
+    if base in registered:
+        return registered[base].runs_code
     if base in _WRAPPERS:
         return runs_code(arguments)
     if base == "as":
@@ -315,8 +315,8 @@ def holds_elements(name: str) -> bool:
         (True, False)
     """
     base = name.partition("(")[0]
-    if base in _registered:
-        return _registered[base].ranged is not None
+    if base in registered:
+        return registered[base].ranged is not None
     return base in (*_ARRAYS, "frames") or _MODULE_OF.get(base) in ("video", "audio")
 
 
@@ -327,7 +327,7 @@ def holds_array(name: str) -> bool:
 
 def _is_built_in(name: str, names: Collection[str]) -> bool:
     base = name.partition("(")[0]
-    return base in names and base not in _registered
+    return base in names and base not in registered
 
 
 _CACHED = (get_codec, holds_image, runs_code, from_file)
@@ -388,7 +388,7 @@ def register_codec(
     if (
         name in ("as", "transposed")
         or not replace
-        and name in {*_MODULE_OF, *_WRAPPERS, *_registered}
+        and name in {*_MODULE_OF, *_WRAPPERS, *registered}
     ):
         raise SpecError(
             f"codec {name!r} exists: choose another name, or pass replace=True to replace it"
@@ -401,7 +401,7 @@ def register_codec(
     encode, decode = partial(_guarded_encode, name, encode), partial(guarded, decode)
     layout = layout and partial(guarded, layout)
     codec = Codec(name, encode, decode, ranged, encode_column, layout, runs_code)
-    _registered[name] = codec
+    registered[name] = codec
     for cached in _CACHED:
         cached.cache_clear()
     return codec

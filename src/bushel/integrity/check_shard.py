@@ -9,16 +9,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.binding import stamp_of, stamps_of
-from bushel._dataset.open.caller_fields import CallerFields, listed_table
-from bushel._dataset.open.indexing import again
-from bushel._dataset.open.tables import StoredTable, build_table, changed_types
+from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
+from bushel._index.column_scan import ValueFiles
+from bushel._index.contents import Contents, has_pyav
 from bushel._index.identity import table_digest
+from bushel._index.opening import opener
+from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
 from bushel.codecs import get_codec
-from bushel.containers.base import ReadOptions, Report
-from bushel.errors import CodecError, FormatError, MissingPackageError, SpecError
+from bushel.containers.base import Report
+from bushel.errors import CodecError, FormatError, MissingPackageError
 from bushel.kernels import ExtentError
 from bushel.spec import KEY
 from bushel.storage import File, open_file
@@ -86,26 +88,27 @@ class _ShardCheck(Struct, frozen=True):
         container, shard = self.place
         checks, found = self.checks, self.found
         stamps = stamps_of(shard)
-        recorded, fits, built, faults = tables_of(self.place, checks.pickle, found)
+        recorded, fits, built, faults, retyped = tables_of(self.place, checks.pickle, found)
         kept, known = (recorded, None) if fits else (None, recorded)
         for fault in faults:
             found.add_error(fault)
+        index = built if kept is None else kept
+        if index is not None:
+            shard = index.shard_with_files(shard)
         if kept is not None and kept.digest != table_digest(kept):
             message = (
                 "its digest is not that of its contents: run `bushel index --force` on the dataset"
             )
             found.add_file(shard.sidecar, "index", message)
         if kept is not None and built is not None:
-            self._compare(kept, differences(kept, built))
+            self._compare(kept, shard, differences(kept, built))
         elif known is not None and built is not None:
             for difference in name_differences(known, built, changed=True):
                 found.add_file(shard.path(0), "index", difference.what, field=difference.field)
-        index = built if kept is None else kept
         if index is None and known is not None:
             index = within_files(known, shard, stamps, found)
         if index is None:
             return Checked(found)
-        shard = index.shard_with_files(shard)
         files = list(map(open_file, shard.paths))
         checked, complete = 0, False
         if checks.checksums:
@@ -117,23 +120,22 @@ class _ShardCheck(Struct, frozen=True):
             more, complete = check_changed(shard, known, built, opened, checks.tick, found)
             checked += more
         if checks.checksums and kept is not None:
-            self._check_contents(kept, built)
+            self._check_contents(kept, shard, built)
             self._check_stamps(kept, files)
         if kept is None:
-            self._check_types(known)
+            self._check_types(retyped)
         if checks.decode:
             self._check_values(index)
         return Checked(found, index, checked, complete, kept)
 
     # Comparing the index with the files
 
-    def _compare(self, kept: ShardIndex, differing: Iterable[Difference]) -> None:
+    def _compare(self, kept: ShardIndex, shard: Shard, differing: Iterable[Difference]) -> None:
         """Report differences of a stored table and the files, which did not change after it was made.
 
         Values whose damage was reported are left out.
         """
-        container, shard = self.place
-        shard, damaged = kept.shard_with_files(shard), self.found.damaged
+        damaged = self.found.damaged
         before = damaged.copy()
         for difference in differing:
             sample, field, offset = difference.sample, difference.field, difference.offset
@@ -145,7 +147,7 @@ class _ShardCheck(Struct, frozen=True):
             if difference.file is not None:
                 file, at = shard.locate(kept.place(difference.file, offset or 0))
                 offset = None if offset is None else at
-            refs = container.file_of_references(shard)
+            refs = self.place.container.file_of_references(shard)
             if difference.referred and refs is not None:
                 file, offset = f"{shard.root}/{refs}", None  # the records themselves are unchanged
             message = (
@@ -154,12 +156,12 @@ class _ShardCheck(Struct, frozen=True):
             )
             self.found.add_value(kept.keys, sample, (file, offset), field, "index", message)
 
-    def _check_contents(self, kept: ShardIndex, built: ShardIndex | None) -> None:
+    def _check_contents(self, kept: ShardIndex, shard: Shard, built: ShardIndex | None) -> None:
         """Make columns, segments, packets and seek tables again as `bushel index` does, and compare them.
 
         Values that are known to be damaged are left out: what was made of them differs, too.
         """
-        shard, found = kept.shard_with_files(self.place.shard), self.found
+        found, contents = self.found, Contents.of(kept)
         bare = {
             name: replace(extents, segments=None, frames=None, seek=None)
             for name, extents in kept.fields.items()
@@ -168,7 +170,11 @@ class _ShardCheck(Struct, frozen=True):
         if built is not None:
             columns = {name: built.columns[name] for name in built.columns if name in kept.columns}
         try:
-            now = again(replace(kept, fields=bare, columns=columns), kept, shard)
+            now = contents.add_to(
+                replace(kept, fields=bare, columns=columns),
+                ValueFiles(opener(kept, shard.path)),
+                frames="frames" in contents.scans and has_pyav(),
+            )
         except MissingPackageError as error:
             what = f"columns or packets of the index are not compared: {error}"
             found.add_file(shard.sidecar, "unchecked", what)
@@ -177,28 +183,18 @@ class _ShardCheck(Struct, frozen=True):
         except ExtentError as error:  # bytes that cannot be read have no column
             found.add_file(shard.path(0), "checksum", str(error))
         else:
-            self._compare(kept, content_differences(kept, now))
+            self._compare(kept, shard, content_differences(kept, now))
 
-    def _check_types(self, known: ShardIndex | None) -> None:
-        """Report fields that get other types when the changed files are opened, if nothing else was found.
-
-        The index has the recorded types; without one, the manifest has them.
-        """
-        shard, name = self.place.shard, self.place.container.name
-        recorded = known or listed_table(name, shard)
-        if recorded is None or not self.found.only_warnings:
+    def _check_types(self, retyped: Iterable[tuple[str, str, str]]) -> None:
+        """Report fields that get other types when the changed files are opened, if nothing else was found."""
+        if not self.found.only_warnings:
             return
-        table = None if known is None else StoredTable(known, False, known.files)
-        try:
-            now = build_table(name, shard, ReadOptions(pickle=self.checks.pickle), table)
-        except (FormatError, SpecError):  # no types at all
-            return
-        for field, was, is_now in changed_types(recorded, now):
+        for field, was, is_now in retyped:
             message = (
                 f"its type is recorded as {was}, and is {is_now} in the files now: "
                 "restore them, or accept the new type with `bushel index --force`"
             )
-            self.found.add_file(shard.path(0), "index", message, field=field)
+            self.found.add_file(self.place.shard.path(0), "index", message, field=field)
 
     def _check_stamps(self, kept: ShardIndex, files: Sequence[File]) -> None:
         """Report files whose first or last bytes differ from the index, if nothing else was found.

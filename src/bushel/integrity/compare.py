@@ -87,7 +87,7 @@ def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Differenc
                 continue
             said = f"the {what} in the index differs from the value in the files"
             for row in array_differences(known, found).tolist():
-                sample = int(samples_of(extents)[row]) if row < extents.rows else None
+                sample = _sample_of(extents, row) if row < extents.rows else None
                 yield Difference(said, sample, name)
 
 
@@ -101,7 +101,7 @@ def _shown(value: object) -> str:
 
 
 def _key_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
-    if kept.keys is None and built.keys is None:
+    if kept.keys is built.keys:  # none, or those of the files that `with_sound_keys` has compared
         return
     # without keys they are the positions, which some containers store
     stored, now = (index.keys or Keys.of(map(str, range(index.samples))) for index in (kept, built))
@@ -172,13 +172,12 @@ def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Dif
     changed = np.flatnonzero(
         (kept.length != built.length) | ((kept.offset != built.offset) & there)
     )
-    samples = samples_of(kept)
     known = np.isin(_pairs(built)[changed], np.sort(_pairs(kept))) if len(changed) else changed
     for row, referred in zip(changed.tolist(), known.tolist(), strict=True):
         is_now, was = _extent(built, row), _extent(kept, row)
         what = f"the files have it {is_now}, but the index has it {was}"
         referred = referred and built.length[row] != MISSING
-        place = int(samples[row]), name, file, int(kept.offset[row])
+        place = _sample_of(kept, row), name, file, int(kept.offset[row])
         yield Difference(what, *place, referred=bool(referred))
     if kept.crc32 is not None and built.crc32 is not None:
         for row in np.flatnonzero(
@@ -188,7 +187,7 @@ def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Dif
                 f"the files record the CRC-32 {int(built.crc32[row]):08x}, "
                 f"the index {int(kept.crc32[row]):08x}"
             )
-            yield Difference(what, int(samples[row]), name, file, int(kept.offset[row]))
+            yield Difference(what, _sample_of(kept, row), name, file, int(kept.offset[row]))
 
 
 def _empty_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Difference]:
@@ -231,7 +230,7 @@ def _block_differences(
                 (column.length != MISSING) & (column.offset + column.length > position)
             )
             if len(rows):
-                yield Difference(what, int(samples_of(column)[rows[0]]), name, file, position)
+                yield Difference(what, _sample_of(column, rows[0]), name, file, position)
                 return
     yield Difference(what, file=file, offset=position)
 
@@ -252,11 +251,11 @@ def _facts_of(blocks: Blocks) -> Iterator[tuple[object, ...]]:
         yield *numbers, blocks.filters[number], blocks.side and blocks.side.of(block)
 
 
-def samples_of(column: FieldExtents) -> I64:
-    """Return int64[rows], the sample of each row."""
+def _sample_of(column: FieldExtents, row: int) -> int:
+    """Return the sample that has a row."""
     if column.starts is None:
-        return np.arange(column.rows)
-    return np.repeat(np.arange(len(column.starts) - 1), np.diff(column.starts))
+        return int(row)
+    return int(np.searchsorted(column.starts, row, side="right")) - 1
 
 
 def _other_values(known: Column, found: Column) -> Iterator[tuple[int, object, object]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +12,9 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.as_listed import gone_and_unlisted
 from bushel._dataset.open.binding import bind, stamps_of
-from bushel._dataset.open.caller_fields import CallerFields, has_declared
+from bushel._dataset.open.caller_fields import CallerFields, listed_table
 from bushel._dataset.open.completeness import (
+    LoadManifest,
     find_incomplete,
     manifest_and_names,
     recover_shard,
@@ -22,17 +24,23 @@ from bushel._dataset.open.discovery import find, names_in
 from bushel._dataset.open.folders import is_half_replaced, shard_of_entry
 from bushel._dataset.open.source_paths import expand_paths
 from bushel._dataset.open.splits import files_named
-from bushel._dataset.open.tables import index_place, indexed_in, staged_table
+from bushel._dataset.open.tables import (
+    StoredTable,
+    build_table,
+    changed_types,
+    index_place,
+    indexed_in,
+    staged_table,
+)
 from bushel._index.manifest import find_manifest
 from bushel._index.matching import with_sound_keys
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.sidecar import load_index, load_manifest
+from bushel._index.sidecar import Manifest, load_index, load_manifest
 from bushel._index.table import ShardIndex
 from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
-from bushel.spec import Field
 from bushel.storage import AnyPath, below
 from bushel.storage.publish import is_half_made
 
@@ -48,24 +56,40 @@ class Place(NamedTuple):
 
 
 def discover(
-    source: Any, container: str | None, found: Findings, index: Any = "auto"
+    source: Any,
+    container: str | None,
+    found: Findings,
+    index: Any = "auto",
+    load: LoadManifest = load_manifest,
 ) -> list[Place]:
     """Return the shards of a dataset. Problems that hide other shards are added to `found`.
 
-    `index` is the folder of the index, if that is not the folder of the data.
+    Args:
+        source: As for `bushel.open`.
+        container: Name of the container that they must have; None for any.
+        found: Gets the problems.
+        index: The folder of the index, if that is not the folder of the data.
+        load: Returns the manifest at a path, as `load_manifest` does.
 
     Raises:
         FileNotFoundError: The path does not exist.
         FormatError: The source is not a dataset, or holds several.
     """
-    places = _discover(source, container, found)
+    places = _discover(source, container, found, load)
     if index == "auto":
         return places
     shards = indexed_in([place.shard for place in places], index_place(index))
     return [Place(place.container, shard) for place, shard in zip(places, shards, strict=True)]
 
 
-def _discover(source: Any, container: str | None, found: Findings) -> list[Place]:
+def _discover(
+    source: Any, container: str | None, found: Findings, load: LoadManifest
+) -> list[Place]:
+    def undamaged(path: AnyPath) -> Manifest | None:
+        with suppress(FormatError, OSError):  # reported where it is compared
+            return load(path)
+        return None
+
     paths = expand_paths(files_named(source))
     try:
         whole = find(paths, container)
@@ -82,7 +106,7 @@ def _discover(source: Any, container: str | None, found: Findings) -> list[Place
         if explained is None:
             raise
         raise explained from None
-    incomplete = find_incomplete(paths, whole.shards)
+    incomplete = find_incomplete(paths, whole.shards, undamaged)
     if incomplete is not None and not incomplete.missing_parts:
         what = "more samples"
         if incomplete.expected is not None:
@@ -92,7 +116,8 @@ def _discover(source: Any, container: str | None, found: Findings) -> list[Place
     for path in paths:
         if path.is_dir():
             shards = [shard for shard in whole.shards if path in (shard.root, shard.root.parent)]
-            _check_manifest(path, shards, whole.container, found, growing=incomplete is not None)
+            growing = incomplete is not None
+            _check_manifest(path, shards, whole.container, found, load, growing=growing)
     shards = whole.shards
     if incomplete is not None:
         shards = _without_half_placed(shards, found)
@@ -182,14 +207,20 @@ def _as_child(path: AnyPath, child: AnyPath, shard: Shard) -> Shard:
 
 
 def _check_manifest(
-    path: AnyPath, shards: Sequence[Shard], container: str, found: Findings, *, growing: bool
+    path: AnyPath,
+    shards: Sequence[Shard],
+    container: str,
+    found: Findings,
+    load: LoadManifest,
+    *,
+    growing: bool,
 ) -> None:
     """Compare the existing shards with those that the manifest lists, and look for an unfinished write."""
     place, names = manifest_and_names(path, shards)
     if place is None:
         return
     try:
-        manifest = load_manifest(place)
+        manifest = load(place)
     except FormatError as error:
         found.add_error(error, "index")
         manifest = None
@@ -218,20 +249,38 @@ class Tables(NamedTuple):
 
     recorded: ShardIndex | None  # the table of the index, with intact keys
     fits: bool  # whether it describes the files as they are now
-    built: ShardIndex | None  # the table that `bushel index` would make of the files
+    # the table that `bushel index` would make of the files, with the recorded types if these fit,
+    # which a user may have declared
+    built: ShardIndex | None
     faults: list[FormatError]  # the faults of the files
+    # the fields that get another type when the files are opened: name, recorded type, new type
+    retyped: list[tuple[str, str, str]]
 
 
 def tables_of(place: Place, pickle: bool, found: Findings) -> Tables:
     """Return the tables of a shard. `found` gets the damage of the index."""
-    recorded, fits = _recorded_table(place.shard, found)
+    container, shard = place
+    recorded, fits = _recorded_table(shard, found)
+    built, faults, retyped = None, list[FormatError](), list[tuple[str, str, str]]()
     try:
-        stamps_of(place.shard)
-    except FormatError as missing:
-        built, faults = None, [missing]
-    else:
-        built, faults = _table_of_files(place, recorded, pickle)
-    return Tables(_with_checked_keys(recorded, built, place.shard, found), fits, built, faults)
+        stamps_of(shard)
+        table = None if recorded is None else StoredTable(recorded, fits, recorded.files)
+        built = build_table(container.name, shard, ReadOptions(pickle=pickle), table)
+        known = recorded or listed_table(container.name, shard)
+        if known is not None:
+            retyped += changed_types(known, built)
+        if recorded is not None:
+            with suppress(SpecError):
+                built = CallerFields(recorded.spec, pickle).table(built)
+        faults = container.faults(shard)
+    except (FormatError, SpecError) as error:
+        if container.stores_text:  # every damaged line is named
+            recover_shard(container.name, shard, None, faults.append)
+        if not isinstance(error, FormatError):
+            error = FormatError(str(error), shard.path(0))
+        faults = faults or [error]
+    checked = _with_checked_keys(recorded, built, shard, found)
+    return Tables(checked, fits, built, faults, retyped)
 
 
 def _recorded_table(shard: Shard, found: Findings) -> tuple[ShardIndex | None, bool]:
@@ -278,61 +327,3 @@ def _with_checked_keys(
         message = "the table for key lookup is damaged; delete this file and run `bushel index`"
         found.add_file(shard.sidecar, "index", message)
     return index
-
-
-def _table_of_files(
-    place: Place, recorded: ShardIndex | None, pickle: bool
-) -> tuple[ShardIndex | None, list[FormatError]]:
-    """Return the table that `bushel index` would make of the files, and the faults of these.
-
-    It has the recorded names and types if these fit, which a user may have declared.
-    """
-    container, shard = place
-    built, error = None, None
-    # a file that names no fields is read once, with the recorded ones
-    lacks_fields = recorded is not None and container.lacks_fields
-    if not lacks_fields:
-        built, error = _own_table(container, shard, pickle)
-    if recorded is not None and (built is None or _types_of(built) != _types_of(recorded)):
-        try:
-            spec = recorded.spec
-            declared = built
-            if (
-                declared is None
-                or declared.fields.keys() != spec.keys()
-                or not has_declared(declared, spec)
-            ):
-                options = ReadOptions(spec=spec, pickle=pickle, recorded=spec)
-                declared = container.index(shard, options)
-            declared = CallerFields(spec, pickle).table(declared)
-        except FormatError as refused:
-            if built is None:
-                error = refused
-        except SpecError:
-            if lacks_fields:
-                built, error = _own_table(container, shard, pickle)
-        else:
-            names = declared.labels or (built or declared).labels
-            built = replace(declared, labels=names)
-    if built is not None:
-        return built, container.faults(shard)
-    if not isinstance(error, FormatError):
-        return None, [FormatError(str(error), shard.path(0))]
-    faults: list[FormatError] = []
-    if container.stores_text:  # every damaged line is named
-        recover_shard(container.name, shard, None, faults.append)
-    return None, faults or [error]
-
-
-def _own_table(
-    container: Container, shard: Shard, pickle: bool
-) -> tuple[ShardIndex | None, FormatError | SpecError | None]:
-    """Return the table of a shard with the fields that its files name; or None, and the reason."""
-    try:
-        return container.index(shard, ReadOptions(pickle=pickle)), None
-    except (FormatError, SpecError) as refused:
-        return None, refused
-
-
-def _types_of(index: ShardIndex) -> dict[str, tuple[Field, str]]:
-    return {name: (column.field, column.codec) for name, column in index.fields.items()}

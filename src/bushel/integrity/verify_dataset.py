@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 from msgspec import structs
 
 from bushel._dataset.open.caller_fields import warn_withheld
-from bushel._dataset.open.completeness import listed_names, manifest_path
+from bushel._dataset.open.completeness import LoadManifest, listed_names, manifest_path
 from bushel._dataset.open.removal_lists import lists_beside
 from bushel._dataset.open.splits import splits_of
 from bushel._dataset.read.key_file import NAME, damage
 from bushel._dataset.read.listed import manifest_of_tables
 from bushel._dataset.read.remaining import removed_in
+from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.class_names import Labels, join_labels
+from bushel._index.class_names import Labels
 from bushel._index.key_lookup import LookedUp
 from bushel._index.shard import Keys
-from bushel._index.sidecar import Manifest, ManifestShard, load_manifest
+from bushel._index.sidecar import Manifest, load_manifest
 from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import check_count, offsets_of
 from bushel._runtime.parallel import parallel_map
@@ -34,7 +35,6 @@ from bushel.containers import container_names
 from bushel.containers.base import unreported
 from bushel.engines import connect
 from bushel.errors import FormatError, SpecError
-from bushel.spec import parse_spec
 from bushel.storage import AnyLocation, AnySource, below
 
 from .check_shard import Checked, Checks, check_shard
@@ -99,7 +99,8 @@ def verify(
         threads = cpu_count()
     check_count("threads", threads, least=1)
     findings = Findings(check_count("max_problems", max_problems, least=1))
-    places = discover(source, container, findings, index)
+    load = cache(load_manifest)  # each is read once
+    places = discover(source, container, findings, index, load)
     stop, meter = threading.Event(), _Meter(places, findings, callback_of(progress))
 
     def tick(size: int) -> None:
@@ -125,7 +126,7 @@ def verify(
         if engine is None:
             meter.add(0, place)
     shards = [
-        OpenShard.of(place.container.name, place.shard, result.index, stored=False)
+        OpenShard.of(place.container.name, place.shard, result.index, stored=False, checked=True)
         for place, result in zip(places, results, strict=True)
         if result.index is not None
     ]
@@ -138,10 +139,11 @@ def verify(
             keyed.setdefault(_split_of(shard, splits), []).append(shard)
     for keyed_of_split in keyed.values():
         _check_keys(keyed_of_split, findings)
-    _check_labels(shards, findings)
+    labels = _joined_labels(shards, findings)
     _check_beside(places, findings)
     if places:
-        check_manifest(places, [result.table for result in results], findings)
+        tables = [result.table for result in results]
+        check_manifest(places, tables, labels, load, findings)
         if results[0].table is not None:
             check_names_file(places[0], results[0].table.labels, findings)
     return VerifyResult(
@@ -216,14 +218,13 @@ def _check_keys(shards: Sequence[OpenShard], found: Findings) -> None:
             found.add_file(files[1], "key", message, key=key)
 
 
-def _check_labels(shards: Sequence[OpenShard], found: Findings) -> None:
-    """Find shards that number classes in different ways."""
-    named = [shard for shard in shards if shard.labels]
-    fields = {field.name: field for shard in named for field in shard.fields}
+def _joined_labels(shards: Sequence[OpenShard], found: Findings) -> Labels | None:
+    """Return the names of classes of all shards; None, and a problem, if they number classes in different ways."""
     try:
-        join_labels(((str(shard.path(0)), shard.labels) for shard in named), fields)
+        return labels_of(shards, {field.name: field for shard in shards for field in shard.fields})
     except SpecError as error:
         found.add_file(None, "labels", str(error))
+        return None
 
 
 def _check_beside(places: Sequence[Place], found: Findings) -> None:
@@ -242,7 +243,11 @@ _MEND = "`bushel index` writes the manifest again"
 
 
 def check_manifest(
-    places: Sequence[Place], tables: Sequence[ShardIndex | None], found: Findings
+    places: Sequence[Place],
+    tables: Sequence[ShardIndex | None],
+    labels: Labels | None,
+    load: LoadManifest,
+    found: Findings,
 ) -> None:
     """Report what the manifest says otherwise than the tables of the shards.
 
@@ -250,13 +255,15 @@ def check_manifest(
         places: The shards.
         tables: The table of each shard that describes its files as they are; None for others, which
             are left out.
+        labels: The names of classes of all shards; None if shards number classes in different ways.
+        load: Returns the manifest at a path.
         found: Gets the problems.
     """
     shards = [place.shard for place in places]
     path, manifest = manifest_path(shards), None
     try:
         if path is not None:
-            manifest = load_manifest(path)
+            manifest = load(path)
     except FormatError as error:
         found.add_error(error, "index")
     if manifest is None:
@@ -273,34 +280,32 @@ def check_manifest(
     named = zip(listed_names(shards), tables, strict=True)
     described = {name: table for name, table in named if table is not None}
     now = manifest_of_tables(container, list(described), list(described.values()))
-    listed = {entry.name: entry for entry in manifest.shards}
-    pairs = [
-        (_facts_of_shard(listed[entry.name]), _facts_of_shard(entry))
-        for entry in now.shards
-        if entry.name in listed
-    ]
-    if len(now.shards) == len(manifest.shards) == len(listed) and manifest.complete:
-        labels: Mapping[str, Sequence[str]] = manifest.labels
-        with suppress(SpecError):  # reported as a problem of labels
-            labels = join_labels(
-                ((name, table.labels) for name, table in described.items()), parse_spec(now.spec)
-            )
-        pairs.append((_facts_of(manifest, manifest.labels), _facts_of(now, labels)))
-    for recorded, actual in pairs:
-        for what in recorded | actual:
-            was, is_now = (facts.get(what, "nothing") for facts in (recorded, actual))
-            if was != is_now:
-                message = f"{what} is {was} in the manifest, but {is_now} in the shards: {_MEND}"
-                found.add_file(path, "index", message)
+    listed = {entry.name for entry in manifest.shards}
+    facts = _facts_of_shards(manifest, described), _facts_of_shards(now, listed)
+    if len(described) == len(manifest.shards) == len(listed) and manifest.complete:
+        actual = manifest.labels if labels is None else labels
+        facts[0].update(_facts_of_fields(manifest, manifest.labels))
+        facts[1].update(_facts_of_fields(now, actual))
+    for what in facts[0] | facts[1]:
+        was, is_now = (known.get(what, "nothing") for known in facts)
+        if was != is_now:
+            message = f"{what} is {was} in the manifest, but {is_now} in the shards: {_MEND}"
+            found.add_file(path, "index", message)
 
 
-def _facts_of_shard(entry: ManifestShard) -> dict[str, object]:
-    """Return the facts in a manifest about a shard, without times."""
-    facts = structs.asdict(entry) | {"files": [(name, size) for name, size, _ in entry.files]}
-    return {f"{fact} of shard {entry.name!r}": value for fact, value in facts.items()}
+def _facts_of_shards(manifest: Manifest, names: Container[str]) -> dict[str, object]:
+    """Return the facts in a manifest about the shards of these names, without times."""
+    return {
+        f"{fact} of shard {entry.name!r}": value
+        for entry in manifest.shards
+        if entry.name in names
+        for fact, value in (
+            structs.asdict(entry) | {"files": [(name, size) for name, size, _ in entry.files]}
+        ).items()
+    }
 
 
-def _facts_of(manifest: Manifest, labels: Mapping[str, Sequence[str]]) -> dict[str, object]:
+def _facts_of_fields(manifest: Manifest, labels: Labels) -> dict[str, object]:
     """Return the facts in a manifest about the fields of all shards."""
     facts: dict[str, object] = {
         f"class {number} of field {name!r}": repr(class_name)

@@ -86,7 +86,7 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
     damaged files.
     """
     name, shard = place.container.name, place.shard
-    recorded, fresh, built, faults = tables_of(place, False, Findings(0))
+    recorded, fresh, built, faults, _ = tables_of(place, False, Findings(0))
     if recorded is None or not recorded.has_all_checksums:
         recorded, fresh = None, False
     else:

@@ -350,7 +350,10 @@ def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
     if wanted.labels and not index.labels:
         index = replace(index, labels=labels_of_fields(wanted.labels, index.fields))
     before = index
-    index = _completed(index, shard, wanted.contents, recorded)
+    again = Contents() if recorded is None else Contents.of(recorded)
+    files = ValueFiles(opener(index, shard.path))
+    frames = "frames" in wanted.contents.scans or ("frames" in again.scans and has_pyav())
+    index = (again | wanted.contents).add_to(index, files, frames=frames)
     read = read or index is not before
     if wanted.in_cache:
         if index is not recorded and not keep_table(index, shard):
@@ -368,18 +371,3 @@ def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
     else:  # written by another process perhaps, which was killed before the name was on disk
         sync_whole(shard.sidecar)
     return index, read
-
-
-def again(index: ShardIndex, known: ShardIndex, shard: Shard) -> ShardIndex:
-    """Return a table of unchanged files with the contents that the recorded table has, made of the values again."""
-    return _completed(index, known.shard_with_files(shard), Contents(), known)
-
-
-def _completed(
-    index: ShardIndex, shard: Shard, wanted: Contents, known: ShardIndex | None
-) -> ShardIndex:
-    """Return a table with the requested contents, and with the contents of the shard's other table."""
-    again = Contents() if known is None else Contents.of(known)
-    frames = "frames" in wanted.scans or ("frames" in again.scans and has_pyav())
-    files = ValueFiles(opener(index, shard.path))
-    return (again | wanted).add_to(index, files, frames=frames)
