@@ -69,10 +69,9 @@ class Samples:
         digests: list[U64] = [np.empty(0, np.uint64)]
         places: list[tuple[int, int, int, int]] = []
         for number, stretch in enumerate(stretches):
-            for rank, steps in stretch.ranks.items():
-                for step, samples in steps.items():
-                    digests.append(samples)
-                    places.append((len(samples), rank, step, number))
+            for (step, rank), samples in stretch.steps.items():
+                digests.append(samples)
+                places.append((len(samples), rank, step, number))
         columns = np.array(places, np.int64).reshape(-1, 4).T
         joined = np.concatenate(digests)
         order = np.argsort(joined, kind="stable")
@@ -153,19 +152,18 @@ def _summary(rows: Samples, stretches: list[Stretch]) -> str:
 def _steps(stretches: list[Stretch]) -> Found:
     """Yield steps that ranks do not have, or did otherwise after a resume."""
     for stretch in stretches:
-        absent = sorted(set(range(stretch.world_size)) - stretch.ranks.keys())
+        absent = sorted(set(range(stretch.world_size)) - stretch.ranks)
         if absent:
             yield f"no recording of {_ranks(absent)} of {stretch.world_size}", True
-        for rank, end in sorted(stretch.ends.items()):
+        for rank, end in stretch.ends.items():
             steps = range(stretch.first, end)
-            if len(stretch.ranks[rank]) < len(steps):
-                step = next(step for step in steps if step not in stretch.ranks[rank])
+            step = next((step for step in steps if (step, rank) not in stretch.steps), None)
+            if step is not None:
                 yield f"rank {rank} recorded no step {step}, but later ones", True
         for rank, step in sorted(stretch.unlike.items()):
             yield f"after a resume, rank {rank} was given other samples at step {step}", True
     last = stretches[-1]
-    stopped = sorted(last.ranks.keys() - last.complete)
-    lengths = last.ends
+    stopped, lengths = sorted(last.ranks - last.complete), last.ends
     if stopped:
         yield f"{_ranks(stopped)} stopped before the loader had ended", False
     elif len(set(lengths.values())) > 1:
@@ -210,7 +208,7 @@ def _missing(
     """Yield which samples never came. Fewer than a step of all ranks are what `drop_last` leaves out."""
     present = np.unique(rows.digests)
     last = stretches[-1]
-    if last.ranks.keys() - last.complete or (named is None and samples is None):
+    if last.ranks - last.complete or (named is None and samples is None):
         return
     if named is not None:
         expected = np.fromiter(named, np.uint64, len(named))
@@ -237,8 +235,7 @@ def _same_order(stretches: list[Stretch], epoch: int, orders: dict[bytes, int]) 
     [stretch, *later] = stretches
     if later or stretch.first:
         return
-    steps = [samples for _, steps in sorted(stretch.ranks.items()) for samples in steps.values()]
-    order = digest(b"".join(samples.tobytes() for samples in steps))
+    order = digest(b"".join(stretch.steps[place].tobytes() for place in sorted(stretch.steps)))
     before = orders.setdefault(order, epoch)
     if before != epoch:
         yield f"the same samples at the same steps as in epoch {before}: is it shuffled?", False
@@ -249,28 +246,20 @@ def _differences(stretches: list[Stretch], compared: list[Stretch], name: str) -
     if not compared:
         yield f"{name} has no such epoch", True
         return
-    steps, other_steps = _by_step(stretches), _by_step(compared)
-    by_rank = {stretch.world_size for stretch in (*stretches, *compared)} == {
-        compared[0].world_size
-    }
-    for step in sorted(steps.keys() & other_steps.keys()):
-        ranks, other_ranks = steps[step], other_steps[step]
-        if by_rank:
-            same = all(
-                np.array_equal(ranks[rank], other_ranks[rank])
-                for rank in ranks.keys() & other_ranks.keys()
-            )
-        else:  # the samples of a step are divided otherwise, if there are more or fewer ranks
-            same = np.array_equal(_together(ranks), _together(other_ranks))
-        if not same:
+    # the samples of a step are divided otherwise, if there are more or fewer ranks
+    by_rank = len({stretch.world_size for stretch in (*stretches, *compared)}) == 1
+    places, other_places = _by_place(stretches, by_rank), _by_place(compared, by_rank)
+    for place in sorted(places.keys() & other_places.keys()):
+        if not np.array_equal(places[place], other_places[place]):
             of_run, of_other = (np.unique(Samples(run).digests) for run in (stretches, compared))
-            text = f"samples differ from {name} from step {step} on"
+            text = f"samples differ from {name} from step {place[0]} on"
             if np.array_equal(of_run, of_other):
                 yield f"{text}: the same ones in another order", True
             else:
                 yield f"{text}: not the same ones", True
             return
-    common = len(steps.keys() & other_steps.keys())
+    steps, other_steps = {step for step, _ in places}, {step for step, _ in other_places}
+    common = len(steps & other_steps)
     if not common:
         yield f"no step is in both this run and {name}", True
     elif common == len(steps) == len(other_steps):
@@ -279,18 +268,17 @@ def _differences(stretches: list[Stretch], compared: list[Stretch], name: str) -
         yield f"the {count(common, 'step')} of both have the same samples as {name}", False
 
 
-def _by_step(stretches: list[Stretch]) -> dict[int, dict[int, U64]]:
-    """Return the samples of each rank at each step."""
-    by_step: dict[int, dict[int, U64]] = {}
+def _by_place(stretches: list[Stretch], by_rank: bool) -> dict[tuple[int, int], U64]:
+    """Return the samples of each step and rank, or of all ranks together, in the order of their digests."""
+    places: dict[tuple[int, int], U64] = {}
     for stretch in stretches:
-        for rank, steps in stretch.ranks.items():
-            for step, samples in steps.items():
-                by_step.setdefault(step, {})[rank] = samples
-    return by_step
-
-
-def _together(ranks: dict[int, U64]) -> U64:
-    return np.sort(np.concatenate(list(ranks.values())))
+        if by_rank:
+            places |= stretch.steps
+            continue
+        for (step, _), samples in stretch.steps.items():
+            together = np.append(samples, places.get((step, 0), samples[:0]))
+            places[step, 0] = np.sort(together)
+    return places
 
 
 def _ranks(ranks: list[int]) -> str:

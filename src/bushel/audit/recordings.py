@@ -13,7 +13,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
-from itertools import groupby
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -95,130 +95,94 @@ def record(
         file.write(COUNT.pack(END))
 
 
-class Recording(msgspec.Struct, frozen=True):
-    """One file: the steps on a rank in an epoch, from the first one after a start or a resume.
-
-    Attributes:
-        rank: The rank that wrote it.
-        world_size: The number of ranks.
-        epoch: The number of the epoch.
-        first: The number of the first step.
-        steps: The digests of the samples of each step.
-        is_complete: Whether the loader had no more batches.
-    """
-
-    rank: int
-    world_size: int
-    epoch: int
-    first: int
-    steps: list[U64]
-    is_complete: bool
-
-
 class Stretch(msgspec.Struct, frozen=True):
     """Steps of an epoch by the same number of ranks: a run that is resumed with others begins a new stretch.
 
     Attributes:
         world_size: The number of ranks.
         first: The number of the first step.
-        ranks: By rank, the digests of each step by its number.
+        ranks: The ranks that recorded it.
+        steps: By step and rank, the digests of the samples.
         complete: The ranks whose loader had no more batches.
         unlike: By rank, the first step that was repeated after a resume, with other samples.
     """
 
     world_size: int
     first: int
-    ranks: dict[int, dict[int, U64]]
-    complete: set[int]
-    unlike: dict[int, int]
+    ranks: set[int] = set()
+    steps: dict[tuple[int, int], U64] = {}
+    complete: set[int] = set()
+    unlike: dict[int, int] = {}
 
     @property
     def batch(self) -> int:
         """The number of samples that all ranks together had in the first step."""
-        return sum(len(steps[min(steps)]) for steps in self.ranks.values() if steps)
+        return sum(len(samples) for (step, _), samples in self.steps.items() if step == self.first)
 
     @property
     def ends(self) -> dict[int, int]:
         """By rank, the number of the step after its last one."""
-        return {rank: max(steps, default=self.first - 1) + 1 for rank, steps in self.ranks.items()}
+        ends = dict.fromkeys(sorted(self.ranks), self.first)
+        for step, rank in self.steps:
+            ends[rank] = max(ends[rank], step + 1)
+        return ends
+
+    def add(self, rank: int, first: int, data: bytes) -> None:
+        """Add the steps of a rank from the first one on, as its file has them, and compare those that are there."""
+        self.ranks.add(rank)
+        step, at = first, HEADER.size
+        while at + COUNT.size <= len(data):
+            (number,) = COUNT.unpack_from(data, at)
+            if number == END:
+                self.complete.add(rank)
+                return
+            begin, at = at + COUNT.size, at + COUNT.size + number * 8
+            if at > len(data):  # killed while it wrote the last step, which is left out
+                return
+            samples = np.frombuffer(data, "<u8", number, begin)
+            if not np.array_equal(self.steps.get((step, rank), samples), samples):
+                self.unlike.setdefault(rank, step)
+            self.steps[step, rank] = samples
+            step += 1
+
+    def cut(self, samples: int) -> None:
+        """Leave out the steps after a number of samples of the epoch, which others did again."""
+        end = samples // max(self.batch, 1)
+        for place in [place for place in self.steps if place[0] >= end]:
+            del self.steps[place]
 
 
 def load_run(folder: str | os.PathLike[str]) -> dict[int, list[Stretch]]:
-    """Return the stretches of each epoch of a run.
+    """Return the stretches of each epoch of a run. A later one cuts off the steps that its ranks did again.
 
     Raises:
         FileNotFoundError: The folder has no recordings.
         FormatError: One is damaged.
     """
-    recordings = [load(path) for path in sorted(Path(folder).glob(f"*{SUFFIX}"))]
+    recordings = []
+    for path in sorted(Path(folder).glob(f"*{SUFFIX}")):
+        data = path.read_bytes()
+        if len(data) < HEADER.size or not data.startswith(MAGIC):
+            hint = "delete it, if its process was killed when it began"
+            raise FormatError("not a recording of bushel.audit", path, hint=hint)
+        _, rank, world_size, epoch, first = HEADER.unpack_from(data)
+        if rank >= world_size:
+            raise FormatError(f"rank {rank} of {world_size} does not exist", path)
+        recordings.append((epoch, first, world_size, rank, data))
     if not recordings:
         raise FileNotFoundError(
             f"{folder} has no recordings ({SUFFIX}): bushel.audit.record(loader, folder) makes them"
         )
-    recordings.sort(key=lambda recording: (recording.epoch, recording.first, recording.world_size))
-    return {
-        epoch: _stretches(list(group))
-        for epoch, group in groupby(recordings, key=lambda recording: recording.epoch)
-    }
-
-
-def load(path: Path) -> Recording:
-    """Read a recording.
-
-    Raises:
-        FormatError: It is not one.
-    """
-    data = path.read_bytes()
-    if len(data) < HEADER.size or not data.startswith(MAGIC):
-        hint = "delete it, if its process was killed when it began"
-        raise FormatError("not a recording of bushel.audit", path, hint=hint)
-    _, rank, world_size, epoch, first = HEADER.unpack_from(data)
-    if rank >= world_size:
-        raise FormatError(f"rank {rank} of {world_size} does not exist", path)
-    steps, at, is_complete = [], HEADER.size, False
-    while at + COUNT.size <= len(data):
-        (samples,) = COUNT.unpack_from(data, at)
-        if samples == END:
-            is_complete = True
-            break
-        end = at + COUNT.size + samples * 8
-        if end > len(data):  # killed while it wrote the last step, which is left out
-            break
-        steps.append(np.frombuffer(data, "<u8", samples, at + COUNT.size))
-        at = end
-    return Recording(rank, world_size, epoch, first, steps, is_complete)
-
-
-def _stretches(recordings: list[Recording]) -> list[Stretch]:
-    """Return the stretches of an epoch. A later one cuts off the steps that its ranks did again."""
-    stretches: list[Stretch] = []
-    for recording in recordings:
-        if not stretches or recording.world_size != stretches[-1].world_size:
-            stretches.append(Stretch(recording.world_size, recording.first, {}, set(), {}))
-        _add(stretches[-1], recording)
-    for before, after in zip(stretches, stretches[1:], strict=False):
-        _cut(before, after.first * after.batch)
-    return stretches
-
-
-def _add(stretch: Stretch, recording: Recording) -> None:
-    """Add the steps of a recording to its rank, and compare the steps that both have."""
-    rank = recording.rank
-    noted = stretch.ranks.setdefault(rank, {})
-    for step, samples in enumerate(recording.steps, start=recording.first):
-        if not np.array_equal(noted.setdefault(step, samples), samples):
-            stretch.unlike.setdefault(rank, step)
-            noted[step] = samples
-    if recording.is_complete:
-        stretch.complete.add(rank)
-
-
-def _cut(stretch: Stretch, samples: int) -> None:
-    """Leave out the steps after a number of samples of the epoch, which others did again."""
-    end = samples // max(stretch.batch, 1)
-    for noted in stretch.ranks.values():
-        for step in [step for step in noted if step >= end]:
-            del noted[step]
+    epochs: dict[int, list[Stretch]] = {}
+    for epoch, first, world_size, rank, data in sorted(recordings):
+        stretches = epochs.setdefault(epoch, [])
+        if not stretches or stretches[-1].world_size != world_size:
+            stretches.append(Stretch(world_size, first))
+        stretches[-1].add(rank, first, data)
+    for stretches in epochs.values():
+        for before, after in pairwise(stretches):
+            before.cut(after.first * after.batch)
+    return epochs
 
 
 def digest(sample: str | bytes) -> bytes:
@@ -262,10 +226,9 @@ def _keys(batch: Any, key: Key) -> Any:
     if callable(key):
         return key(batch)
     if isinstance(batch, list) and batch and isinstance(batch[0], Mapping):
-        keys = [sample.get(key or KEY) for sample in batch]
-        if None in keys:
+        if key is None and not all(KEY in sample for sample in batch):
             return None
-        return keys
+        return [sample[key or KEY] for sample in batch]
     if key is not None:
         return batch[key]
     if isinstance(batch, Mapping):
