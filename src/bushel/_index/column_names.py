@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from bushel._runtime.public import did_you_mean
-from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
+from bushel.codecs import holds_clip, holds_image, holds_sound, registry
 from bushel.codecs.registry import NUMBERS
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
@@ -151,7 +151,7 @@ def _reading(field: Field, part: str) -> Reading | None:
 
 def _kind(field: Field) -> _Kind:
     base = field.codec.partition("(")[0]
-    if is_registered(base):
+    if base in registry.registered:
         return "other"
     if holds_image(field.codec):
         return "image"

@@ -168,6 +168,11 @@ class ShardIndex(Struct, frozen=True):
         return any(column.crc32 is not None for column in self.fields.values())
 
     @property
+    def nbytes(self) -> int:
+        """Number of stored bytes of all values."""
+        return sum(column.nbytes for column in self.fields.values())
+
+    @property
     def has_all_checksums(self) -> bool:
         """Whether the CRC-32 of every field is known."""
         return all(column.crc32 is not None for column in self.fields.values())

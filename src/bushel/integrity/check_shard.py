@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -15,11 +17,15 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents, has_pyav
 from bushel._index.identity import table_digest
+from bushel._index.matching import Comparison, compare_values
 from bushel._index.opening import opener
-from bushel._index.shard import Shard
-from bushel._index.table import ShardIndex
+from bushel._index.shard import FileStamp, Shard
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._runtime.arrays import total_of
+from bushel._runtime.messages import count
 from bushel.codecs import get_codec
 from bushel.containers.base import Report
+from bushel.containers.checksums import with_checksums
 from bushel.errors import CodecError, FormatError, MissingPackageError
 from bushel.kernels import ExtentError
 from bushel.spec import KEY
@@ -27,11 +33,12 @@ from bushel.storage import File, open_file
 from bushel.storage.expansion_cache import expansion_cache
 from bushel.storage.files import mapped_once
 
-from .check_sums import check_changed, check_crcs, within_files
 from .compare import Difference, content_differences, differences, name_differences
 from .discover import Place, tables_of
 from .problems import Findings
 
+_ACCEPT = "`bushel index` records them"
+_FORCE = "restore the file, or accept it with `bushel index --force`"
 _CHUNK = 64  # number of samples that are read at once and then decoded
 
 
@@ -93,8 +100,11 @@ class _ShardCheck(Struct, frozen=True):
         for fault in faults:
             found.add_error(fault)
         index = built if kept is None else kept
-        if index is not None:
-            shard = index.shard_with_files(shard)
+        if index is None and known is not None:
+            index = within_files(known, shard, stamps, found)
+        if index is None:
+            return Checked(found)
+        shard = index.shard_with_files(shard)
         if kept is not None and kept.digest != table_digest(kept):
             message = (
                 "its digest is not that of its contents: run `bushel index --force` on the dataset"
@@ -105,19 +115,15 @@ class _ShardCheck(Struct, frozen=True):
         elif known is not None and built is not None:
             for difference in name_differences(known, built, changed=True):
                 found.add_file(shard.path(0), "index", difference.what, field=difference.field)
-        if index is None and known is not None:
-            index = within_files(known, shard, stamps, found)
-        if index is None:
-            return Checked(found)
         files = list(map(open_file, shard.paths))
         checked, complete = 0, False
         if checks.checksums:
             for error in container.check_stored(shard, checks.tick):
                 found.add_error(error, "checksum")
-            checked, complete = check_crcs(shard, index, files, checks.tick, found)
+            checked, complete = self._check_crcs(index, shard, files)
         if known is not None and built is not None:
             opened = files if checks.checksums else None
-            more, complete = check_changed(shard, known, built, opened, checks.tick, found)
+            more, complete = self._check_changed(known, built, shard, opened)
             checked += more
         if checks.checksums and kept is not None:
             self._check_contents(kept, shard, built)
@@ -239,6 +245,141 @@ class _ShardCheck(Struct, frozen=True):
                         keys = opened.index.keys
                         self.found.add_value(keys, position, place, name, "decode", what)
 
+    # Comparing bytes with checksums
+
+    def _check_crcs(self, index: ShardIndex, shard: Shard, files: list[File]) -> tuple[int, bool]:
+        """Compare every field that has a checksum with it.
+
+        Returns:
+            The number of bytes compared, and whether all bytes were compared.
+        """
+        known = {name: column for name, column in index.fields.items() if column.crc32 is not None}
+        complete, tick = len(known) == len(index.fields), self.checks.tick
+        bare = _unchecked(replace(index, fields=known))
+        try:
+            now = with_checksums(bare, files, report=tick)
+        except FormatError:  # repeat it field by field, to find those that cannot be read
+            columns: dict[str, FieldExtents] = {}
+            for name in known:
+                try:
+                    columns |= with_checksums(bare.select([name]), files, report=tick).fields
+                except FormatError as error:
+                    self.found.add_error(error, "checksum")
+                    complete = False
+            now = replace(bare, fields=columns)
+        wrong = {
+            name: known[name]
+            for name, column in now.fields.items()
+            if not np.array_equal(column.checksums, known[name].checksums)
+        }
+        if wrong:
+            self._report_values(shard, compare_values(replace(index, fields=wrong), now))
+        return now.nbytes, complete
+
+    def _report_values(self, shard: Shard, compared: Comparison) -> None:
+        """Report the values whose bytes do not have the recorded checksum."""
+        now, found = compared.now, self.found
+        for value in compared.differences():
+            message = f"should have the CRC-32 {value.expected:08x}, found {value.found:08x}"
+            if value.element is not None:
+                message = f"element {value.element} {message}"
+            place = shard.locate(now.place(value.file, value.offset))
+            found.damaged.add((value.field, value.sample))
+            found.add_value(now.keys, value.sample, place, value.field, "checksum", message)
+
+    def _check_changed(
+        self, known: ShardIndex, built: ShardIndex, shard: Shard, files: list[File] | None
+    ) -> tuple[int, bool]:
+        """Compare the values of a shard with the checksums in a table that does not fit its files.
+
+        Args:
+            known: The recorded table, checked.
+            built: The table made from the files.
+            shard: The shard.
+            files: The open files; None to compare the samples only.
+
+        Returns:
+            The number of bytes of fields without a checksum in the files themselves that were
+            compared with a recorded checksum, and whether all of them were.
+        """
+        if files is None:
+            self._report_changes(shard, known, compare_values(_unchecked(known), built))
+            return 0, False
+        try:
+            now = with_checksums(built, files, report=self.checks.tick)
+        except FormatError as error:
+            self.found.add_error(error, "checksum")
+            return 0, False
+        compared = compare_values(known, now)
+        self._report_changes(shard, known, compared)
+        checked, complete = 0, True
+        for name, column in built.fields.items():
+            if column.crc32 is None:
+                rows = compared.compared[name]
+                checked += total_of(column.length[rows])
+                complete = complete and bool(rows[column.length != MISSING].all())
+        return checked, complete
+
+    def _report_changes(self, shard: Shard, known: ShardIndex, compared: Comparison) -> None:
+        """Add the problems that a comparison shows."""
+        add = partial(self.found.add_file, shard.path(0))
+        differing = compared.differing
+        if (
+            known.samples
+            and compared.now.samples
+            and (known.keys is None) != (compared.now.keys is None)
+        ):
+            was, now = "positions", "keys of their own"
+            if known.keys is not None:
+                was, now = now, was
+            add(
+                "replaced",
+                f"samples had {was} as keys when the file was indexed, and have {now} now: {_ACCEPT}",
+            )
+        if (
+            compared.gone
+            or compared.missing
+            or compared.empties
+            or (differing and not compared.equal)
+        ):
+            counts = [
+                (compared.gone, f"of {known.samples} recorded samples are gone"),
+                (compared.missing, "values with a recorded checksum are gone"),
+                (
+                    compared.empties,
+                    "sequences are recorded as empty and are missing now, or the other way round",
+                ),
+                (differing, "values differ from their recorded checksum"),
+                (compared.added, "samples are new"),
+            ]
+            what = ", ".join(f"{number} {text}" for number, text in counts if number)
+            add("replaced", f"the file was replaced after it was indexed: {what}; {_FORCE}")
+        elif compared.added:
+            were = "was" if compared.added == 1 else "were"
+            samples = count(compared.added, "sample")
+            add("appended", f"{samples} {were} added after the file was indexed: {_ACCEPT}")
+        elif not differing and not self.found.problems:
+            if not known.has_checksums:
+                add(
+                    "stale",
+                    "the file changed after it was indexed, and "
+                    "the index has no checksums to compare with",
+                )
+            elif any(entry.crc32 is not None for entry in known.files):
+                add(
+                    "stale",
+                    "the file was written again with the values "
+                    "that the index has: `bushel index` notes it",
+                )
+        if compared.equal or not differing:
+            self._report_values(shard, compared)
+
+
+def _unchecked(index: ShardIndex) -> ShardIndex:
+    """Return a table without its checksums."""
+    fields = {name: replace(column, crc32=None) for name, column in index.fields.items()}
+    return replace(index, fields=fields)
+
 
 def _undecodable(decode: Callable[[Any], object], stored: Any) -> Iterator[str]:
     """Yield the error of a value, or of each element of a sequence, that cannot be decoded."""
@@ -250,3 +391,46 @@ def _undecodable(decode: Callable[[Any], object], stored: Any) -> Iterator[str]:
         decode(stored)
     except CodecError as error:
         yield str(error)
+
+
+def within_files(
+    known: ShardIndex, shard: Shard, stamps: tuple[FileStamp, ...], found: Findings
+) -> ShardIndex | None:
+    """Return a recorded table for files whose own structure is damaged, without the values that no longer are in them.
+
+    Returns:
+        None if the shard has other files than the table.
+    """
+    names = [[entry.name.rpartition("/")[2] for entry in files] for files in (known.files, stamps)]
+    if names[0] != names[1] or not known.has_checksums:
+        return None
+    columns, lost = {}, 0
+    for name, column in known.fields.items():
+        columns[name] = column
+        outside = (column.length != MISSING) & (
+            column.offset + column.length > _room(known, column.file, stamps)
+        )
+        if outside.any():
+            lost += int(outside.sum())
+            columns[name] = replace(column, length=np.where(outside, MISSING, column.length))
+    if lost:
+        message = f"{lost} recorded values are not in the file any more"
+        found.add_file(shard.path(0), "format", message)
+    return replace(known, files=stamps, fields=columns)
+
+
+def _room(known: ShardIndex, file: int, stamps: tuple[FileStamp, ...]) -> int:
+    """Return how many bytes of a file or block file are still there: up to the first block that is cut off."""
+    blocks = known.blocks_of(file)
+    if blocks is None:
+        return stamps[file].size
+    # the last stands for the table
+    sizes = np.array([*(entry.size for entry in stamps), np.iinfo(np.int64).max])
+    left = sizes[blocks.file] - blocks.offset
+    cut = np.flatnonzero(left < blocks.length)
+    if not len(cut):
+        return blocks.size
+    first = int(cut[0])
+    return int(blocks.start[first]) + (
+        max(int(left[first]), 0) if bool(blocks.is_stored(cut[:1])[0]) else 0
+    )

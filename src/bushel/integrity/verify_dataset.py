@@ -21,11 +21,11 @@ from bushel._dataset.read.remaining import removed_in
 from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
-from bushel._index.key_lookup import LookedUp
+from bushel._index.key_lookup import KeyTable
 from bushel._index.shard import Keys
 from bushel._index.sidecar import Manifest, load_manifest
 from bushel._index.table import ShardIndex
-from bushel._runtime.arrays import check_count, offsets_of
+from bushel._runtime.arrays import check_count
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
@@ -153,7 +153,7 @@ def verify(
         sum(result.bytes_checked for result in results),
         all(result.complete for result in results) and bool(places),
         findings.more,
-        sum(column.nbytes for shard in shards for column in shard.index.fields.values()),
+        sum(shard.index.nbytes for shard in shards),
         checksums,
     )
 
@@ -197,25 +197,26 @@ def _split_of(shard: OpenShard, splits: Mapping[str, Sequence[str]]) -> str:
 
 def _check_keys(shards: Sequence[OpenShard], found: Findings) -> None:
     """Find keys that several samples have, in one shard or in several. Removed samples do not count."""
-    keys_of = [shard.index.keys or Keys.of(()) for shard in shards]
-    starts = offsets_of(map(len, keys_of))
-    rows = np.concatenate([keys.order for keys in keys_of])
-    repeated = LookedUp.of(np.concatenate([keys.hashes for keys in keys_of])).repeated()
-    owners = np.searchsorted(starts, np.stack(repeated), side="right") - 1
-    pairs = np.stack([*owners, *(rows[place] for place in repeated)], axis=1)
+    table = KeyTable.of(shards)
+    same = np.flatnonzero(table.hashes[1:] == table.hashes[:-1])
+    pairs = np.stack([table.positions[same], table.positions[same + 1]], axis=1)
     removed = set[int]()
     if len(pairs):
         with suppress(FormatError, OSError):  # a damaged list is reported
             removed.update(removed_in(shards).tolist())
-    for first, second, row, other in pairs[np.lexsort((pairs[:, 3], pairs[:, 1]))].tolist():
-        key = keys_of[second][other]
-        are_shown = removed.isdisjoint((starts[first] + row, starts[second] + other))
-        if are_shown and key == keys_of[first][row]:
-            files = [str(shards[number].path(0)) for number in (first, second)]
-            message = f"a sample of {files[0]} has this key, too"
-            if first == second:
+
+    def shard_and_key(position: int) -> tuple[OpenShard, str]:
+        number = int(np.searchsorted(table.starts, position, side="right")) - 1
+        keys = shards[number].index.keys or Keys.of(())
+        return shards[number], keys[position - int(table.starts[number])]
+
+    for pair in pairs[np.argsort(pairs[:, 1])].tolist():
+        (first, key), (second, other_key) = map(shard_and_key, pair)
+        if key == other_key and removed.isdisjoint(pair):
+            message = f"a sample of {first.path(0)} has this key, too"
+            if first is second:
                 message = "several samples have this key"
-            found.add_file(files[1], "key", message, key=key)
+            found.add_file(second.path(0), "key", message, key=key)
 
 
 def _joined_labels(shards: Sequence[OpenShard], found: Findings) -> Labels | None:

@@ -275,8 +275,9 @@ def manifest_of_tables(
     codecs: dict[str, str] = {}
     for index in tables:
         for name, extents in index.fields.items():
-            spec.setdefault(name, replace(extents.field, codec=asked_for(extents.field.codec)).type)
-            codecs.setdefault(name, asked_for(extents.codec))
+            if name not in spec:
+                spec[name] = replace(extents.field, codec=asked_for(extents.field.codec)).type
+                codecs[name] = asked_for(extents.codec)
     entries = list(map(manifest_entry, names, tables))
     return Manifest(container, spec, codecs, entries)
 

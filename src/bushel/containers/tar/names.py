@@ -192,7 +192,7 @@ class Description(Struct, frozen=True):
         A declared field of the archive has the same members with another type. One that has the
         members of another field replaces it. None without fields.
         """
-        if not declared or not self.spec:
+        if not declared or not self.spec or declared == self.spec:
             return declared or self.spec or None
         declared_fields = {name: self._own(field) for name, field in declared.items()}
         naming = Naming(declared_fields)
