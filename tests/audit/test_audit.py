@@ -255,9 +255,9 @@ def test_samples_that_cannot_be_told_apart() -> None:
             digests(batch)
     with pytest.raises(TypeError, match="whose bytes are not known"):
         digests([{"a": object()}])
-    for batch in ({"a": ROWS}, [{"a": row} for row in ROWS]):
+    for batch_without_keys in ({"a": ROWS}, [{"a": row} for row in ROWS]):
         with pytest.raises(KeyError, match="id"):
-            digests(batch, "id")
+            digests(batch_without_keys, "id")
 
 
 def test_a_loader_of_this_house_and_the_command(tmp_path: Path) -> None:

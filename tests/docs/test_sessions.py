@@ -91,7 +91,7 @@ def test_views() -> None:
 
 
 def test_codecs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry, "registered", {})
     names: dict[str, Any] = {}
     run_whole("docs/codecs.md", names)
     registry.get_codec.cache_clear()

@@ -25,7 +25,7 @@ SOME = settings().max_examples // 2
 @pytest.fixture(autouse=True)
 def _codecs_stay(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The campaign replaces codecs that run code, which other tests in this process use."""
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry, "registered", dict(registry.registered))
     yield
     for cached in registry._CACHED:
         cached.cache_clear()

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -99,7 +100,7 @@ def verify(
         threads = cpu_count()
     check_count("threads", threads, least=1)
     findings = Findings(check_count("max_problems", max_problems, least=1))
-    load = cache(load_manifest)  # each is read once
+    load: Any = cache(load_manifest)  # each is read once
     places = discover(source, container, findings, index, load)
     stop, meter = threading.Event(), _Meter(places, findings, callback_of(progress))
 

@@ -351,9 +351,9 @@ def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
         index = replace(index, labels=labels_of_fields(wanted.labels, index.fields))
     before = index
     again = Contents() if recorded is None else Contents.of(recorded)
-    files = ValueFiles(opener(index, shard.path))
+    values = ValueFiles(opener(index, shard.path))
     frames = "frames" in wanted.contents.scans or ("frames" in again.scans and has_pyav())
-    index = (again | wanted.contents).add_to(index, files, frames=frames)
+    index = (again | wanted.contents).add_to(index, values, frames=frames)
     read = read or index is not before
     if wanted.in_cache:
         if index is not recorded and not keep_table(index, shard):
