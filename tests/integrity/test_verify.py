@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import threading
+import zipfile
 from pathlib import Path
 from typing import Literal
 
@@ -229,6 +230,22 @@ def test_decode_finds_what_was_broken_before_it_was_packed(tmp_path: Path) -> No
         ("decode", "2", "image"),
     ]
     assert report.problems[1].message.startswith("element 1: codec 'utf8'")
+
+
+def test_a_value_that_cannot_be_read_hides_none_that_does_not_decode(tmp_path: Path) -> None:
+    path = tmp_path / "data.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for key, text in (("a", "{nonsense}" * 9), ("b", "{}"), ("c", "{}")):
+            archive.writestr(f"{key}.json", text)
+        damaged = archive.infolist()[1].header_offset + 30 + len("b.json")
+    bushel.index(path)
+    before, data = path.stat(), bytearray(path.read_bytes())
+    data[damaged] = 0xFF  # no kind of a block of deflate
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    problems = bushel.verify(path, decode=True).problems
+    assert ("decode", "a") in [(problem.kind, problem.key) for problem in problems]
+    assert ("checksum", "b") in [(problem.kind, problem.key) for problem in problems]
 
 
 def test_no_more_than_max_problems_are_listed_and_the_others_counted(tmp_path: Path) -> None:

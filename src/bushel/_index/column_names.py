@@ -91,7 +91,7 @@ def column_of(name: str, fields: Spec) -> ColumnOf:
     column = known_column_of(name, fields)
     if column is not None:
         return column
-    field = _field_of(name, fields)
+    field = field_of(name, fields)
     possible = possible_columns(fields)
     if field is None:
         meant = did_you_mean(name, [*possible, *fields])
@@ -114,7 +114,7 @@ def column_of(name: str, fields: Spec) -> ColumnOf:
 
 def known_column_of(name: str, fields: Spec) -> ColumnOf | None:
     """Resolve the name of a column; None if no field has such a column."""
-    field = _field_of(name, fields)
+    field = field_of(name, fields)
     if field is None:
         return None
     part = name[len(field.name) + 1 :]
@@ -124,7 +124,7 @@ def known_column_of(name: str, fields: Spec) -> ColumnOf | None:
     return ColumnOf(name, field, part, reading)
 
 
-def _field_of(name: str, fields: Spec) -> Field | None:
+def field_of(name: str, fields: Spec) -> Field | None:
     """Return the field with this name, or the longest one that begins it and is followed by a dot."""
     owners = [owner for owner in fields if name == owner or name.startswith(f"{owner}.")]
     if owners:

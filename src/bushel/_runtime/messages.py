@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import warnings
 from collections.abc import Collection, Sequence
 
@@ -37,6 +38,11 @@ def log_warning(message: str, *arguments: object) -> None:
     from logging import getLogger
 
     getLogger("bushel").warning(message, *arguments, stacklevel=2)
+
+
+def day(seconds: float) -> str:
+    """Return the day of a time in seconds since 1970, in UTC: `2026-11-28`."""
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
 def size(number: float) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from bushel._dataset.open.source_paths import expand_paths
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.info import summarise, summary
 from bushel._dataset.views.saved_views import saved_views
-from bushel._runtime.messages import size
+from bushel._runtime.messages import day, size
 from bushel._runtime.public import command, public
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.integrity.removing import removals
@@ -228,7 +228,7 @@ def body(splits: Sequence[Split], about: About, index: Any) -> str:
         *_titled(splits, "Removed samples", lambda split: _removed(split.source, index)),
         *_titled(splits, "Saved views", _views),
         *_titled(splits, "Integrity", _integrity),
-        f"Made on {datetime.now(UTC):%Y-%m-%d} by `bushel card`.\n",
+        f"Made on {day(time.time())} by `bushel card`.\n",
     ]
     return "\n".join(part for part in parts if part)
 
@@ -337,7 +337,7 @@ def _removed(source: Any, index: Any) -> list[str]:
     except UnsupportedError:  # a place where no list of removed samples can be
         return []
     rows = [
-        [_day(call.time), f"{call.samples:,}", f"{call.missing:,}", call.reason] for call in calls
+        [day(call.time), f"{call.samples:,}", f"{call.missing:,}", call.reason] for call in calls
     ]
     lines = _table("day | still stored | not stored any more | reason", rows)
     if any(call.samples for call in calls):
@@ -349,7 +349,7 @@ def _removed(source: Any, index: Any) -> list[str]:
 def _views(split: Split) -> list[str]:
     states = "current", "stale"
     rows = [
-        [view.name, view.made, f"{view.samples:,}", _day(view.time), states[view.stale]]
+        [view.name, view.made, f"{view.samples:,}", day(view.time), states[view.stale]]
         for view in saved_views(split.dataset)
     ]
     return _table("view | made by | samples | day | state", rows)
@@ -366,10 +366,6 @@ def _integrity(split: Split) -> list[str]:
         "This card was made from the index. `bushel verify` compares the data with it.",
         "",
     ]
-
-
-def _day(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
 def _section(title: str, lines: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ from .options import (
     Workers,
     pairs,
 )
-from .output import count, print_json, print_text, resumable, size, with_options
+from .output import count, print_text, resumable, size, with_options
 
 
 class CheckOptions(Struct, frozen=True):
@@ -76,28 +76,27 @@ def verify(
         max_problems=max_problems,
         progress=not shown.quiet,
     )
-    if shown.as_json:
-        more = {
-            "ok": result.ok,
-            "verdict": result.verdict,
-            "bytes_unchecked": result.bytes_unchecked,
-        }
-        print_json({"path": path, **more, **asdict(result)})
-        return result.ok
-    for problem in result.problems:
-        print_text(with_options(f"warning: {problem}" if problem.warning else str(problem)))
-    if not shown.quiet:
-        unlisted = f" ({result.more:,} of them not listed)" if result.more else ""
-        print_text(
-            f"{path}: {result.verdict}{unlisted}; "
-            f"{count(result.shards, 'shard')}, {count(result.samples, 'sample')}, "
-            f"{size(result.bytes_checked)} compared with checksums"
+    unlisted = f" ({result.more:,} of them not listed)" if result.more else ""
+    lines = [
+        f"{path}: {result.verdict}{unlisted}; "
+        f"{count(result.shards, 'shard')}, {count(result.samples, 'sample')}, "
+        f"{size(result.bytes_checked)} compared with checksums"
+    ]
+    if checks.checksums and result.ok and result.verdict != "ok":
+        lines.append(
+            f"`bushel index {shlex.quote(path)}` records the checksums of bytes that have none."
         )
-        if checks.checksums and result.ok and result.verdict != "ok":
-            print_text(
-                f"`bushel index {shlex.quote(path)}` records the checksums of bytes that have none."
-            )
-    return result.ok
+    facts = {"path": path, "verdict": result.verdict, "bytes_unchecked": result.bytes_unchecked}
+    return _show(shown, facts, result, *lines)
+
+
+def _show(shown: OutputOptions, facts: dict[str, Any], result: Any, *lines: str) -> bool:
+    """Print a result, its problems even if nothing else is printed. Return whether there are none."""
+    if not shown.as_json:
+        for problem in result.problems:
+            print_text(with_options(f"{'warning: ' * problem.warning}{problem}"))
+    shown.show({**facts, "ok": result.ok, **asdict(result)}, *lines)
+    return bool(result.ok)
 
 
 class ContentOptions(Struct, frozen=True):
@@ -281,20 +280,14 @@ def repair(
             **structs.asdict(running),
             progress=not shown.quiet,
         )
-    if shown.as_json:
-        print_json({"path": path, "target": target, "ok": result.ok, **asdict(result)})
-        return result.ok
-    for problem in result.problems:
-        print_text(str(problem))
-    if not shown.quiet:
-        more = f" ({result.more:,} more problems are not listed)" if result.more else ""
-        lost = "lost" if result.checked else "known to be lost"
-        print_text(
-            f"{target}: {count(result.samples, 'sample')} written "
-            f"as {result.container}, {result.lost:,} {lost}{more}"
+    more = f" ({result.more:,} more problems are not listed)" if result.more else ""
+    lost = "lost" if result.checked else "known to be lost"
+    lines = [
+        f"{target}: {count(result.samples, 'sample')} written "
+        f"as {result.container}, {result.lost:,} {lost}{more}"
+    ]
+    if not result.checked:
+        lines.append(
+            "Some values have no checksum and may be damaged: --decode checks that they decode."
         )
-        if not result.checked:
-            print_text(
-                "Some values have no checksum and may be damaged: --decode checks that they decode."
-            )
-    return result.ok
+    return _show(shown, {"path": path, "target": target}, result, *lines)

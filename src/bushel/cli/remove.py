@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,7 @@ import click
 from msgspec import Struct
 
 import bushel
+from bushel._runtime.messages import day
 
 from .command import Option
 from .options import IndexPlace, OnePath, OutputOptions
@@ -179,19 +179,15 @@ def _lines(name: str, path: str) -> list[str]:
     return [key for line in lines if (key := line.removesuffix("\r"))]
 
 
-def _day(removal: Removal) -> str:
-    return datetime.fromtimestamp(removal.time, UTC).strftime("%Y-%m-%d")
-
-
 def _of_call(removal: Removal) -> str:
     if not removal.reason:
         return ": no such call is in force"
-    return f", removed on {_day(removal)} ({removal.reason}){_missing(removal)}"
+    return f", removed on {day(removal.time)} ({removal.reason}){_missing(removal)}"
 
 
 def _line(removal: Removal) -> str:
     samples = f"{removal.samples:,}{_missing(removal)}"
-    return f"{removal.call}  {_day(removal)}  {samples}  {removal.reason}"
+    return f"{removal.call}  {day(removal.time)}  {samples}  {removal.reason}"
 
 
 def _missing(removal: Removal) -> str:

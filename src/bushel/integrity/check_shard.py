@@ -36,10 +36,10 @@ from bushel.storage.files import mapped_once
 from .compare import Difference, content_differences, differences, name_differences
 from .discover import Place, tables_of
 from .problems import Findings
+from .whole_samples import readable
 
 _ACCEPT = "`bushel index` records them"
 _FORCE = "restore the file, or accept it with `bushel index --force`"
-_CHUNK = 64  # number of samples that are read at once and then decoded
 
 
 class Checks(Struct, frozen=True):
@@ -53,39 +53,34 @@ class Checks(Struct, frozen=True):
     tick: Report
 
 
-class Checked(Struct, frozen=True):
-    """The result of checking one shard."""
-
-    findings: Findings
-    index: ShardIndex | None = None  # the best available table, or None
-    bytes_checked: int = 0  # number of stored bytes that were compared with a checksum
-    complete: bool = False  # whether all stored bytes were compared
-    # the table of the index, if it describes the files as they are
-    table: ShardIndex | None = None
-
-
-def check_shard(place: Place, checks: Checks) -> Checked:
+def check_shard(place: Place, checks: Checks) -> ShardCheck:
     """Check one shard, and continue after every problem."""
     expansion_cache().forget_kept()  # so that the present bytes of the files are compared
-    check = _ShardCheck(place, checks, Findings(checks.room))
+    check = ShardCheck(place, checks, Findings(checks.room))
     try:
         with mapped_once():
-            return check.run()
+            check.run()
     except FormatError as missing:
         check.found.add_error(missing)
     except OSError as error:
-        check.found.add_os_error(error, str(place.shard.path(0)))
-    return Checked(check.found)
+        name = error.filename if isinstance(error.filename, str) else place.shard.path(0)
+        check.found.add_file(name, "read", error.strerror or str(error))
+    return check
 
 
-class _ShardCheck(Struct, frozen=True):
-    """The check of one shard."""
+class ShardCheck(Struct):
+    """The check of one shard, and its result."""
 
     place: Place
     checks: Checks
     found: Findings
+    index: ShardIndex | None = None  # the best available table, or None
+    bytes_checked: int = 0  # number of stored bytes that were compared with a checksum
+    complete: bool = False  # whether all stored bytes were compared
+    # the table of the index, if it describes the files as they are
+    kept: ShardIndex | None = None
 
-    def run(self) -> Checked:
+    def run(self) -> None:
         """Check the shard.
 
         Raises:
@@ -103,7 +98,7 @@ class _ShardCheck(Struct, frozen=True):
         if index is None and known is not None:
             index = within_files(known, shard, stamps, found)
         if index is None:
-            return Checked(found)
+            return
         shard = index.shard_with_files(shard)
         if kept is not None and kept.digest != table_digest(kept):
             message = (
@@ -132,7 +127,8 @@ class _ShardCheck(Struct, frozen=True):
             self._check_types(retyped)
         if checks.decode:
             self._check_values(index)
-        return Checked(found, index, checked, complete, kept)
+        self.index, self.kept = index, kept
+        self.bytes_checked, self.complete = checked, complete
 
     # Comparing the index with the files
 
@@ -228,22 +224,23 @@ class _ShardCheck(Struct, frozen=True):
             asked=CallerFields(pickle=self.checks.pickle),
         )
         dataset = Dataset([opened], verify=False)
-        for first in range(0, len(dataset), _CHUNK):
-            positions = range(first, min(first + _CHUNK, len(dataset)))
+
+        def read(positions: Sequence[int]) -> list[dict[str, Any]]:
             self.checks.tick(0)
-            try:
-                batch = dataset.read(positions, decode=False)
-            except FormatError as error:
-                self.found.add_error(error)
-                continue
-            for position, sample in zip(positions, batch, strict=True):
-                del sample[KEY]
-                for name, stored in sample.items():
-                    decode = get_codec(opened.index.fields[name].codec).decode
-                    for what in _undecodable(decode, stored):
-                        place = dataset.location(position, name)
-                        keys = opened.index.keys
-                        self.found.add_value(keys, position, place, name, "decode", what)
+            return dataset.read(positions, decode=False)
+
+        def report(_: int, error: Exception) -> None:
+            if not isinstance(error, FormatError):
+                raise error
+            self.found.add_error(error)
+
+        for position, sample in readable(read, range(len(dataset)), report):
+            del sample[KEY]
+            for name, stored in sample.items():
+                decode = get_codec(opened.index.fields[name].codec).decode
+                for what in _undecodable(decode, stored):
+                    place, keys = dataset.location(position, name), opened.index.keys
+                    self.found.add_value(keys, position, place, name, "decode", what)
 
     # Comparing bytes with checksums
 

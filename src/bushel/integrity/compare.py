@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from bushel._index.column_names import field_of
 from bushel._index.columns import Column
 from bushel._index.matching import same_keys
 from bushel._index.shard import Keys
@@ -66,9 +67,9 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
 
 def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Difference]:
     """Yield the differences of columns, segments, packets and seek tables, of two tables with the same extents."""
-    owners = sorted(kept.fields, key=len, reverse=True)  # the longest name first
     for name, column in kept.columns.items():
-        field = next((owner for owner in owners if f"{name}.".startswith(f"{owner}.")), None)
+        owner = field_of(name, kept.spec)
+        field = None if owner is None else owner.name
         other = now.columns.get(name)
         if other is None:
             what = f"the index has a column {name!r}, which no field can have"

@@ -252,11 +252,6 @@ class Findings(Struct):
             kind, key, field = "checksum", error.key, error.field
         self.add(Problem(error.file, error.offset, key, field, kind, message))
 
-    def add_os_error(self, error: OSError, file: str) -> None:
-        """Add that the operating system could not read a file."""
-        name = error.filename if isinstance(error.filename, str) else file
-        self.add_file(name, "read", error.strerror or str(error))
-
     def add_shard(self, other: Findings, first: int) -> None:
         """Add the findings of a shard whose first sample has the position `first` in the dataset."""
         for problem, sample in other.problems:

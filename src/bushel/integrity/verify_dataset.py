@@ -25,7 +25,6 @@ from bushel._index.class_names import Labels
 from bushel._index.key_lookup import KeyTable
 from bushel._index.shard import Keys
 from bushel._index.sidecar import Manifest, load_manifest
-from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import check_count
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
@@ -38,7 +37,7 @@ from bushel.engines import connect
 from bushel.errors import FormatError, SpecError
 from bushel.storage import AnyLocation, AnySource, below
 
-from .check_shard import Checked, Checks, check_shard
+from .check_shard import Checks, ShardCheck, check_shard
 from .discover import Place, discover
 from .problems import Findings, VerifyResult
 
@@ -109,28 +108,28 @@ def verify(
             raise _Stopped
         meter.add(size)
 
-    results: list[Checked] = []
+    results: list[ShardCheck] = []
     samples = 0
     report = tick if engine is None else unreported  # then the driver counts shards
     check = partial(check_shard, checks=Checks(checksums, decode, pickle, max_problems, report))
-    checks: Iterable[Checked] = map(check, places)
+    checks: Iterable[ShardCheck] = map(check, places)
     if engine is not None:
         checks = map_on_engine(
             check, places, connect(engine), finished=lambda place, _: meter.add(0, place)
         )
     elif min(threads, len(places)) > 1:
         checks = parallel_map(check, places, threads=threads, stop=stop)
-    for place, result in zip(places, checks, strict=True):
-        findings.add_shard(result.findings, samples)
-        samples += 0 if result.index is None else result.index.samples
+    shards: list[OpenShard] = []
+    for result in checks:
+        place, table = result.place, result.index
+        findings.add_shard(result.found, samples)
         results.append(result)
+        if table is not None:
+            samples += table.samples
+            name = place.container.name
+            shards.append(OpenShard.of(name, place.shard, table, stored=False, checked=True))
         if engine is None:
             meter.add(0, place)
-    shards = [
-        OpenShard.of(place.container.name, place.shard, result.index, stored=False, checked=True)
-        for place, result in zip(places, results, strict=True)
-        if result.index is not None
-    ]
     if decode and not pickle:
         warn_withheld((field for shard in shards for field in shard.fields), str(source))
     splits = splits_of(source).paths  # whose samples may have the same keys
@@ -143,10 +142,9 @@ def verify(
     labels = _joined_labels(shards, findings)
     _check_beside(places, findings)
     if places:
-        tables = [result.table for result in results]
-        check_manifest(places, tables, labels, load, findings)
-        if results[0].table is not None:
-            check_names_file(places[0], results[0].table.labels, findings)
+        check_manifest(results, labels, load, findings)
+        if results[0].kept is not None:
+            check_names_file(places[0], results[0].kept.labels, findings)
     return VerifyResult(
         tuple(problem for problem, _ in findings.problems),
         samples,
@@ -245,23 +243,17 @@ _MEND = "`bushel index` writes the manifest again"
 
 
 def check_manifest(
-    places: Sequence[Place],
-    tables: Sequence[ShardIndex | None],
-    labels: Labels | None,
-    load: LoadManifest,
-    found: Findings,
+    checks: Sequence[ShardCheck], labels: Labels | None, load: LoadManifest, found: Findings
 ) -> None:
-    """Report what the manifest says otherwise than the tables of the shards.
+    """Report what the manifest says otherwise than the tables of the shards that describe their files as they are.
 
     Args:
-        places: The shards.
-        tables: The table of each shard that describes its files as they are; None for others, which
-            are left out.
+        checks: The shards.
         labels: The names of classes of all shards; None if shards number classes in different ways.
         load: Returns the manifest at a path.
         found: Gets the problems.
     """
-    shards = [place.shard for place in places]
+    shards = [check.place.shard for check in checks]
     path, manifest = manifest_path(shards), None
     try:
         if path is not None:
@@ -270,7 +262,7 @@ def check_manifest(
         found.add_error(error, "index")
     if manifest is None:
         return
-    container = places[0].container.name
+    container = checks[0].place.container.name
     if manifest.container != container:
         if manifest.container not in container_names():
             message = (
@@ -279,8 +271,8 @@ def check_manifest(
             )
             found.add_file(path, "index", message)
         return
-    named = zip(listed_names(shards), tables, strict=True)
-    described = {name: table for name, table in named if table is not None}
+    named = zip(listed_names(shards), checks, strict=True)
+    described = {name: check.kept for name, check in named if check.kept is not None}
     now = manifest_of_tables(container, list(described), list(described.values()))
     listed = {entry.name for entry in manifest.shards}
     facts = _facts_of_shards(manifest, described), _facts_of_shards(now, listed)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -19,7 +21,6 @@ from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.identity import sample_digests
 from bushel._index.matching import compare_values
 from bushel._index.shard import Keys, may_lack_samples
-from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, ShardIndex
 from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
@@ -30,10 +31,10 @@ from bushel.spec import KEY, parse_spec
 from bushel.storage import open_file
 
 from .compare import differences
-from .discover import Place, tables_of
+from .discover import Place, Tables, tables_of
 from .problems import Findings, Problem
 
-_CHUNK = 64  # number of samples that are checked in one read
+T = TypeVar("T")
 
 
 class Inspected(Struct, frozen=True):
@@ -62,8 +63,12 @@ def inspect_shard(place: Place, *, decode: bool, room: int) -> Inspected:
         room: Number of problems to list; further ones are counted.
     """
     found = Findings(room)
-    parts, missing, checked = _open(place, found)
-    labels = _labels(place)
+    tables, name = tables_of(place, False, Findings(0)), place.container.name
+    parts, missing, checked = _open(place, tables, found)
+    labels: Labels = {}
+    if tables.recorded is not None:  # whether it fits or not
+        labels = tables.recorded.labels
+    labels = labels or labels_beside(name, [place.shard], manifest_of(name, [place.shard]))
     for opened, _ in parts:
         opened.labels = labels_of_fields(labels, [field.name for field in opened.fields])
     shards = tuple(opened for opened, _ in parts)
@@ -78,7 +83,9 @@ def inspect_shard(place: Place, *, decode: bool, room: int) -> Inspected:
     return Inspected(shards, whole, known, checked, found)
 
 
-def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]], int, bool]:
+def _open(
+    place: Place, tables: Tables, found: Findings
+) -> tuple[list[tuple[OpenShard, Bools]], int, bool]:
     """Return a shard with its best available table, how many samples are known to be missing, and `Inspected.checked`.
 
     The table comes with bool[samples]: whether the extents of a sample are known. If the index does
@@ -86,7 +93,7 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
     damaged files.
     """
     name, shard = place.container.name, place.shard
-    recorded, fresh, built, faults, _ = tables_of(place, False, Findings(0))
+    recorded, fresh, built, faults, _ = tables
     if recorded is None or not recorded.has_all_checksums:
         recorded, fresh = None, False
     else:
@@ -184,34 +191,57 @@ def _with_moved_samples(
     return [(opened, located), (OpenShard.of(name, shard, index, stored=False), moved)]
 
 
-def _labels(place: Place) -> Labels:
-    """Return the names of classes in the index of a shard, whether it fits or not; else the names in the dataset."""
-    labels: Labels = {}
-    with suppress(FormatError, OSError):  # the index is missing or damaged
-        labels = load_index(place.shard.sidecar).labels
-    name, shards = place.container.name, [place.shard]
-    return labels or labels_beside(name, shards, manifest_of(name, shards))
+def readable(
+    read: Callable[[Sequence[int]], Iterable[T]],
+    positions: Sequence[int],
+    report: Callable[[int, Exception], object],
+    at_once: int = 64,
+) -> Iterator[tuple[int, T]]:
+    """Yield the positions of samples and what `read` returns for each; `report` gets the errors of the others.
+
+    Several samples are read at once; one by one, if one of them cannot be read.
+    """
+    for first in range(0, len(positions), at_once):
+        chunk = positions[first : first + at_once]
+        try:
+            samples = read(chunk)
+        except (BushelError, OSError) as error:
+            if len(chunk) == 1:
+                report(chunk[0], error)
+            else:
+                yield from readable(read, chunk, report, 1)
+        else:
+            yield from zip(chunk, samples, strict=True)
 
 
 def _whole_samples(
     dataset: Dataset, located: list[int], decode: bool, found: Findings
 ) -> Iterator[int]:
     """Yield the located samples whose fields can all be read, match their checksums and, on request, be decoded."""
-    for first in range(0, len(located), _CHUNK):
-        positions = located[first : first + _CHUNK]
-        try:
-            _read(dataset, positions, decode)
-        except (BushelError, OSError):
-            yield from (
-                position for position in positions if _is_whole(dataset, position, decode, found)
-            )
+
+    def report(position: int, error: Exception) -> None:
+        # a sample without a key gets its position in the whole dataset as key, not its position in
+        # this shard
+        number = None if dataset.info.keyed else position
+        if isinstance(error, CorruptError):
+            message = error.message
+            if error.found is not None and error.expected is not None:
+                message = f"should have the CRC-32 {error.expected:08x}, found {error.found:08x}"
+            place = error.file, error.offset, error.key, error.field
+            found.add(Problem(*place, "checksum", message), number)
+        elif isinstance(error, FormatError):
+            found.add_error(error)
         else:
-            yield from positions
+            key = dataset.keys[position]
+            found.add(Problem(None, None, key, None, "decode", str(error)), number)
+
+    for position, _ in readable(partial(_read, dataset, decode), located, report):
+        yield position
 
 
-def _read(dataset: Dataset, positions: list[int], decode: bool) -> None:
+def _read(dataset: Dataset, decode: bool, positions: Sequence[int]) -> list[dict[str, Any]]:
     """Read samples. Values that are not stored as they are must be valid in any case: writing encodes them again."""
-    dataset.read(positions, decode=decode)
+    samples = dataset.read(positions, decode=decode)
     fields = parse_spec(dataset.spec)
     encoded = [name for name, field in fields.items() if not keeps_bytes(field.codec)]
     if encoded:
@@ -220,25 +250,4 @@ def _read(dataset: Dataset, positions: list[int], decode: bool) -> None:
                 encode = get_codec(fields[name].codec).encode
                 for value in sample[name] if fields[name].sequence else (sample[name],):
                     encode(value)
-
-
-def _is_whole(dataset: Dataset, position: int, decode: bool, found: Findings) -> bool:
-    # a sample without a key gets its position in the whole dataset as key, not its position in this
-    # shard
-    number = None if dataset.info.keyed else position
-    try:
-        _read(dataset, [position], decode)
-    except CorruptError as error:
-        message = error.message
-        if error.found is not None and error.expected is not None:
-            message = f"should have the CRC-32 {error.expected:08x}, found {error.found:08x}"
-        found.add(
-            Problem(error.file, error.offset, error.key, error.field, "checksum", message), number
-        )
-    except FormatError as error:
-        found.add_error(error)
-    except (BushelError, OSError) as error:
-        found.add(Problem(None, None, dataset.keys[position], None, "decode", str(error)), number)
-    else:
-        return True
-    return False
+    return samples
