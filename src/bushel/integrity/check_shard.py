@@ -78,7 +78,7 @@ class ShardCheck(Struct):
     bytes_checked: int = 0  # number of stored bytes that were compared with a checksum
     complete: bool = False  # whether all stored bytes were compared
     # the table of the index, if it describes the files as they are
-    kept: ShardIndex | None = None
+    fitting: ShardIndex | None = None
 
     def run(self) -> None:
         """Check the shard.
@@ -127,7 +127,7 @@ class ShardCheck(Struct):
             self._check_types(retyped)
         if checks.decode:
             self._check_values(index)
-        self.index, self.kept = index, kept
+        self.index, self.fitting = index, kept
         self.bytes_checked, self.complete = checked, complete
 
     # Comparing the index with the files
@@ -250,14 +250,16 @@ class ShardCheck(Struct):
         Returns:
             The number of bytes compared, and whether all bytes were compared.
         """
-        known = {name: column for name, column in index.fields.items() if column.crc32 is not None}
-        complete, tick = len(known) == len(index.fields), self.checks.tick
-        bare = _unchecked(replace(index, fields=known))
+        recorded = {
+            name: column for name, column in index.fields.items() if column.crc32 is not None
+        }
+        complete, tick = len(recorded) == len(index.fields), self.checks.tick
+        bare = _unchecked(replace(index, fields=recorded))
         try:
             now = with_checksums(bare, files, report=tick)
         except FormatError:  # repeat it field by field, to find those that cannot be read
             columns: dict[str, FieldExtents] = {}
-            for name in known:
+            for name in recorded:
                 try:
                     columns |= with_checksums(bare.select([name]), files, report=tick).fields
                 except FormatError as error:
@@ -265,9 +267,9 @@ class ShardCheck(Struct):
                     complete = False
             now = replace(bare, fields=columns)
         wrong = {
-            name: known[name]
+            name: recorded[name]
             for name, column in now.fields.items()
-            if not np.array_equal(column.checksums, known[name].checksums)
+            if not np.array_equal(column.checksums, recorded[name].checksums)
         }
         if wrong:
             self._report_values(shard, compare_values(replace(index, fields=wrong), now))
@@ -275,14 +277,14 @@ class ShardCheck(Struct):
 
     def _report_values(self, shard: Shard, compared: Comparison) -> None:
         """Report the values whose bytes do not have the recorded checksum."""
-        now, found = compared.now, self.found
+        now = compared.now
         for value in compared.differences():
             message = f"should have the CRC-32 {value.expected:08x}, found {value.found:08x}"
             if value.element is not None:
                 message = f"element {value.element} {message}"
             place = shard.locate(now.place(value.file, value.offset))
-            found.damaged.add((value.field, value.sample))
-            found.add_value(now.keys, value.sample, place, value.field, "checksum", message)
+            self.found.damaged.add((value.field, value.sample))
+            self.found.add_value(now.keys, value.sample, place, value.field, "checksum", message)
 
     def _check_changed(
         self, known: ShardIndex, built: ShardIndex, shard: Shard, files: list[File] | None

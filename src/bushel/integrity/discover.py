@@ -171,14 +171,14 @@ def _readable_shards(
 def _indexed_shards(paths: Sequence[AnyPath], places: Sequence[Place]) -> list[Place]:
     """Return the shards that only the manifest lists, because the file that lists their files is lost."""
     shards: list[Place] = []
-    there = {place.shard.path(0) for place in places}
+    present = {place.shard.path(0) for place in places}
     for path in paths:
         manifest = find_manifest(path / FOLDER / "manifest.json")
         if manifest is None:  # damage is reported with the shards that are found
             continue
         for entry in manifest.shards:
             shard = shard_of_entry(path, entry.name, entry)
-            if shard.files and shard.path(0) not in there and shard.sidecar.exists():
+            if shard.files and shard.path(0) not in present and shard.sidecar.exists():
                 shards.append(Place(get_container(manifest.container), shard))
     return shards
 
@@ -266,9 +266,9 @@ def tables_of(place: Place, pickle: bool, found: Findings) -> Tables:
         stamps_of(shard)
         table = None if recorded is None else StoredTable(recorded, fits, recorded.files)
         built = build_table(container.name, shard, ReadOptions(pickle=pickle), table)
-        known = recorded or listed_table(container.name, shard)
-        if known is not None:
-            retyped += changed_types(known, built)
+        before = recorded or listed_table(container.name, shard)
+        if before is not None:
+            retyped += changed_types(before, built)
         if recorded is not None:
             with suppress(SpecError):
                 built = CallerFields(recorded.spec, pickle).table(built)

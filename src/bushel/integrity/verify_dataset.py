@@ -143,8 +143,8 @@ def verify(
     _check_beside(places, findings)
     if places:
         check_manifest(results, labels, load, findings)
-        if results[0].kept is not None:
-            check_names_file(places[0], results[0].kept.labels, findings)
+        if results[0].fitting is not None:
+            check_names_file(places[0], results[0].fitting.labels, findings)
     return VerifyResult(
         tuple(problem for problem, _ in findings.problems),
         samples,
@@ -272,7 +272,7 @@ def check_manifest(
             found.add_file(path, "index", message)
         return
     named = zip(listed_names(shards), checks, strict=True)
-    described = {name: check.kept for name, check in named if check.kept is not None}
+    described = {name: check.fitting for name, check in named if check.fitting is not None}
     now = manifest_of_tables(container, list(described), list(described.values()))
     listed = {entry.name for entry in manifest.shards}
     facts = _facts_of_shards(manifest, described), _facts_of_shards(now, listed)
@@ -281,7 +281,7 @@ def check_manifest(
         facts[0].update(_facts_of_fields(manifest, manifest.labels))
         facts[1].update(_facts_of_fields(now, actual))
     for what in facts[0] | facts[1]:
-        was, is_now = (known.get(what, "nothing") for known in facts)
+        was, is_now = (side.get(what, "nothing") for side in facts)
         if was != is_now:
             message = f"{what} is {was} in the manifest, but {is_now} in the shards: {_MEND}"
             found.add_file(path, "index", message)
