@@ -128,7 +128,7 @@ class Stretch(msgspec.Struct, frozen=True):
         return ends
 
     def add(self, rank: int, first: int, data: bytes) -> None:
-        """Add the steps of a rank from the first one on, as its file has them, and compare those that are there."""
+        """Add the steps from the first one on, as the file of this rank has them, and compare the present ones."""
         self.ranks.add(rank)
         step, at = first, HEADER.size
         while at + COUNT.size <= len(data):

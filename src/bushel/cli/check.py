@@ -91,7 +91,7 @@ def verify(
 
 
 def _show(shown: OutputOptions, facts: dict[str, Any], result: Any, *lines: str) -> bool:
-    """Print a result, its problems even if nothing else is printed. Return whether there are none."""
+    """Print a result; its problems even if nothing else is printed. Return whether it is ok."""
     if not shown.as_json:
         for problem in result.problems:
             print_text(with_options(f"{'warning: ' * problem.warning}{problem}"))

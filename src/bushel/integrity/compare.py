@@ -102,7 +102,7 @@ def _shown(value: object) -> str:
 
 
 def _key_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
-    if kept.keys is built.keys:  # none, or those of the files that `with_sound_keys` has compared
+    if kept.keys is built.keys:  # none, or the ones that `with_sound_keys` has compared
         return
     # without keys they are the positions, which some containers store
     stored, now = (index.keys or Keys.of(map(str, range(index.samples))) for index in (kept, built))
