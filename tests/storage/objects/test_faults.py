@@ -19,7 +19,7 @@ from typing_extensions import Buffer
 
 import bushel
 from bushel.kernels import RangeValues
-from bushel.storage import Extents, as_path, open_file, read_many
+from bushel.storage import Extents, as_path, gather, open_file, read_many
 from bushel.storage.objects import client, retries
 from bushel.storage.objects.ranges import receive_span
 from bushel.storage.objects.remotefile import RemoteFile
@@ -100,7 +100,7 @@ def _span(handler: Handler) -> tuple[int, int]:
 @pytest.mark.parametrize(
     "fault", [cut, cut_at_once, busy, silent, silent_in_the_middle, slow], ids=lambda fault: fault.__name__
 )
-@pytest.mark.parametrize("read", ["many", "one"])
+@pytest.mark.parametrize("read", ["many", "one", "gathered"])
 def test_same_bytes(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, read: str) -> None:
     monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "0.5")
     (server.folder / "x").write_bytes(DATA)
@@ -108,6 +108,8 @@ def test_same_bytes(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Faul
     server.fault = times(2, fault)
     if read == "many":
         assert read_many([file], EXTENTS) == WANTED
+    elif read == "gathered":
+        assert gather([file], EXTENTS)[0].tobytes() == b"".join(filter(None, WANTED))
     else:
         assert file.read(3_000_000, 5_500_000) == WANTED[1]
 

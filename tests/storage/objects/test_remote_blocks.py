@@ -21,6 +21,7 @@ from tests.storage.objects.range_server import Server
 import bushel
 from bushel import storage
 from bushel.storage.base import StoredObject
+from bushel.storage.objects.ranges import Arriving
 
 COUNT = 600
 FOREIGN = Path("tests/golden/foreign")
@@ -112,7 +113,15 @@ class Stored(StoredObject):
 
     def fetch(self, start: int, stop: int, give_up: threading.Event | None = None) -> memoryview:
         """Return the bytes of a range."""
+        assert stop - start < 1 << 20, "a long range is copied as it arrives"
         return memoryview(self.data)[start:stop]
+
+    def receive(self, start: int, stop: int, values: Arriving, give_up: threading.Event | None = None) -> None:
+        """Hand over a range in chunks, and some of them again, as after a request that failed."""
+        for end in (start + (stop - start) // 2, stop):
+            values.restart()
+            for first in range(start, end, 70_000):
+                values.put(memoryview(self.data)[first : min(first + 70_000, end)])
 
 
 def test_gathered_values_are_in_memory_once() -> None:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from typing_extensions import Buffer
 
 from bushel._runtime.arrays import I32, I64, U8
 from bushel._runtime.parallel import for_each
 from bushel._runtime.threads import SpareThreads
-from bushel.kernels import RangeValues
 from bushel.storage.base import File
 
 from .blockcache import BLOCK, BlockCache, cache_of_environment
@@ -90,6 +90,19 @@ _LONGEST = 1 << 23
 _MOST_BLOCKS = 8
 """Blocks of one request."""
 
+_STREAMED = 1 << 19
+"""Bytes of an extent, on average, from which on the chunks of a request are copied as they arrive."""
+
+
+class Arriving(Protocol):
+    """What takes a range in chunks, such as `RangeValues`."""
+
+    def put(self, data: Any, /) -> None:
+        """Take the next bytes of the range."""
+
+    def restart(self) -> None:
+        """Begin with the first byte of the range again, after a request that failed."""
+
 
 class RangeFile(File, Protocol):
     """An object that ranges are fetched from; `RemoteFile` is one."""
@@ -98,9 +111,9 @@ class RangeFile(File, Protocol):
         """Return the bytes from `start` to `stop`."""
 
     def receive(
-        self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None
+        self, start: int, stop: int, values: Arriving, give_up: threading.Event | None = None
     ) -> None:
-        """Copy the values of the range from `start` to `stop`."""
+        """Hand over the chunks of the range from `start` to `stop` as they arrive."""
 
 
 class Request(Struct, frozen=True):
@@ -159,7 +172,15 @@ def plan_blocks(offset: I64, length: I64) -> dict[int, list[int]]:
     return dict(sorted(blocks.items()))
 
 
-def read_rows(files: Sequence[RangeFile], file: I32, offset: I64, length: I64, put: Put) -> None:
+def read_rows(
+    files: Sequence[RangeFile],
+    file: I32,
+    offset: I64,
+    length: I64,
+    put: Put,
+    *,
+    streamed: bool = False,
+) -> None:
     """Read extents that are known to be within their objects.
 
     Args:
@@ -170,6 +191,7 @@ def read_rows(files: Sequence[RangeFile], file: I32, offset: I64, length: I64, p
         put: Called in any thread with the number of an extent, a position in it, and the bytes from
             there on: once for each extent, more often for one that comes in several requests or
                 blocks, never for an empty one.
+        streamed: Call it for each chunk of a long extent, and again from its first byte if the request fails.
 
     Raises:
         FormatError: An object was replaced.
@@ -189,7 +211,7 @@ def read_rows(files: Sequence[RangeFile], file: I32, offset: I64, length: I64, p
             if first < last:
                 put(row, first - start, view[first - request.start : last - request.start])
 
-    _fetch(files, plan_requests(file, offset, length), share)
+    _fetch(files, plan_requests(file, offset, length), share, streamed=streamed)
 
 
 def read_into(
@@ -203,7 +225,7 @@ def read_into(
         first = first_of[row] + at
         out[first : first + len(data)] = np.frombuffer(data, np.uint8)
 
-    read_rows(files, file, offset, length, put)
+    read_rows(files, file, offset, length, put, streamed=True)
 
 
 def read_span(
@@ -229,7 +251,7 @@ def read_span(
 
 
 def receive_span(
-    file: RangeFile, start: int, stop: int, values: RangeValues, give_up: threading.Event
+    file: RangeFile, start: int, stop: int, values: Arriving, give_up: threading.Event
 ) -> None:
     """Copy the values of one range of an object as it arrives. Arguments and errors: see `read_span`."""
     if stop - start <= _LONGEST and cache_of_environment() is None:
@@ -278,17 +300,39 @@ def _read_cached(
     _fetch(files, missing, share)
 
 
+class _Chunks:
+    """Passes on the chunks of a request as if each were requested by itself."""
+
+    def __init__(self, request: Request, put: Callable[[Request, Buffer], None]) -> None:
+        self._request, self._put, self._at = request, put, request.start
+
+    def put(self, data: Any, /) -> None:
+        start, self._at = self._at, self._at + len(data)
+        self._put(replace(self._request, start=start, stop=self._at), data)
+
+    def restart(self) -> None:
+        self._at = self._request.start
+
+
 def _fetch(
-    files: Sequence[RangeFile], requests: Sequence[Request], put: Callable[[Request, Buffer], None]
+    files: Sequence[RangeFile],
+    requests: Sequence[Request],
+    put: Callable[[Request, Buffer], None],
+    *,
+    streamed: bool = False,
 ) -> None:
-    """Make requests, many at a time, and pass on each answer as it comes.
+    """Make requests, many at a time, and pass on each answer as it comes; or its chunks, if its extents are long.
 
     After an error or Ctrl-C, running requests are waited for, but not retried.
     """
     give_up = threading.Event()
 
     def fetch(request: Request) -> None:
-        put(request, files[request.file].fetch(request.start, request.stop, give_up))
+        remote, start, stop = files[request.file], request.start, request.stop
+        if streamed and stop - start > _STREAMED * len(request.rows):
+            remote.receive(start, stop, _Chunks(request, put), give_up)
+        else:
+            put(request, remote.fetch(start, stop, give_up))
 
     for_each(
         fetch,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, ObjectMeta
     from obstore.store import ObjectStore
 
-    from bushel.kernels import RangeValues
+    from .ranges import Arriving
 
 _RECEIVED = 1 << 16
 """Bytes of a chunk of a range whose values are copied as it arrives, at least."""
@@ -179,7 +179,7 @@ class RemoteFile(StoredObject):
         return persistently(self.location, lambda: self._fetch_once(start, stop), give_up)
 
     def receive(
-        self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None
+        self, start: int, stop: int, values: Arriving, give_up: threading.Event | None = None
     ) -> None:
         """Copy the values of a range out of one request as it arrives: see `fetch`."""
         persistently(self.location, lambda: self._receive_once(start, stop, values), give_up)
@@ -194,7 +194,7 @@ class RemoteFile(StoredObject):
             raise TruncatedError(f"{size} bytes came instead of {length}")
         return data
 
-    def _receive_once(self, start: int, stop: int, values: RangeValues) -> None:
+    def _receive_once(self, start: int, stop: int, values: Arriving) -> None:
         values.restart()
         size = 0
         for chunk in self._answer(start, stop).stream(min_chunk_size=_RECEIVED):
@@ -315,7 +315,7 @@ class HeldFile(RemoteFile):
             return super()._fetch_once(start, stop)
         return content
 
-    def _receive_once(self, start: int, stop: int, values: RangeValues) -> None:
+    def _receive_once(self, start: int, stop: int, values: Arriving) -> None:
         if (content := self._kept(start, stop)) is None:
             super()._receive_once(start, stop, values)
         else:
