@@ -48,6 +48,39 @@ def test_pictures_come_back_under_any_name(kind: str, channels: int) -> None:
         assert np.abs(found.astype(int) - value).mean() < 4
 
 
+def test_pillow_gives_the_same_pixels_of_an_avif(monkeypatch: pytest.MonkeyPatch) -> None:
+    avif, settings = pytest.importorskip("PIL._avif"), pytest.importorskip("PIL.AvifImagePlugin")
+    threads: list[int] = []
+
+    def decoder(data: bytes, name: str, count: int) -> Any:
+        threads.append(count)
+        return made(data, name, count)
+
+    made = avif.AvifDecoder
+    shown = Image.fromarray(picture())
+    for value, options in (
+        (shown, {}),
+        (Image.fromarray(picture(4)), {}),
+        (shown.convert("L"), {}),
+        (shown, {"save_all": True, "append_images": [shown.rotate(180)]}),
+        (shown.crop((0, 0, 33, 27)), {"exif": b"Exif\0\0MM\0*\0\0\0\x08\0\1\1\x12\0\3\0\0\0\1\0\6\0\0\0\0\0\0"}),
+    ):
+        stream = io.BytesIO()
+        value.save(stream, "AVIF", **options)
+        stored = stream.getvalue()
+        monkeypatch.setattr(avif, "AvifDecoder", decoder)
+        found: npt.NDArray[Any] = get_codec("image").decode(stored)
+        assert image_size(stored) == value.size
+        assert threads[0] == 1
+        threads.clear()
+        monkeypatch.setattr(avif, "AvifDecoder", made)
+        np.testing.assert_array_equal(found, np.array(Image.open(stream)))
+    monkeypatch.setattr(avif, "AvifDecoder", decoder)
+    monkeypatch.setattr(settings, "DEFAULT_MAX_THREADS", 3)
+    get_codec("image").decode(stored)
+    assert threads == [3]
+
+
 def test_jpeg_xl_loses_nothing_without_a_quality() -> None:
     pytest.importorskip("pillow_jxl")
     codec = get_codec("jxl")

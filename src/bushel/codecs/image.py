@@ -136,7 +136,7 @@ def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
 
 
 def _header_and_decoder(data: Buffer) -> tuple[Any, Any]:
-    """Return the header of a PNG or WebP and the function that decodes it; None if Pillow has to do it."""
+    """Return the header of a PNG, WebP or AVIF and the function that decodes it; None if Pillow has to do it."""
     if data[:8] == PNG:
         from .png import decode_png, png_header
 
@@ -145,11 +145,15 @@ def _header_and_decoder(data: Buffer) -> tuple[Any, Any]:
         from .webp import decode_webp, webp_header
 
         return webp_header(data), decode_webp
+    from .newer_images import avif_header, decode_avif, newer_format
+
+    if newer_format(data) == "AVIF":
+        return avif_header(data), decode_avif
     return None, None
 
 
 def header_size(data: Buffer) -> tuple[int, int] | None:
-    """Return width and height of a PNG or WebP as stored, by its header; None if Pillow has to read it."""
+    """Return width and height of a PNG, WebP or AVIF as stored, by its header; None if Pillow has to read it."""
     header, _ = _header_and_decoder(data)
     return None if header is None else (header.width, header.height)
 
