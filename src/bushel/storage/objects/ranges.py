@@ -91,7 +91,7 @@ _MOST_BLOCKS = 8
 """Blocks of one request."""
 
 _STREAMED = 1 << 19
-"""Bytes of an extent, on average, from which on the chunks of a request are copied as they arrive."""
+"""Bytes of an extent, on average, if the chunks of its request are copied as they arrive."""
 
 
 class Arriving(Protocol):
