@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -93,6 +95,21 @@ def test_layouts_and_tables(layout: str, dtype: str) -> None:
     out = np.zeros(shape, dtype)
     resize(image, row((0, 0, 80, 60), (33, 21)), out, layout, table)  # type: ignore[arg-type]
     np.testing.assert_array_equal(out[0], expected)
+
+
+@pytest.mark.parametrize("layout", ["HWC", "CHW"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", None])
+def test_a_grey_image_fills_three_channels(layout: Any, dtype: str | None) -> None:
+    grey = picture(80, 60)[:, :, :1]
+    table = None if dtype is None else (np.arange(256)[:, None] * np.array([0.5, -0.25, 0.125]) % 251).astype(dtype)
+    shape = (1, 21, 33, 3) if layout == "HWC" else (1, 3, 21, 33)
+    out, expected = np.zeros((2, *shape), dtype or np.uint8)
+    for source, to in ((grey, out), (np.repeat(grey, 3, axis=2), expected)):
+        resize(np.ascontiguousarray(source), row((3, 0, 70, 60), (40, 30), (5, 6), (1, 0)), to, layout, table)
+    np.testing.assert_array_equal(out, expected)
+    assert out.any()
+    with pytest.raises(ValueError, match="image has 1 channels, but out has 2"):
+        resize(np.ascontiguousarray(grey), row((0, 0, 80, 60), (33, 21)), np.zeros((1, 21, 33, 2), np.uint8))
 
 
 def test_planes_without_a_table() -> None:

@@ -17,7 +17,7 @@ def resize(
     Args:
         image: uint8[height, width, channels], C-contiguous, with 1 to 4 channels.
         geometry: int32[1, 10], as in `decode_jpegs`.
-        out: As in `decode_jpegs`, with n = 1 and the channels of the image.
+        out: As in `decode_jpegs`, with n = 1 and the channels of the image, or three for a grey one.
         layout: As in `decode_jpegs`.
         table: As in `decode_jpegs`.
 

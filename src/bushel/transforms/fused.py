@@ -330,9 +330,7 @@ def _with_channels(image: Array, channels: int) -> Image:
     pixels: Image = image[:, :, None] if image.ndim == 2 else image
     if pixels.shape[2] in (2, 4) and pixels.shape[2] != channels:
         pixels = pixels[:, :, :-1]  # drop alpha
-    if pixels.shape[2] == 1 and channels == 3:
-        pixels = np.repeat(pixels, 3, axis=2)
-    if pixels.shape[2] != channels:
+    if pixels.shape[2] != channels and (pixels.shape[2], channels) != (1, 3):
         raise codec_error("image", f"{channels} channels", f"an image of shape {image.shape}")
     return np.ascontiguousarray(pixels)
 

@@ -371,8 +371,10 @@ void resize_image(nb::handle image, nb::handle geometry, nb::handle out, const s
     const BatchOutput images(out, is_channels_first(layout), table);
     const GeometryRows rows = geometry_argument(geometry, 1);
     if (images.count() != 1) raise_value_error("out has " + std::to_string(images.count()) + " images, expected 1");
-    const OutputImage image_out = images[0];
-    if (array.shape(2) != static_cast<std::size_t>(image_out.channels)) {
+    OutputImage image_out = images[0];
+    const int channels = static_cast<int>(std::min(array.shape(2), std::size_t{5}));
+    image_out.is_grey = channels == 1 && image_out.channels == 3;
+    if (channels != image_out.channels && !image_out.is_grey) {
         raise_value_error("image has " + std::to_string(array.shape(2)) + " channels, but out has " +
                           std::to_string(image_out.channels));
     }
@@ -384,8 +386,8 @@ void resize_image(nb::handle image, nb::handle geometry, nb::handle out, const s
     const std::string problem = geometry_problem(wanted, width, height, image_out);
     if (!problem.empty()) raise_value_error(problem);
     const nb::gil_scoped_release unlocked;
-    resize_crop({static_cast<const std::uint8_t *>(array.data()), std::ptrdiff_t{width} * image_out.channels, width,
-                 height, image_out.channels},
+    resize_crop({static_cast<const std::uint8_t *>(array.data()), std::ptrdiff_t{width} * channels, width, height,
+                 channels},
                 wanted, image_out);
 }
 

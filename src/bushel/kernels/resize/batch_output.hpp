@@ -9,6 +9,7 @@ struct OutputImage {
     void *data = nullptr;
     int height = 0, width = 0, channels = 0;
     bool channels_first = false;  // CHW instead of HWC
+    bool is_grey = false;         // pixels have one level, which goes into every channel
     std::size_t itemsize = 1;     // 1, 2 or 4
     const void *table = nullptr;  // elements [256][channels] that replace the levels; null: write the levels
 
@@ -18,7 +19,7 @@ struct OutputImage {
     }
 };
 
-// Write one row of interleaved 8-bit pixels.
+// Write one row of interleaved 8-bit pixels, or of grey ones.
 void write_row(const OutputImage &out, int row, const std::uint8_t *pixels);
 
 }  // namespace bushel
