@@ -15,11 +15,11 @@ for all elements.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import Array
 from bushel.errors import CodecError, SpecError
@@ -54,171 +54,156 @@ LITDATA_DTYPES = dict(enumerate(_LITDATA_NAMES.split(" ")))
 """NumPy dtypes by their numbers in LitData."""
 TORCH_DTYPES = dict(enumerate(_TORCH_NAMES.split(" ")))
 """PyTorch dtypes by their numbers in LitData. NumPy has no bfloat16."""
-_MODES = {
-    "L": ("uint8", 0),
-    "P": ("uint8", 0),
+_MODES: Mapping[str, tuple[Any, ...]] = {
+    "L": ("uint8",),
+    "P": ("uint8",),
     "LA": ("uint8", 2),
     "RGB": ("uint8", 3),
     "RGBA": ("uint8", 4),
     "CMYK": ("uint8", 4),
     "YCbCr": ("uint8", 3),
     "HSV": ("uint8", 3),
-    "I;16": ("uint16", 0),
-    "I": ("int32", 0),
-    "F": ("float32", 0),
+    "I;16": ("uint16",),
+    "I": ("int32",),
+    "F": ("float32",),
 }
-"""The dtype and the channels of the modes of Pillow whose pixels are elements of an array; 0: no axis of channels."""
+"""The dtype and the channels of the modes of Pillow whose pixels are elements of an array, if they have some."""
 _BITS = "1"  # the mode of Pillow with eight pixels in a byte
 _MOST_AXES = 32
 
 
-_Parsed = tuple[np.dtype[Any], tuple[int, ...], memoryview]
+_Parsed = tuple[np.dtype[Any], tuple[int, ...], Buffer]
 """The dtype and the shape of a stored array, and the bytes of its elements."""
-_Parse = Callable[[Buffer], _Parsed]
-
-
-def _decode(codec: str, parse: _Parse, data: Buffer) -> Array:
-    return array_from(codec, *parse(data))
-
-
-def _layout(parse: _Parse, data: Buffer, size: int | None = None) -> ArrayLayout | None:
-    return layout_of(data, *parse(data), size)
-
-
-def _codec(name: str, encode: Callable[[Any], bytes], parse: _Parse) -> Codec:
-    decode, layout = partial(_decode, name, parse), partial(_layout, parse)
-    return Codec(name, encode, decode, rows_of(decode, layout), layout=layout)
 
 
 def _little(name: str) -> np.dtype[Any]:
     return np.dtype(name).newbyteorder("<")
 
 
-# MDS
+def _elements(array: Array) -> bytes:
+    return array.astype(_little(array.dtype.name)).tobytes()
 
 
-def _parse_mds(codec: str, dtype: str | None, data: Buffer) -> _Parsed:
-    view, at = memoryview(data), 0
-    if dtype is None:
-        dtype, at = _MDS_DTYPES.get(view[0]) if len(view) else None, 1
-    if dtype is None or len(view) <= at:
-        raise refused(codec, "an array of MDS with a known dtype", data)
-    axes, width = view[at] >> 2, 1 << (view[at] & 3)
-    start = at + 1 + axes * width
-    if len(view) < start:
-        raise refused(codec, f"the sizes of {axes} axes", data)
-    sizes = np.frombuffer(view[at + 1 : start], f"<u{width}").tolist()
-    return _little(dtype), tuple(sizes), view[start:]
+class _Headed(Struct, frozen=True):
+    """The functions of a codec of arrays after a header.
+
+    Attributes:
+        name: Its name.
+    """
+
+    name: str
+
+    def encode(self, value: Any) -> bytes:
+        """Return the stored bytes of an array. Raise CodecError if the header has no place for it."""
+        raise NotImplementedError
+
+    def parse(self, data: Buffer) -> _Parsed:
+        """Read the header. Raise CodecError if it is damaged."""
+        raise NotImplementedError
+
+    def decode(self, data: Buffer) -> Array:
+        """Return the array."""
+        return array_from(self.name, *self.parse(data))
+
+    def layout(self, data: Buffer, size: int | None = None) -> ArrayLayout | None:
+        """Return where the elements are, given the beginning of a value: see `layout_of`."""
+        return layout_of(data, *self.parse(data), size)
+
+    def factory(self) -> Factory:
+        """Return the factory of the codec."""
+        ranged = rows_of(self.decode, self.layout)
+        return plain(self.encode, self.decode, layout=self.layout, ranged=ranged)
 
 
-def _encode_mds(codec: str, dtype: str | None, value: Any) -> bytes:
-    array = as_array(codec, value)
-    number = next(
-        (number for number, name in _MDS_DTYPES.items() if name == array.dtype.name), None
-    )
-    if number is None or dtype not in (None, array.dtype.name) or not array.ndim or not array.size:
-        expected = dtype or "8 to 64 bits"
-        raise refused(codec, f"an array of numbers of {expected}, with elements and axes", value)
-    width = next(width for width in range(4) if max(array.shape) < 1 << (8 << width))
-    sizes = np.array(array.shape, f"<u{1 << width}").tobytes()
-    head = bytes([number]) if dtype is None else b""
-    return (
-        head
-        + bytes([array.ndim << 2 | width])
-        + sizes
-        + array.astype(_little(array.dtype.name)).tobytes()
-    )
+class _Mds(_Headed, frozen=True):
+    dtype: str | None  # the one that the column has; None if it is in each value
+
+    def parse(self, data: Buffer) -> _Parsed:
+        view, at, dtype = memoryview(data), 0, self.dtype
+        if dtype is None:
+            dtype, at = _MDS_DTYPES.get(view[0]) if len(view) else None, 1
+        if dtype is None or len(view) <= at:
+            raise refused(self.name, "an array of MDS with a known dtype", data)
+        axes, width = view[at] >> 2, 1 << (view[at] & 3)
+        start = at + 1 + axes * width
+        if len(view) < start:
+            raise refused(self.name, f"the sizes of {axes} axes", data)
+        sizes = np.frombuffer(view[at + 1 : start], f"<u{width}").tolist()
+        return _little(dtype), tuple(sizes), view[start:]
+
+    def encode(self, value: Any) -> bytes:
+        array = as_array(self.name, value)
+        dtype, numbers = array.dtype.name, {name: number for number, name in _MDS_DTYPES.items()}
+        if dtype not in numbers or self.dtype not in (None, dtype) or 0 in (array.ndim, array.size):
+            expected = self.dtype or "8 to 64 bits"
+            what = f"an array of numbers of {expected}, with elements and axes"
+            raise refused(self.name, what, value)
+        width = next(width for width in range(4) if max(array.shape) < 1 << (8 << width))
+        sizes = np.array(array.shape, f"<u{1 << width}").tobytes()
+        head = [] if self.dtype else [numbers[dtype]]
+        return bytes([*head, array.ndim << 2 | width]) + sizes + _elements(array)
 
 
 def _mds(name: str, arguments: str) -> Codec:
     if arguments and arguments not in _MDS_DTYPES.values():
         raise SpecError(f"codec {name!r}: {arguments!r} is not a dtype of MDS such as float32")
-    dtype = arguments or None
-    return _codec(name, partial(_encode_mds, name, dtype), partial(_parse_mds, name, dtype))
+    return _Mds(name, arguments or None).factory()(name, "")
 
 
-# LitData
+class _Litdata(_Headed, frozen=True):
+    order: str  # of the bytes of numbers in the header: `<` or `>`
+    dtypes: Mapping[int, str]
+
+    def parse(self, data: Buffer) -> _Parsed:
+        view, number, axes = memoryview(data), -1, 0
+        if len(view) >= 8:
+            number, axes = struct.unpack(f"{self.order}II", view[:8])
+        start, dtype = 8 + 4 * axes, self.dtypes.get(number)
+        if dtype is None or dtype == "bfloat16" or axes > _MOST_AXES or len(view) < start:
+            expected = "a known dtype (NumPy has no bfloat16) and the sizes of the axes"
+            found = f"dtype {dtype or number}, {axes} axes and {len(view)} bytes"
+            raise codec_error(self.name, expected, found)
+        shape = struct.unpack(f"{self.order}{axes}I", view[8:start])
+        return _little(dtype), shape, view[start:]
+
+    def encode(self, value: Any) -> bytes:
+        array = as_array(self.name, value)
+        names = list(self.dtypes.values())
+        if array.dtype.name not in names or array.ndim > _MOST_AXES:
+            what = f"an array of {', '.join(dict.fromkeys(names))}"
+            raise refused(self.name, what, value)
+        numbers = names.index(array.dtype.name), array.ndim, *array.shape
+        return struct.pack(f"{self.order}{len(numbers)}I", *numbers) + _elements(array)
 
 
-def _parse_litdata(codec: str, order: str, dtypes: Mapping[int, str], data: Buffer) -> _Parsed:
-    view = memoryview(data)
-    if len(view) >= 8:
-        number, axes = struct.unpack(f"{order}II", view[:8])
-    else:
-        number, axes = -1, 0
-    dtype = dtypes.get(number)
-    if dtype is None or dtype == "bfloat16" or axes > _MOST_AXES or len(view) < 8 + 4 * axes:
-        description = f"dtype {dtype or number}, {axes} axes and {len(view)} bytes"
-        raise codec_error(
-            codec, "a known dtype (NumPy has no bfloat16) and the sizes of the axes", description
-        )
-    shape = struct.unpack(f"{order}{axes}I", view[8 : 8 + 4 * axes])
-    return _little(dtype), shape, view[8 + 4 * axes :]
+class _Pil(_Headed, frozen=True):
+    def parse(self, data: Buffer) -> _Parsed:
+        view, mode, start = memoryview(data), "", 0
+        if len(view) >= 12:
+            width, height, size = struct.unpack("<III", view[:12])
+            start = 12 + size
+            mode = bytes(view[12:start]).decode("latin-1")
+        if mode == _BITS and len(view) == start + height * -(-width // 8):
+            bits = np.frombuffer(view[start:], np.uint8).reshape(height, -(-width // 8))
+            pixels = np.unpackbits(bits, axis=1, count=width)
+            return np.dtype(np.bool_), (height, width), pixels.tobytes()
+        if mode not in _MODES or len(view) < start:
+            modes = ", ".join((_BITS, *_MODES))
+            raise refused(self.name, f"a raw image of a mode among {modes}", data)
+        dtype, *channels = _MODES[mode]
+        return _little(dtype), (height, width, *channels), view[start:]
 
-
-def _encode_litdata(codec: str, order: str, dtypes: Mapping[int, str], value: Any) -> bytes:
-    array = as_array(codec, value)
-    number = next((number for number, name in dtypes.items() if name == array.dtype.name), None)
-    if number is None or array.ndim > _MOST_AXES:
-        raise refused(codec, f"an array of {', '.join(dict.fromkeys(dtypes.values()))}", value)
-    head = struct.pack(f"{order}{2 + array.ndim}I", number, array.ndim, *array.shape)
-    return head + array.astype(_little(array.dtype.name)).tobytes()
-
-
-def _litdata(order: str, dtypes: Mapping[int, str], name: str) -> Codec:
-    return _codec(
-        name,
-        partial(_encode_litdata, name, order, dtypes),
-        partial(_parse_litdata, name, order, dtypes),
-    )
-
-
-def _without_parameters(make: Callable[[str], Codec], name: str, arguments: str) -> Codec:
-    if arguments:
-        raise SpecError(f"codec {name!r} takes no parameters")
-    return make(name)
-
-
-# Images
-
-
-def _parse_pil(data: Buffer) -> _Parsed:
-    view = memoryview(data)
-    if len(view) >= 12:
-        width, height, size = struct.unpack("<III", view[:12])
-    else:
-        width, height, size = 0, 0, len(view)
-    mode = ""
-    if 12 + size <= len(view):
-        mode = bytes(view[12 : 12 + size]).decode("latin-1")
-    if mode == _BITS and len(view) == 12 + size + height * -(-width // 8):
-        bits = np.frombuffer(view[12 + size :], np.uint8).reshape(height, -(-width // 8))
-        pixels = np.unpackbits(bits, axis=1, count=width)
-        return np.dtype(np.bool_), (height, width), memoryview(pixels.tobytes())
-    if mode not in _MODES:
-        raise refused("pil", f"a raw image of a mode among {_BITS}, {', '.join(_MODES)}", data)
-    dtype, channels = _MODES[mode]
-    axes = (channels,) if channels else ()
-    return _little(dtype), (height, width, *axes), view[12 + size :]
-
-
-def _encode_pil(value: Any) -> bytes:
-    array = as_array("pil", value)
-    if array.dtype == np.bool_ and array.ndim == 2:
-        head = struct.pack("<III", array.shape[1], array.shape[0], len(_BITS)) + _BITS.encode()
-        return head + np.packbits(array, axis=1).tobytes()
-    channels = array.shape[2] if array.ndim == 3 else 0
-    mode = next(
-        (mode for mode, kind in _MODES.items() if kind == (array.dtype.name, channels)), None
-    )
-    if mode is None or array.ndim not in (2, 3):
-        raise refused(
-            "pil",
-            "an array H×W or H×W×2 to 4 of uint8, or H×W of bool, uint16, int32, float32",
-            value,
-        )
-    head = struct.pack("<III", array.shape[1], array.shape[0], len(mode)) + mode.encode()
-    return head + array.astype(_little(array.dtype.name)).tobytes()
+    def encode(self, value: Any) -> bytes:
+        array = as_array(self.name, value)
+        kind, pixels = (array.dtype.name, *array.shape[2:]), array
+        mode = next((mode for mode, stored in _MODES.items() if stored == kind), None)
+        if kind == ("bool",) and array.ndim == 2:
+            mode, pixels = _BITS, np.packbits(array, axis=1)
+        if mode is None or array.ndim < 2:
+            what = "an array H×W or H×W×2 to 4 of uint8, or H×W of bool, uint16, int32, float32"
+            raise refused(self.name, what, value)
+        height, width = array.shape[:2]
+        return struct.pack("<III", width, height, len(mode)) + mode.encode() + _elements(pixels)
 
 
 # Nested values of LitData
@@ -333,8 +318,8 @@ def _decode_nested(data: Buffer) -> Any:
 
 FACTORIES: Mapping[str, Factory] = {
     "mds-array": _mds,
-    "litdata-array": partial(_without_parameters, partial(_litdata, "<", LITDATA_DTYPES)),
-    "litdata-tensor": partial(_without_parameters, partial(_litdata, ">", TORCH_DTYPES)),
-    "pil": partial(_without_parameters, partial(_codec, encode=_encode_pil, parse=_parse_pil)),
+    "litdata-array": _Litdata("litdata-array", "<", LITDATA_DTYPES).factory(),
+    "litdata-tensor": _Litdata("litdata-tensor", ">", TORCH_DTYPES).factory(),
+    "pil": _Pil("pil").factory(),
     _NESTED_NAME: plain(_PLAIN.encode, _decode_nested),
 }

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from datetime import date, datetime, time
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
-from bushel._index.columns import Column, Kind
+from bushel._index.columns import NUMBERS, Column, Kind
 from bushel._index.shard import Shard, stamps
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U8, Bools, if_any, offsets_of
@@ -36,49 +32,47 @@ _JSON_TYPE = "extension<arrow.json"
 _LARGEST = 256 << 20  # limit in bytes of the values of one column that a table keeps
 
 
-def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
+def _as_text(value: Any) -> str:
+    """Return a value without a type of JSON as text."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    return str(value)
+
+
+_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_as_text)
+
+
+def as_json(columns: Iterable[Any]) -> list[bytes | None]:
     """Return the values of arrays of pyarrow as JSON; None for a null.
 
     Bytes become text in base64, times text of ISO 8601, and decimals text. NaN and the infinities
     stay, as in `json`. Texts whose logical type is JSON become what they stand for.
 
     Raises:
-        FormatError: The values take more than 256 MiB, or pyarrow has no Python value for them.
+        ValueError: The values take more than 256 MiB, or a text is not JSON.
     """
     values: list[bytes | None] = []
     size = 0
     for column in columns:
-        rows = _python_values(column, name, path)
-        if _JSON_TYPE in str(column.type):
-            try:
-                rows = [_parsed(value, column.type) for value in rows]
-            except ValueError as error:
-                raise FormatError(
-                    f"column {name!r} has a text that is not JSON: {error}", path
-                ) from error
-        for value in rows:
-            encoded = None if value is None else msgspec.json.encode(_plain(value))
+        for value in _python_values(column):
+            encoded = None if value is None else _JSON.encode(value).encode()
             values.append(encoded)
             size += len(encoded or b"")
         if size > _LARGEST:
-            message = f"the values of column {name!r} take more than {_LARGEST} bytes as JSON"
-            raise FormatError(message, path, hint="leave the column out with fields=")
+            raise ValueError(f"its values take more than {_LARGEST} bytes as JSON")
     return values
 
 
-def _python_values(column: Any, name: str, path: str) -> list[Any]:
+def _python_values(column: Any) -> list[Any]:
     """Return the values of an array of pyarrow; times outside the years 1 to 9999 as NumPy writes them."""
     try:
         values: list[Any] = column.to_pylist()
     except OverflowError:
-        return [_of_scalar(scalar) for scalar in column]
-    except Exception as error:  # pyarrow lacks some types in its tables of Python classes
-        raise FormatError(
-            f"column {name!r} has values of type {column.type}, "
-            f"which pyarrow cannot convert ({error!r})",
-            path,
-            hint="leave the column out when the file is written",
-        ) from error
+        values = [_of_scalar(scalar) for scalar in column]
+    if _JSON_TYPE in str(column.type):
+        values = [_parsed(value, column.type) for value in values]
     return values
 
 
@@ -87,7 +81,7 @@ def _parsed(value: Any, kind: Any) -> Any:
     if value is None or _JSON_TYPE not in str(kind):
         return value
     if getattr(kind, "extension_name", "") == "arrow.json":
-        return msgspec.json.decode(value)
+        return json.loads(value)
     if isinstance(value, dict):
         return {name: _parsed(element, kind.field(name).type) for name, element in value.items()}
     if hasattr(kind, "item_type"):  # a map, whose keys are not JSON
@@ -108,32 +102,12 @@ def _of_scalar(scalar: Any) -> Any:
         return [_of_scalar(element) for element in scalar.values]
     if isinstance(scalar, pa.StructScalar):
         return {key: _of_scalar(scalar[key]) for key in scalar}
-    if isinstance(scalar, pa.TimestampScalar):
-        return str(np.datetime64(scalar.value, scalar.type.unit))
     if isinstance(scalar, pa.DurationScalar):
         return f"{scalar.value} {scalar.type.unit}"
-    if isinstance(scalar, pa.Date32Scalar):
-        return str(np.datetime64(scalar.value, "D"))
-    if isinstance(scalar, pa.Date64Scalar):
-        return str(np.datetime64(scalar.value, "ms"))
+    if isinstance(scalar, pa.TimestampScalar | pa.Date32Scalar | pa.Date64Scalar):
+        unit = {pa.date32(): "D", pa.date64(): "ms"}.get(scalar.type) or scalar.type.unit
+        return str(np.datetime64(scalar.value, unit))
     return scalar.as_py()
-
-
-def _plain(value: Any) -> Any:
-    """Return a value with the types of JSON."""
-    if isinstance(value, dict):
-        return {str(key): _plain(member) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(element) for element in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return msgspec.Raw(json.dumps(value).encode())  # msgspec writes null for these
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    if isinstance(value, Decimal | timedelta):
-        return str(value)
-    return value
 
 
 _TEXTS = ("utf8", "json")
@@ -147,13 +121,21 @@ def check_pyarrow(file: File, name: str) -> None:
         import pyarrow  # noqa: F401 - to be there
 
 
+_STORED: Mapping[str, tuple[Kind, str, str]] = {
+    "b": ("bool", "?", "bool"),
+    "f": ("float", "<f8", "float"),
+    "i": ("int", "<i8", "i64"),
+    "u": ("uint", "<u8", "u64"),
+}
+"""The kind of the column, the dtype of the stored numbers and their codec, by NumPy's letter of the values."""
+
+
 class _Numbers(NamedTuple):
     """A field of numbers that the table holds."""
 
     start: int  # where they begin in the bytes that the table holds
     rows: int
     kind: Kind  # of the column
-    dtype: npt.DTypeLike  # of the column
     kept: bool  # whether the bytes that the table holds are the values of the column
 
 
@@ -193,23 +175,15 @@ class RowTable:
             values: The numbers.
             null: bool[rows], those that are missing and 0.
         """
-        name, kind, rows = own.name, values.dtype.kind, len(values)
+        name, rows = own.name, len(values)
+        kind, dtype, stored = _STORED[values.dtype.kind]
         steps = [slice(first, first + _STEP) for first in range(0, rows, _STEP)]
-        if kind == "f":
-            if values.dtype.itemsize <= 4:
-                dtype, stored = "<f4", "f32"
-            else:
-                dtype, stored = "<f8", "float"
-            column_type: tuple[Kind, npt.DTypeLike] = ("float", np.float64)
-        elif kind == "b":
-            dtype, stored = "?", "bool"
-            column_type = ("bool", np.bool_)
-        else:
-            dtype, stored = ("<u8", "u64") if kind == "u" else ("<i8", "i64")
-            if time_dtype(own.codec) is not None:
-                stored = own.codec
-            large = kind == "u" and any(int(values[step].max()) >= 1 << 63 for step in steps)
-            column_type = ("uint", np.uint64) if large else ("int", np.int64)
+        if kind == "float" and values.dtype.itemsize <= 4:
+            dtype, stored = "<f4", "f32"
+        elif time_dtype(own.codec) is not None:
+            stored = own.codec
+        elif kind == "uint" and not any(int(values[step].max()) >= 1 << 63 for step in steps):
+            kind = "int"
         self._hold(np.zeros(-self._size % 8, np.uint8))
         width, start = np.dtype(dtype).itemsize, self._size
         for step in steps:
@@ -220,8 +194,8 @@ class RowTable:
             self._room.append(f"length {name}", np.where(missing, -1, width).astype(np.int64))
             self._room.append(f"missing {name}", missing)
             if width < 8:
-                self._room.append(f"values {name}", piece.astype(column_type[1]))
-        self._numbers[name] = _Numbers(start, rows, *column_type, width == 8)
+                self._room.append(f"values {name}", piece.astype(NUMBERS[kind]))
+        self._numbers[name] = _Numbers(start, rows, kind, width == 8)
         none = np.zeros(0, np.int64)
         self.put(own, stored, 1, none, none)
 
@@ -240,12 +214,13 @@ class RowTable:
         from pyarrow import ArrowException
 
         try:
-            return as_json(self.pieces(name), name, self.file.path)
-        except (ArrowException, KeyError, OSError, ValueError) as error:
+            return as_json(self.pieces(name))
+        except (ArrowException, KeyError, NotImplementedError, OSError, ValueError) as error:
             what: object = error
             if isinstance(error, KeyError):  # of intervals of days
                 what = "pyarrow has no values of its type"
-            raise FormatError(f"column {name!r}: {what}", self.file.path) from error
+            hint = "leave the column out with fields=, or when the file is written"
+            raise FormatError(f"column {name!r}: {what}", self.file.path, hint=hint) from error
 
     def put_values(self, name: str, values: Sequence[bytes | None]) -> None:
         """Add a field of JSON, which the table holds; None is a missing value."""
@@ -309,13 +284,11 @@ class RowTable:
         for name, numbers in self._numbers.items():
             offset, length = (arrays.get(f"{part} {name}", none) for part in ("offset", "length"))
             self.fields[name] = replace(self.fields[name], offset=offset, length=length)
-            if numbers.kept:
-                values = table[numbers.start : numbers.start + 8 * numbers.rows].view(numbers.dtype)
-            else:
-                values = arrays.get(f"values {name}", none.view(numbers.dtype))
-            self._columns[name] = Column(
-                numbers.kind, values, if_any(arrays.get(f"missing {name}"))
-            )
+            values = table[numbers.start : numbers.start + 8 * numbers.rows]
+            if not numbers.kept:
+                values = arrays.get(f"values {name}", none)
+            missing = if_any(arrays.get(f"missing {name}"))
+            self._columns[name] = Column(numbers.kind, values.view(NUMBERS[numbers.kind]), missing)
         return Blocks.in_table(table), *self._blocks
 
 

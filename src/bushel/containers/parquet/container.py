@@ -15,8 +15,9 @@ from __future__ import annotations
 import base64
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from operator import itemgetter
 from urllib.parse import unquote
 
@@ -35,12 +36,12 @@ from bushel.containers.references import with_keys, with_references
 from bushel.containers.row_table import check_pyarrow
 from bushel.errors import FormatError
 from bushel.filters import FilterError
-from bushel.spec import KEY, Field
-from bushel.storage import AnyPath, File, is_object, open_file
+from bushel.spec import KEY, Field, Spec
+from bushel.storage import AnyPath, File, as_path, is_object, open_file
 
-from .footer import TAIL, Footer, Node, read_footer
+from .footer import TAIL, Footer, Node, RowGroup, read_footer
 from .page_index import index_faults, joined_spans, sections_of
-from .table import Groups, Table, field_of, is_decoded
+from .table import Groups, Table, column_of
 
 _METADATA = "metadata.parquet"  # beside other files, a list of these: see folder_metadata.py
 # ends of names of files about the data
@@ -72,6 +73,7 @@ class _Parquet(Container):
             if tables and (tables != [_METADATA] or not further):
                 _check_one_split(tables, str(folder))
                 return [Shard(path, before + name, (before + name,)) for name in tables]
+        _columns_in_folders.cache_clear()
         names = files_below(path, self.suffixes) if path.is_dir() else []
         return [Shard(path, name, (name,)) for name in names] or None
 
@@ -85,9 +87,9 @@ class _Parquet(Container):
         footer = read_footer(file)
         groups = _groups(file, footer)
         if isinstance(file, ChunkReader):
-            file.add_chunks(footer)
-        rows = Table(file, groups, options.spec)
-        table = with_partitions(with_keys(_table(rows, shard), shard), shard)
+            file.add_chunks(groups)
+        table = with_keys(_table(file, groups, options.spec, shard), shard)
+        table = with_partitions(table, shard)
         _warn_of_paths(footer, table, file.path)
         return with_references(table, shard, options.spec)
 
@@ -101,7 +103,7 @@ class _Parquet(Container):
     def outline(self, shard: Shard) -> Outline:
         """Return the rows and bytes of each row group, from the footer, or of runs of rows, from the page index."""
         file = _opened(shard)
-        groups = _groups(file, _without_keys(read_footer(file), file.path))
+        groups = _without_keys(_groups(file, read_footer(file)), file.path)
         labels = labels_of(groups.features, groups.features)
         [stamp] = stamps(shard, [file])
         return Outline(stamp, groups.fields, labels, tuple(sections_of(groups, file)))
@@ -109,18 +111,13 @@ class _Parquet(Container):
     def narrowed(self, section: Section, names: Collection[str]) -> Section:
         """Return a section with only some columns: their chunks, and the bytes in small gaps between these."""
         groups: Groups = section.details
-        nodes = tuple(node for node in groups.footer.fields if node.name in names)
-        fields = tuple(field for field in groups.fields if field.name in names)
-        footer = replace(groups.footer, fields=nodes)
-        details = replace(groups, footer=footer, fields=fields)
-        spans = joined_spans(
-            group.chunks[leaf.leaf]
-            for group in footer.groups
-            for node in nodes
-            for leaf in node.leaves()
+        columns = tuple(column for column in groups.columns if column.field.name in names)
+        leaves = [leaf.leaf for column in columns for leaf in column.node.leaves()]
+        spans = joined_spans(group.chunks[leaf] for group in groups.groups for leaf in leaves)
+        fields = tuple(column.field.name for column in columns)
+        return replace(
+            section, details=replace(groups, columns=columns), spans=spans, fields=fields
         )
-        names_of_fields = tuple(field.name for field in fields)
-        return replace(section, details=details, spans=spans, fields=names_of_fields)
 
     def index_section(
         self, shard: Shard, section: Section, file: File, options: ReadOptions, /
@@ -128,8 +125,8 @@ class _Parquet(Container):
         """Return the table of the row groups of a section."""
         groups: Groups = section.details
         near = ChunkReader(file)
-        near.add_chunks(groups.footer)
-        return _table(Table(near, groups, options.spec), shard)
+        near.add_chunks(groups)
+        return _table(near, groups, options.spec, shard)
 
 
 CONTAINER = _Parquet()
@@ -144,7 +141,7 @@ def only_columns(shard: Shard, names: Collection[str]) -> ShardIndex:
     file = _opened(shard)
     footer = read_footer(file)
     nodes = tuple(node for node in footer.fields if node.name in names)
-    return _table(Table(file, _groups(file, replace(footer, fields=nodes)), None), shard)
+    return _table(file, _groups(file, replace(footer, fields=nodes)), None, shard)
 
 
 def _opened(shard: Shard) -> File:
@@ -157,16 +154,16 @@ def _opened(shard: Shard) -> File:
     return ChunkReader(*RemoteFile.open_at_end(path, TAIL))
 
 
-def _without_keys(footer: Footer, path: str) -> Footer:
-    """Return a footer without the column of keys: they are known when all of them have been read."""
-    fields = tuple(node for node in footer.fields if node.name != KEY)
-    if len(fields) < len(footer.fields):
+def _without_keys(groups: Groups, path: str) -> Groups:
+    """Return row groups without the column of keys: they are known when all of them have been read."""
+    columns = tuple(column for column in groups.columns if column.field.name != KEY)
+    if len(columns) < len(groups.columns):
         log_warning(
             "%s: the column %s is read by `bushel index`; until then, samples have no keys",
             path,
             KEY,
         )
-    return replace(footer, fields=fields)
+    return replace(groups, columns=columns)
 
 
 def _warn_of_paths(footer: Footer, table: ShardIndex, path: str) -> None:
@@ -186,37 +183,37 @@ def _warn_of_paths(footer: Footer, table: ShardIndex, path: str) -> None:
 
 def _groups(file: File, footer: Footer) -> Groups:
     """Return all row groups of a file."""
-    features, fields = features_of(footer, file.path), []
+    features, columns = features_of(footer, file.path), []
     for node in footer.fields:
-        with _naming(node, file, footer):
-            fields.append(field_of(node, file, footer, features))
-    return Groups(0, footer, features, tuple(fields))
+        with _naming(node, file, footer.groups):
+            columns.append(column_of(node, file, footer, features))
+    return Groups(footer.groups, tuple(columns), features)
 
 
-def _table(table: Table, shard: Shard) -> ShardIndex:
-    """Return the table of some row groups, which `table` gets column by column."""
-    file, footer = table.file, table.footer
-    _check_density(footer, file)
-    nested = [field.name for node, field in table.groups.columns if is_decoded(node, field)]
-    for name in nested[:1]:
-        check_pyarrow(file, name)  # before the columns that do not need it are read
-    for node, field in table.groups.columns:
-        with _naming(node, file, footer):
-            table.add(node, field)
+def _table(file: File, groups: Groups, declared: Spec | None, shard: Shard) -> ShardIndex:
+    """Return the table of some row groups, which is made column by column."""
+    _check_density(groups, file)
+    for column in groups.columns:
+        if column.form == "decoded":  # before the columns that do not need it are read
+            check_pyarrow(file, column.field.name)
+    table = Table(file, groups, declared)
+    for column in groups.columns:
+        with _naming(column.node, file, groups.groups):
+            table.add(column)
     table.finish()
     return table.index(CONTAINER.name, shard)
 
 
-def _check_density(footer: Footer, file: File) -> None:
+def _check_density(groups: Groups, file: File) -> None:
     """Refuse a table that would be far larger than the file: a page of some bytes can announce millions of nulls.
 
     Raises:
         FormatError: It has more values than files of its size usually have.
     """
-    columns = sum(1 for field in footer.fields for _ in field.leaves())
-    if footer.rows * columns > max(_ENOUGH_VALUES, _VALUES_PER_BYTE * file.size):
+    columns = sum(1 for column in groups.columns for _ in column.node.leaves())
+    if groups.rows * columns > max(_ENOUGH_VALUES, _VALUES_PER_BYTE * file.size):
         raise FormatError(
-            f"{footer.rows} rows of {columns} columns are announced in {file.size} "
+            f"{groups.rows} rows of {columns} columns are announced in {file.size} "
             "bytes: a table of them would be far larger than the file",
             file.path,
             hint="if this is right, write the rows that have values, or fewer columns, with pyarrow",
@@ -224,13 +221,16 @@ def _check_density(footer: Footer, file: File) -> None:
 
 
 @contextmanager
-def _naming(node: Node, file: File, footer: Footer) -> Iterator[None]:
+def _naming(node: Node, file: File, groups: Sequence[RowGroup]) -> Iterator[None]:
     """Let errors of a column name it, and where it begins."""
     try:
         yield
     except (FilterError, ValueError) as error:
         message = f"column {node.name!r}: {error}"
-        raise FormatError(message, file.path, _offset_of(node, footer), _HINT) from error
+        leaf, offset = next(node.leaves(), None), None
+        if leaf is not None and groups:
+            offset = groups[0].chunks[leaf.leaf].offset
+        raise FormatError(message, file.path, offset, _HINT) from error
 
 
 def _check_one_split(names: list[str], folder: str) -> None:
@@ -244,19 +244,12 @@ def _check_one_split(names: list[str], folder: str) -> None:
         )
 
 
-def _offset_of(node: Node, footer: Footer) -> int | None:
-    leaf = next(node.leaves(), None)
-    if leaf is not None and footer.groups:
-        return footer.groups[0].chunks[leaf.leaf].offset
-    return None
-
-
 class ChunkReader:
     """Reads a remote file, whose last bytes may have been read before.
 
     A read inside a column chunk that was added fetches the chunk, and any other one 64 KiB or more;
-    these bytes are kept until the next time. The footer may be of a run of rows: of its chunks,
-    only the pages that have these rows are fetched.
+    these bytes are kept until the next time. Of the chunks of a run of rows, only the pages that have
+    these rows are fetched.
     """
 
     def __init__(self, file: File, tail: bytes = b"") -> None:
@@ -264,9 +257,9 @@ class ChunkReader:
         self.path, self.size, self.mtime_ns = file.path, file.size, file.mtime_ns
         self._tail, self._fetched = (file.size - len(tail), tail), (0, b"")
 
-    def add_chunks(self, footer: Footer) -> None:
-        """Let reads inside the chunks of a footer fetch them whole."""
-        chunks = (chunk for group in footer.groups for chunk in group.chunks)
+    def add_chunks(self, groups: Groups) -> None:
+        """Let reads inside the chunks of row groups fetch them whole."""
+        chunks = (chunk for group in groups.groups for chunk in group.chunks)
         self._spans = sorted(span for chunk in chunks for span in chunk.spans)
 
     def read(self, offset: int, length: int, /) -> bytes:
@@ -330,11 +323,9 @@ def files_below(path: AnyPath, suffixes: tuple[str, ...], above: str = "") -> li
 
 def with_partitions(index: ShardIndex, shard: Shard) -> ShardIndex:
     """Return the table of a file with the columns that its folders hold; columns of the file itself stay."""
-    *folders, _ = shard.files[0].split("/")
-    for depth, folder in enumerate(folders):
-        name, sign, text = map(unquote, folder.partition("="))
-        if sign and name not in index.fields:
-            texts = set(_texts(shard.root, name, depth)) - {_NULL}
+    for name, text in _columns_of(shard.files[0]):
+        if name not in index.fields:
+            texts = {text, *_columns_in_folders(str(shard.root)).get(name, ())} - {_NULL}
             whole = bool(texts) and all(map(_WHOLE.fullmatch, texts))
             codec = get_codec("int" if whole else "utf8")
             value = int(text) if whole and text != _NULL else text
@@ -345,11 +336,19 @@ def with_partitions(index: ShardIndex, shard: Shard) -> ShardIndex:
     return index
 
 
-def _texts(folder: AnyPath, name: str, depth: int) -> Iterator[str]:
-    """Yield the texts of a column, which the names of folders below others hold."""
-    for entry in folder.iterdir():
-        column, sign, text = entry.name.partition("=")
-        if sign and depth and entry.is_dir():
-            yield from _texts(entry, name, depth - 1)
-        elif sign and not depth and unquote(column) == name:
-            yield text
+def _columns_of(file: str) -> Iterator[tuple[str, str]]:
+    """Yield the columns that the folders of a file hold, each with its text."""
+    for folder in file.split("/")[:-1]:
+        name, sign, text = map(unquote, folder.partition("="))
+        if sign:
+            yield name, text
+
+
+@lru_cache(maxsize=8)
+def _columns_in_folders(root: str) -> dict[str, set[str]]:
+    """Return the texts of each column in the folders of a dataset, which are listed once for all files."""
+    texts: dict[str, set[str]] = {}
+    for file in files_below(as_path(root), CONTAINER.suffixes):
+        for name, text in _columns_of(file):
+            texts.setdefault(name, set()).add(text)
+    return texts

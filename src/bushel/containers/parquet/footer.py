@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from bushel.containers.features import can_be_field
 from bushel.errors import FormatError
 from bushel.filters.parquet_pages import ThriftError, ThriftStruct, read_struct
+from bushel.spec import Field
 from bushel.storage import File
 
 REQUIRED, OPTIONAL, REPEATED = range(3)
@@ -203,6 +205,20 @@ def _value_of(node: Node, repeats: int = 0) -> Node | None:
     return None
 
 
+Form: TypeAlias = Literal["bytes", "lists", "numbers", "decoded"]
+"""Byte arrays, or lists of them; lists of numbers; numbers; and values that pyarrow decodes."""
+
+
+class FileColumn(Struct, frozen=True):
+    """A column of a file, and the field that it becomes."""
+
+    node: Node
+    field: Field
+    form: Form
+    leaf: Node  # the leaf with the values; of a decoded column, the column itself
+    above: Node | None = None  # the list that the leaf is the element of
+
+
 _HINT = "the file is damaged or incomplete: write or download it again"
 _DECRYPT = "write the file again without encryption"
 TAIL = 64 << 10
@@ -260,6 +276,7 @@ class RowGroup(Struct, frozen=True):
     rows: int
     chunks: tuple[Chunk, ...]  # one for each leaf
     first: int = 0  # number of the first row in the row group of the file, if these are a run of it
+    number: int = 0  # of the row group in the file
 
     @property
     def start(self) -> int:
@@ -275,14 +292,9 @@ class RowGroup(Struct, frozen=True):
 class Footer(Struct, frozen=True):
     """The contents of a footer."""
 
-    rows: int
     fields: tuple[Node, ...]
     groups: tuple[RowGroup, ...]
     metadata: Mapping[str, bytes]
-
-    def only(self, *groups: RowGroup) -> Footer:
-        """Return the footer of a file that has only these row groups, and no metadata."""
-        return Footer(sum(group.rows for group in groups), self.fields, groups, {})
 
 
 def read_footer(file: File) -> Footer:
@@ -337,7 +349,9 @@ def _footer(parsed: ThriftStruct, file: File) -> Footer:
             f"several columns have the name {name!r}", "write the file again with different names"
         )
     leaves = sum(1 for _ in root.leaves())
-    groups = tuple(_group(group, leaves, file.size) for group in _structs(parsed, 4))
+    groups = tuple(
+        _group(number, group, leaves, file.size) for number, group in enumerate(_structs(parsed, 4))
+    )
     rows, rows_of_groups = count_in(parsed, 3), sum(group.rows for group in groups)
     if rows != rows_of_groups:
         raise ValueError(f"{rows} rows are announced, and the row groups have {rows_of_groups}")
@@ -347,14 +361,14 @@ def _footer(parsed: ThriftStruct, file: File) -> Footer:
             case {1: bytes(key), 2: bytes(value)}:
                 metadata[key.decode("utf-8", "replace")] = value
     fields = tuple(node for node in root.children if can_be_field(node.name, file.path))
-    return Footer(rows, fields, groups, metadata)
+    return Footer(fields, groups, metadata)
 
 
-def _group(group: ThriftStruct, leaves: int, size: int) -> RowGroup:
+def _group(number: int, group: ThriftStruct, leaves: int, size: int) -> RowGroup:
     chunks = [_chunk(chunk, size) for chunk in _structs(group, 1)]
     if len(chunks) != leaves:
         raise ValueError(f"a row group has {len(chunks)} chunks for {leaves} leaves of the schema")
-    return RowGroup(count_in(group, 3), tuple(chunks))
+    return RowGroup(count_in(group, 3), tuple(chunks), number=number)
 
 
 def _chunk(chunk: ThriftStruct, size: int) -> Chunk:

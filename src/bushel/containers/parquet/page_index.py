@@ -27,18 +27,8 @@ from bushel.filters import FilterError
 from bushel.filters.parquet_pages import ThriftError, pages_of, read_struct
 from bushel.storage import File
 
-from .footer import (
-    BYTE_ARRAYS,
-    Chunk,
-    Footer,
-    Node,
-    Part,
-    RowGroup,
-    count_in,
-    dtype_of,
-    element_of,
-)
-from .table import Groups, is_decoded
+from .footer import Chunk, Footer, Node, Part, RowGroup, count_in
+from .table import Groups
 
 _OTHER_ROWS = (
     "readers that skip by this index find other rows: write "
@@ -170,7 +160,7 @@ def cut(group: RowGroup, starts: Sequence[PageStarts | None], bytes_of_run: int)
                 replace(chunk, part=_part(chunk, starts_of_chunk, group.rows, first, end))
                 for chunk, starts_of_chunk in zip(group.chunks, starts, strict=True)
             ]
-            runs.append(RowGroup(end - first, tuple(chunks), first))
+            runs.append(replace(group, rows=end - first, chunks=tuple(chunks), first=first))
     taken = sum(stop - start for run in runs for chunk in run.chunks for start, stop in chunk.spans)
     if len(runs) > 1 and taken <= whole * _MOST_BYTES:
         return runs
@@ -264,7 +254,7 @@ def sections_of(whole: Groups, file: File) -> Iterator[Section]:
     Raises:
         FormatError: The page index is damaged, or does not fit the footer.
     """
-    groups, pages = whole.footer.groups, _pages(whole.footer, file)
+    groups, pages = whole.groups, _pages(whole.groups, file)
     first = number = 0
     while first < len(groups):
         last = first + 1
@@ -272,25 +262,25 @@ def sections_of(whole: Groups, file: File) -> Iterator[Section]:
         if first in pages:
             chunks = _cuttable(whole, groups[first], pages[first])
             runs = cut(groups[first], chunks, _SECTION)
-        parts = [whole.footer.only(run) for run in runs]
+        parts: list[tuple[RowGroup, ...]] = [(run,) for run in runs]
         if len(runs) == 1:  # and small ones after it
             while last < len(groups) and groups[last].stop - groups[first].start <= _SECTION:
                 last += 1
-            parts = [whole.footer.only(*groups[first:last])]
+            parts = [groups[first:last]]
         for part in parts:
-            spans = joined_spans(chunk for group in part.groups for chunk in group.chunks)
-            details = replace(whole, first=first, footer=part)
+            spans = joined_spans(chunk for group in part for chunk in group.chunks)
+            details = replace(whole, groups=part)
             start, stop = (spans[0][0], spans[-1][1]) if spans else (0, 0)
-            yield Section(number, part.rows, start, stop, details, spans)
+            yield Section(number, details.rows, start, stop, details, spans)
             number += 1
         first = last
 
 
-def _pages(footer: Footer, file: File) -> dict[int, list[PageStarts]]:
+def _pages(groups: Sequence[RowGroup], file: File) -> dict[int, list[PageStarts]]:
     """Return the pages of the chunks of large row groups that have a page index, by the numbers of the row groups."""
     large = {
         number: group
-        for number, group in enumerate(footer.groups)
+        for number, group in enumerate(groups)
         if group.stop - group.start > 2 * _SECTION and has_index(group)
     }
     return dict(zip(large, read_starts(large.values(), file), strict=False))
@@ -303,14 +293,10 @@ def _cuttable(whole: Groups, group: RowGroup, pages: list[PageStarts]) -> list[P
     dictionary.
     """
     cuttable: list[PageStarts | None] = list(pages)
-    for node, field in whole.columns:
-        leaf, above = element_of(node)
-        if leaf is None or is_decoded(node, field):
-            for node_leaf in node.leaves():
-                cuttable[node_leaf.leaf] = None
-        elif above is not None and (leaf.physical not in BYTE_ARRAYS or dtype_of(leaf) is not None):
-            begin = group.chunks[leaf.leaf].offset
-            if int(pages[leaf.leaf].offset[0]) > begin:
+    for column in whole.columns:
+        for leaf in column.node.leaves():
+            has_dictionary = int(pages[leaf.leaf].offset[0]) > group.chunks[leaf.leaf].offset
+            if column.form == "decoded" or (column.form == "lists" and has_dictionary):
                 cuttable[leaf.leaf] = None
     return cuttable
 

@@ -25,18 +25,16 @@ from .footer import (
     BYTE_ARRAY,
     BYTE_ARRAYS,
     UNSIGNED,
+    FileColumn,
     Footer,
+    Form,
     Node,
+    RowGroup,
     dtype_of,
     element_of,
     holds_json,
 )
-from .values import (
-    Scanned,
-    scalars_of,
-    scan_lists,
-    scan_places,
-)
+from .values import Scanned, scalars_of, scan_lists, scan_places
 
 _INT32 = 1  # a physical type
 _STRINGS = (0, 4)  # converted types UTF8 and ENUM
@@ -49,8 +47,10 @@ _HEAD, _EXPANDED = 32 << 10, 16 << 20
 """Bytes that are read for the first value of a column, and of a compressed page."""
 
 
-def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feature]) -> Field:
-    """Return the field of a column.
+def column_of(
+    node: Node, file: File, footer: Footer, features: Mapping[str, Feature]
+) -> FileColumn:
+    """Return a column with its field.
 
     Values that have no extents are `json`. The type of byte arrays follows from the feature, or
     from the first value.
@@ -58,38 +58,33 @@ def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feat
     Raises:
         FilterError, ThriftError, ValueError: The first page is damaged.
     """
-    leaf, group = element_of(node)
-    feature = features.get(node.name, Feature())
-    if leaf is None or not _has_extents(leaf, group, footer):
-        return Field(node.name, "json")
-    dtype = dtype_of(leaf)
+    leaf, above = element_of(node)
+    if leaf is None or not _has_extents(leaf, above, footer):
+        return FileColumn(node, Field(node.name, "json"), "decoded", node)
+    feature, dtype = features.get(node.name, Feature()), dtype_of(leaf)
+    form: Form = "numbers"
     if leaf.physical in BYTE_ARRAYS and dtype is None:
-        text = leaf.converted in _STRINGS or leaf.logical in (_STRING_TYPE, _ENUM_TYPE)
-        declared = "utf8" if text else feature.codec
+        form = "bytes"
         if holds_json(leaf):
-            declared = "json"
-        codec = declared or codec_by_magic(_first_value(file, footer, leaf), feature.sound)
-        return Field(node.name, codec, group is not None)
-    if group is not None:
-        return Field(
-            node.name,
-            "array" if feature.tensor is None else feature.tensor.codecs(np.dtype(dtype).name)[0],
-        )
-    if leaf.physical == BOOLEAN:
-        return Field(node.name, "bool")
-    if (time := leaf.time or feature.time) is not None:
-        return Field(node.name, time)
-    if leaf.converted in UNSIGNED:
-        return Field(node.name, "uint")
-    return Field(node.name, "float" if "f" in (dtype or "") else "int")
-
-
-def is_decoded(node: Node, field: Field) -> bool:
-    """Return whether pyarrow decodes a column: its values have no extents."""
-    leaf, _ = element_of(node)
-    return leaf is None or (
-        field.codec == "json" and not (holds_json(leaf) and leaf.physical in BYTE_ARRAYS)
-    )
+            codec = "json"
+        elif leaf.converted in _STRINGS or leaf.logical in (_STRING_TYPE, _ENUM_TYPE):
+            codec = "utf8"
+        else:
+            head = b"" if feature.codec else _first_value(file, footer, leaf)
+            codec = feature.codec or codec_by_magic(head, feature.sound)
+    elif above is not None:
+        form, codec = "lists", "array"
+        if feature.tensor is not None:
+            codec, _ = feature.tensor.codecs(np.dtype(dtype).name)
+    elif leaf.physical == BOOLEAN:
+        codec = "bool"
+    else:
+        number = "float" if "f" in (dtype or "") else "int"
+        if leaf.converted in UNSIGNED:
+            number = "uint"
+        codec = leaf.time or feature.time or number
+    field = Field(node.name, codec, form == "bytes" and above is not None)
+    return FileColumn(node, field, form, leaf, above)
 
 
 def _has_extents(leaf: Node, group: Node | None, footer: Footer) -> bool:
@@ -142,53 +137,56 @@ def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
 class Groups(Struct, frozen=True):
     """The row groups of a file, or some of them."""
 
-    first: int  # number of the first one in the file
-    footer: Footer  # the footer with only these, or with a run of rows of one
+    groups: tuple[RowGroup, ...]  # these, or a run of rows of one
+    columns: tuple[FileColumn, ...]
     features: Mapping[str, Feature]  # Hugging Face's metadata of columns
-    fields: tuple[Field, ...]  # the fields of the file
 
     @property
-    def columns(self) -> Iterator[tuple[Node, Field]]:
-        """The columns, each with its field."""
-        return zip(self.footer.fields, self.fields, strict=True)
+    def rows(self) -> int:
+        """Number of rows."""
+        return sum(group.rows for group in self.groups)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields of the columns."""
+        return tuple(column.field for column in self.columns)
 
 
 class Table(RowTable):
     """The table of a file, or of some of its row groups. Its columns are complete after `finish`."""
 
     def __init__(self, file: File, groups: Groups, declared: Spec | None) -> None:
-        super().__init__(file, groups.features, declared, groups.footer.rows)
-        self.footer, self.groups = groups.footer, groups
+        super().__init__(file, groups.features, declared, groups.rows)
+        self._groups, self._columns_of_file = groups.groups, groups.columns
         self._arrays = GrowingArrays()
         self._scanned: list[Callable[[Mapping[str, np.ndarray]], None]] = []
 
-    def add(self, node: Node, own: Field) -> None:
+    def add(self, column: FileColumn) -> None:
         """Add a field, whose type is known.
 
         Raises:
             FilterError, ValueError: Its pages are damaged.
         """
-        leaf, group = element_of(node)
-        if leaf is None or is_decoded(node, own):
-            self.put_values(node.name, self.decoded(node.name))
-            return
+        field, places = column.field, (self.file, self._groups, column, self._arrays)
         try:
-            if leaf.physical in BYTE_ARRAYS and dtype_of(leaf) is None:
-                places = self.file, self.footer, leaf, group, self._arrays, own.name
-                self._add_scanned(own, own.codec, scan_places(*places))
-            elif group is not None:
-                self._add_lists(own, leaf, group)
+            if column.form == "bytes":
+                self._add_scanned(field, field.codec, scan_places(*places))
+            elif column.form == "lists":
+                self._add_scanned(field, self._stored_lists(column), scan_lists(*places))
+            elif column.form == "numbers":
+                self._add_numbers(column)
             else:
-                self._add_scalars(own, leaf)
+                self.put_values(field.name, self.decoded(field.name))
         except OtherEncoding:
-            self.put_values(node.name, self.decoded(node.name))
+            self.put_values(field.name, self.decoded(field.name))
 
     def finish(self) -> None:
         """Put the fields that were added in place, in the order of the schema."""
         arrays = self._arrays.finish()
         for put in self._scanned:
             put(arrays)
-        self.fields = {node.name: self.fields[node.name] for node in self.footer.fields}
+        names = (column.field.name for column in self._columns_of_file)
+        self.fields = {name: self.fields[name] for name in names}
 
     def _add_scanned(self, field: Field, stored: str, scanned: Scanned) -> None:
         number = 0 if scanned.blocks is None else self.add_blocks(scanned.blocks)
@@ -196,31 +194,29 @@ class Table(RowTable):
             lambda arrays: self.put(field, stored, number, *scanned.within(arrays))
         )
 
-    def _add_lists(self, field: Field, leaf: Node, group: Node) -> None:
-        scanned = scan_lists(self.file, self.footer, leaf, group, self._arrays, field.name)
-        dtype = np.dtype(dtype_of(leaf))
+    def _stored_lists(self, column: FileColumn) -> str:
+        """Return the codec of the stored bytes of a list of numbers."""
+        leaf, dtype = column.leaf, np.dtype(dtype_of(column.leaf))
         name = leaf.time or (f"u{dtype.name}" if leaf.converted in UNSIGNED else dtype.name)
-        tensor = self.features.get(field.name, Feature()).tensor
-        stored = f"array({name},-1)" if tensor is None else tensor.codecs(name)[1]
-        self._add_scanned(field, stored, scanned)
+        tensor = self.features.get(column.field.name, Feature()).tensor
+        return f"array({name},-1)" if tensor is None else tensor.codecs(name)[1]
 
-    def _add_scalars(self, field: Field, leaf: Node) -> None:
-        values, null = scalars_of(self.file, self.footer, leaf)
-        if leaf.converted in UNSIGNED:
+    def _add_numbers(self, column: FileColumn) -> None:
+        values, null = scalars_of(self.file, self._groups, column)
+        if column.leaf.converted in UNSIGNED:
             values = values.view(f"<u{values.dtype.itemsize}")
-        self.put_numbers(field, values, null)
+        self.put_numbers(column.field, values, null)
 
     def pieces(self, name: str) -> Iterator[Any]:
         """Yield the values of a column in the row groups as arrays of pyarrow."""
         from pyarrow.parquet import ParquetFile
 
-        first = self.groups.first
-        numbers = list(range(first, first + len(self.footer.groups)))
+        numbers = [group.number for group in self._groups]
         with ParquetFile(Seekable(self.file)) as opened:
             for batch in opened.iter_batches(batch_size=1024, row_groups=numbers, columns=[name]):
                 yield batch.column(0)
 
     def decoded(self, name: str) -> list[bytes | None]:
         """Return the values of a column as JSON. For a run of rows, its row group is read whole."""
-        first = self.footer.groups[0].first if self.footer.groups else 0
-        return super().decoded(name)[first : first + self.footer.rows]
+        first = self._groups[0].first if self._groups else 0
+        return super().decoded(name)[first : first + self.rows]

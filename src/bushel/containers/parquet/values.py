@@ -5,7 +5,7 @@ Its pages are read chunk by chunk, and their levels make the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ from bushel.kernels import MappedFile, present_elements, read_hybrid, scan_byte_
 from bushel.storage import Blocks, File
 from bushel.storage.blocks import BlockList
 
-from .footer import BOOLEAN, FIXED, Footer, Node, RowGroup, dtype_of
+from .footer import BOOLEAN, FIXED, FileColumn, RowGroup, dtype_of
 
 _RLE = 3
 _DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that are not in a page
@@ -71,7 +71,7 @@ class ChunkPages:
 
     Attributes:
         file: The file.
-        node: The leaf.
+        node: The leaf, which may be the element of a list.
         chunk: Its chunk.
         rows: Rows of the pages that are read.
         wanted_rows: The wanted ones among these rows.
@@ -81,21 +81,27 @@ class ChunkPages:
         absent: uint8[rows], 1 for each row that is a null, of a list.
     """
 
-    def __init__(self, file: File, node: Node, group: Node | None, row_group: RowGroup) -> None:
-        self.file, self.node, self.rows, self.wanted_rows = file, node, row_group.rows, slice(None)
-        self.chunk = row_group.chunks[node.leaf]
+    def __init__(self, file: File, column: FileColumn, group: RowGroup) -> None:
+        self.file, self.node, self.rows, self.wanted_rows = (
+            file,
+            column.leaf,
+            group.rows,
+            slice(None),
+        )
+        node = column.leaf
+        self.chunk = group.chunks[node.leaf]
         if (part := self.chunk.part) is not None:
-            first = row_group.first - part.first
-            self.rows, self.wanted_rows = part.rows, slice(first, first + row_group.rows)
+            first = group.first - part.first
+            self.rows, self.wanted_rows = part.rows, slice(first, first + group.rows)
         self.leaf = Leaf(self.chunk.codec, node.definition, node.repeats)
         self.dictionary: tuple[Page, Payload] | None = None
         self.counts: I64 = _NONE
         self.absent: U8 = _NONE.view(np.uint8)
-        self._group = group
+        self._above = column.above
 
     def __iter__(self) -> Iterator[_Values]:
         begun = 0
-        if self._group is not None:
+        if self._above is not None:
             self.counts, self.absent = np.empty(self.rows, np.int64), np.empty(self.rows, np.uint8)
         spans = self.chunk.spans
         pages = (pages_of(self.file.read, start, stop - start) for start, stop in spans)
@@ -103,7 +109,7 @@ class ChunkPages:
             payload = payload_of(page, self.file.read, self.leaf)
             if page.dictionary:
                 self.dictionary = page, payload
-            elif self._group is None:
+            elif self._above is None:
                 yield _Values(page, payload, page.values, *present(page, payload, self.leaf))
                 begun += page.values
             elif payload.repetition is None or payload.definition is None:
@@ -113,7 +119,7 @@ class ChunkPages:
                     payload.repetition,
                     payload.definition,
                     self.node.definition,
-                    self._group.definition,
+                    self._above.definition,
                     page.values,
                     begun,
                     self.counts,
@@ -125,13 +131,6 @@ class ChunkPages:
             raise ValueError(
                 f"column {name!r} has {begun} values in a row group of {self.rows} rows"
             )
-
-
-def chunks_of(
-    file: File, footer: Footer, node: Node, group: Node | None = None
-) -> Iterator[ChunkPages]:
-    """Return the chunks of a leaf, which may be the element of a list."""
-    return (ChunkPages(file, node, group, row_group) for row_group in footer.groups)
 
 
 class Scanned(Struct, frozen=True):
@@ -163,28 +162,26 @@ class Scanned(Struct, frozen=True):
 
 
 def scan_places(
-    file: File, footer: Footer, node: Node, group: Node | None, arrays: GrowingArrays, key: str
+    file: File, groups: Iterable[RowGroup], column: FileColumn, arrays: GrowingArrays
 ) -> Scanned:
-    """Find where the byte arrays of a leaf are.
+    """Find where the byte arrays of a column are.
 
     Args:
         file: The file.
-        footer: Its footer.
-        node: The leaf.
-        group: The list that the leaf is the element of, or None.
-        arrays: The arrays that are given the places.
-        key: The names of these arrays begin with it.
+        groups: Its row groups.
+        column: The column.
+        arrays: The arrays that are given the places. Their names begin with the name of the field.
 
     Raises:
         OtherEncoding: The values have no extents.
         FilterError, ThriftError, ValueError: A page is damaged.
     """
-    chunks = list(chunks_of(file, footer, node, group))
+    key, chunks = column.field.name, [ChunkPages(file, column, group) for group in groups]
     blocks = None if all(map(_lies_plain, chunks)) else BlockList()
     elements, wanted_rows = 0, slice(None)
     for name in ("offset", "length"):
         arrays.append(f"{key} {name}", _NONE)
-    if group is not None:
+    if column.above is not None:
         arrays.append(f"{key} starts", np.zeros(1, np.int64))
         arrays.append(f"{key} absent", np.zeros(0, np.bool_))
     for pages in chunks:
@@ -199,7 +196,7 @@ def scan_places(
                 arrays.append(f"{key} {name}", numbers)
         if pages.wanted_rows != slice(None):
             wanted_rows = pages.wanted_rows
-        if group is not None:
+        if column.above is not None:
             starts = offsets_of(pages.counts) + elements
             elements = int(starts[-1])
             arrays.append(f"{key} starts", starts[1:])
@@ -311,27 +308,26 @@ def _fixed(values: _Values, width: int) -> tuple[I64, I64]:
 
 
 def scan_lists(
-    file: File, footer: Footer, node: Node, group: Node, arrays: GrowingArrays, key: str
+    file: File, groups: Iterable[RowGroup], column: FileColumn, arrays: GrowingArrays
 ) -> Scanned:
-    """Find where the lists of numbers of a leaf are. Their numbers are adjacent in the block file.
+    """Find where the lists of numbers of a column are. Their numbers are adjacent in the block file.
 
     Args:
         file: The file.
-        footer: Its footer.
-        node: The leaf.
-        group: The list that the leaf is the element of.
-        arrays: The arrays that are given the places.
-        key: The names of these arrays begin with it.
+        groups: Its row groups.
+        column: The column.
+        arrays: As for `scan_places`.
 
     Raises:
         OtherEncoding: The numbers have another encoding, or some of them are null.
         FilterError, ThriftError, ValueError: A page is damaged.
     """
-    width = np.dtype(dtype_of(node)).itemsize
+    key, width = column.field.name, np.dtype(dtype_of(column.leaf)).itemsize
     blocks, wanted_rows = BlockList(), slice(None)
     for name in ("offset", "length"):
         arrays.append(f"{key} {name}", _NONE)
-    for pages in chunks_of(file, footer, node, group):
+    for group in groups:
+        pages = ChunkPages(file, column, group)
         start, wanted_rows = blocks.starts[-1], pages.wanted_rows
         _add_numbers(pages, width, blocks)
         length = pages.counts * np.int64(width)
@@ -365,18 +361,19 @@ def _add_numbers(pages: ChunkPages, width: int, blocks: BlockList) -> None:
     blocks.add(start, stop - start, total, "parquet", side_of(pages.leaf, width))
 
 
-def scalars_of(file: File, footer: Footer, node: Node) -> tuple[np.ndarray, Bools]:
-    """Return the numbers of a leaf that does not repeat, and bool[rows], which of them are null and 0 here.
+def scalars_of(
+    file: File, groups: Iterable[RowGroup], column: FileColumn
+) -> tuple[np.ndarray, Bools]:
+    """Return the numbers of a column that does not repeat, and bool[rows], which of them are null and 0 here.
 
     Raises:
         OtherEncoding: The numbers have another encoding.
         FilterError, ThriftError, ValueError: A page is damaged.
     """
-    dtype = np.dtype(np.bool_ if node.physical == BOOLEAN else dtype_of(node) or "V")
-    if dtype.kind == "V":
-        raise OtherEncoding
+    dtype = np.dtype(np.bool_ if column.leaf.physical == BOOLEAN else dtype_of(column.leaf))
     numbers, nulls, wanted_rows = [np.zeros(0, dtype)], [np.zeros(0, np.bool_)], slice(None)
-    for pages in chunks_of(file, footer, node):
+    for group in groups:
+        pages = ChunkPages(file, column, group)
         dictionary, wanted_rows = numbers[0], pages.wanted_rows
         for values in pages:
             if pages.dictionary is not None and not len(dictionary):

@@ -5,8 +5,8 @@ the file, or of its blocks if it is compressed by gzip or zlib; single integers 
 docs/format-tfrecord.md has the rules.
 
 Usual Examples have at most one value of bytes in each feature, or its numbers in one piece: their
-extents and numbers are kept in blocks of lines (docs/index.md). A file with other records, or with
-types that the caller declares and the values do not have, is left to `scan`.
+extents and numbers are kept in blocks of lines (docs/index.md). A file with other records is left to
+`scanned`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,6 @@ from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
 from .features import (
     AS_THEY_ARE,
     BYTES,
-    FLOATS,
-    INTEGERS,
-    LISTS,
     OF_ANY_LENGTH,
     SCALARS,
     FeatureTable,
@@ -49,6 +46,7 @@ from .features import (
     field_name,
     is_sparse,
     scanned,
+    type_of_numbers,
 )
 
 _NUMBERED = re.compile(r"[^.].*-[0-9]{5}-of-[0-9]{5}", re.DOTALL)
@@ -272,34 +270,24 @@ def _fields(
     number: int,
     columns: dict[str, Column],
 ) -> dict[str, FieldExtents] | None:
-    """Return the fields of Examples, None if a declared type does not suit; and fill the columns of single numbers."""
+    """Return the fields of Examples, and fill the columns of single numbers; None if `FeatureTable` has to do it."""
     fields: dict[str, FieldExtents] = {}
     for place, (encoded, kind, kinds) in enumerate(scanner.features):
         name = field_name(encoded, file)
         declared, extents = declared_type(name, kind, spec), lines.extents(place, quotes=False)
-        if kind == BYTES:
-            if declared is None:
-                codec = codec_of_first_bytes(file, *extents)
-            else:
-                codec = declared.codec
-            stored = codec
-            suits = declared is None or not (declared.sequence or codec in OF_ANY_LENGTH)
-        elif kinds & _MANY or (
-            declared is not None and declared.codec not in ("int", "float", "f32")
-        ):
-            codec = LISTS[kind] if declared is None else declared.type
-            stored, suits = "varints", codec == LISTS[INTEGERS]
-            if kind == FLOATS:
-                stored, suits = codec, codec.startswith("array(float32")
+        if kind != BYTES:
+            codec, stored = type_of_numbers(kind, declared, several=bool(kinds & _MANY))
+        elif declared is None:
+            codec = stored = codec_of_first_bytes(file, *extents)
+        elif declared.sequence or declared.codec in OF_ANY_LENGTH:
+            return None
         else:
-            of, stored = SCALARS[kind]
-            codec, suits = of, not kinds & _EMPTY
-            if declared is not None:
-                codec = declared.codec
-                suits = suits and not declared.sequence and (codec == "int") == (kind == INTEGERS)
+            codec = stored = declared.codec
+        if kind != BYTES and not codec.startswith("array"):
+            if kinds & _EMPTY:
+                return None
+            of, _ = SCALARS[kind]
             missing = missing_values(lines, place, kinds)
             columns[name] = Column(of, lines.numbers(place, of), missing)
-        if not suits:
-            return None
-        fields[name] = FieldExtents(declared or Field(name, codec), stored, number, *extents)
+        fields[name] = FieldExtents(Field(name, codec), stored, number, *extents)
     return fields

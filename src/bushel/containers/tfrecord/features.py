@@ -180,6 +180,26 @@ def declared_type(name: str, kind: int, spec: Mapping[str, Field]) -> Field | No
     return spec.get(name)
 
 
+def type_of_numbers(kind: int, declared: Field | None, *, several: bool) -> tuple[str, str]:
+    """Return the codec of the numbers of a feature, and that of their stored bytes.
+
+    Other types that the caller declares are converted from these when values are read.
+
+    Args:
+        kind: `FLOATS` or `INTEGERS`.
+        declared: The type that the caller declares, or None.
+        several: Whether a record has several numbers.
+    """
+    wanted = "" if declared is None else declared.type
+    if several or wanted.startswith("array"):
+        if kind == INTEGERS:
+            return LISTS[kind], "varints"
+        codec = wanted if wanted.startswith("array(float32") else LISTS[kind]
+        return codec, codec
+    codec, stored = SCALARS[kind]
+    return ("f32" if (wanted, kind) == ("f32", FLOATS) else codec), stored
+
+
 def check_first_values(file: File, declared: Field, column: FieldExtents) -> None:
     """Refuse a type that the first values do not have; the others are compared when they are read.
 
@@ -228,15 +248,11 @@ def check_density(features: Mapping[str, Feature], samples: int, file: File) -> 
     raise FormatError(what, file.path, hint=AS_THEY_ARE)
 
 
-def _present(feature: Feature, keep: Bools) -> Feature:
-    """Return a feature of only those rows that have a value."""
-    if keep.all():
-        return feature
-    record = np.flatnonzero(keep) if feature.record is None else feature.record[keep]
-    if feature.kind == BYTES:
-        return feature._replace(record=record)
-    places = {name: getattr(feature, name)[keep] for name in ("offset", "length", "first")}
-    return feature._replace(record=record, **places)
+def _chosen(record: I64 | None, chosen: Bools) -> I64 | None:
+    """Return some of the records that have a feature; None if these are all records."""
+    if chosen.all():
+        return record
+    return np.flatnonzero(chosen) if record is None else record[chosen]
 
 
 class FeatureTable:
@@ -261,14 +277,19 @@ class FeatureTable:
         Raises:
             SpecError: A record has several values of a feature that is declared to have one.
         """
-        codec = "" if declared is None else declared.type
         if feature.kind == BYTES:
             self._add_bytes(name, feature, declared)
-        elif feature.most > 1 or codec.startswith("array"):
-            is_stored = feature.kind == FLOATS and codec.startswith("array(float32")
-            self._add_lists(name, feature, codec if is_stored else LISTS[feature.kind])
-        else:
-            self._add_scalars(name, feature, "f32" if codec == "f32" else "float")
+            return
+        codec, stored = type_of_numbers(feature.kind, declared, several=feature.most > 1)
+        if not codec.startswith("array"):
+            self._add_scalars(name, feature)
+        elif feature.record is not None or feature.copied:
+            self._spread("offset", name, feature.record, feature.offset, 0)
+            self._spread("length", name, feature.record, feature.length, -1)
+        if feature.copied:
+            self._copied.append(name)
+        places = feature.offset, feature.length
+        self.fields[name] = PlainField(codec, *places, file=self.number, codec=stored)
 
     def _add_bytes(self, name: str, feature: Feature, declared: Field | None) -> None:
         many = feature.most > 1 if declared is None else declared.sequence
@@ -288,11 +309,11 @@ class FeatureTable:
             self._add_starts(name, feature)
             place = place._replace(type=f"{codec}[]", starts=_NONE)
         elif feature.record is not None or feature.counts is not None:
-            present = feature
+            record = feature.record
             if feature.counts is not None:
-                present = _present(feature, feature.counts == 1)
-            self._spread("offset", name, present.record, feature.value_offset, 0)
-            self._spread("length", name, present.record, feature.value_length, -1)
+                record = _chosen(record, feature.counts == 1)
+            self._spread("offset", name, record, feature.value_offset, 0)
+            self._spread("length", name, record, feature.value_length, -1)
         self.fields[name] = place
 
     def _refuse_integers(self, name: str, feature: Feature, declared: Field) -> NoReturn:
@@ -319,34 +340,25 @@ class FeatureTable:
         if feature.record is not None:
             self._spread("absent", name, feature.record, 0, 1, np.bool_)
 
-    def _add_lists(self, name: str, feature: Feature, kind: str) -> None:
-        if feature.record is not None or feature.copied:
-            self._spread("offset", name, feature.record, feature.offset, 0)
-            self._spread("length", name, feature.record, feature.length, -1)
-        if feature.copied:
-            self._copied.append(name)
-        stored = "varints" if feature.kind == INTEGERS else None
-        places = feature.offset, feature.length
-        self.fields[name] = PlainField(kind, *places, file=self.number, codec=stored)
-
-    def _add_scalars(self, name: str, feature: Feature, real: str) -> None:
-        """Add single numbers; `real` is the codec of floats."""
-        present = _present(feature, feature.length > 0)
-        if present.record is not None:
-            self._spread("missing", name, present.record, 0, 1, np.bool_)
-        self._spread("offset", name, present.record, present.offset, 0)
-        self._spread("length", name, present.record, present.length, -1)
-        numbers: Iterable[np.ndarray] = self._steps(present.record, present.first, 0)
-        kind, stored = SCALARS[feature.kind]
-        codec: str = kind
+    def _add_scalars(self, name: str, feature: Feature) -> None:
+        """Add single numbers, which are a column, too."""
+        chosen = feature.length > 0
+        record, places = (
+            _chosen(feature.record, chosen),
+            (feature.offset, feature.length, feature.first),
+        )
+        if not chosen.all():
+            places = feature.offset[chosen], feature.length[chosen], feature.first[chosen]
+        if record is not None:
+            self._spread("missing", name, record, 0, 1, np.bool_)
+        offset, length, first = places
+        self._spread("offset", name, record, offset, 0)
+        self._spread("length", name, record, length, -1)
+        numbers: Iterable[np.ndarray] = self._steps(record, first, 0)
         if feature.kind == FLOATS:
-            codec = real
             numbers = (bits.astype("<u4").view("<f4").astype(np.float64) for bits in numbers)
         self._append("values", name, numbers)
-        if feature.copied:
-            self._copied.append(name)
-        self.columns[name] = Column(kind, _NONE)
-        self.fields[name] = PlainField(codec, _NONE, _NONE, file=self.number, codec=stored)
+        self.columns[name] = Column(SCALARS[feature.kind][0], _NONE)
 
     def _steps(self, record: I64 | None, values: I64 | int, otherwise: int) -> Iterator[I64]:
         """Yield, some samples at a time, the values of those that have a feature, and another one for the rest."""
