@@ -72,7 +72,7 @@ _BITS = "1"  # the mode of Pillow with eight pixels in a byte
 _MOST_AXES = 32
 
 
-_Parsed = tuple[np.dtype[Any], tuple[int, ...], Buffer]
+_Parsed = tuple[np.dtype[Any], tuple[int, ...], memoryview]
 """The dtype and the shape of a stored array, and the bytes of its elements."""
 
 
@@ -186,7 +186,7 @@ class _Pil(_Headed, frozen=True):
         if mode == _BITS and len(view) == start + height * -(-width // 8):
             bits = np.frombuffer(view[start:], np.uint8).reshape(height, -(-width // 8))
             pixels = np.unpackbits(bits, axis=1, count=width)
-            return np.dtype(np.bool_), (height, width), pixels.tobytes()
+            return np.dtype(np.bool_), (height, width), memoryview(pixels.tobytes())
         if mode not in _MODES or len(view) < start:
             modes = ", ".join((_BITS, *_MODES))
             raise refused(self.name, f"a raw image of a mode among {modes}", data)

@@ -105,7 +105,7 @@ def _of_scalar(scalar: Any) -> Any:
     if isinstance(scalar, pa.DurationScalar):
         return f"{scalar.value} {scalar.type.unit}"
     if isinstance(scalar, pa.TimestampScalar | pa.Date32Scalar | pa.Date64Scalar):
-        unit = {pa.date32(): "D", pa.date64(): "ms"}.get(scalar.type) or scalar.type.unit
+        unit: Any = {pa.date32(): "D", pa.date64(): "ms"}.get(scalar.type) or scalar.type.unit
         return str(np.datetime64(scalar.value, unit))
     return scalar.as_py()
 

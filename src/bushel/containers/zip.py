@@ -223,19 +223,15 @@ def members_of(file: File) -> Members:
         OSError: The temporary files cannot be written.
     """
     left_out = LeftOut()
-    entries = _entries(file, left_out)
-    header = entries["header"]
-    parts = (header[first : first + STEP + 1] for first in range(0, len(header), STEP))
-    order = None
-    if any((part[1:] < part[:-1]).any() for part in parts):
-        order = np.argsort(header, kind="stable").astype(np.int64, copy=False)
-    groups = MemberGroups(entries["names"], entries["name_offsets"])
-    arrays = entries | _grouped(file, entries, order, groups)
-    names = Strings(arrays.pop("names"), arrays.pop("name_offsets"))
-    if order is not None:
-        names = names.chosen(order)
+    arrays = _entries(file, left_out)
+    header = arrays["header"]
+    if (header[1:] < header[:-1]).any():
+        arrays = _ordered(arrays, np.argsort(header, kind="stable"))
+    groups = MemberGroups(arrays["names"], arrays["name_offsets"])
+    arrays |= _grouped(file, arrays, groups)
+    names, offsets = arrays.pop("names"), arrays.pop("name_offsets")
     places = [arrays.pop(name) for name in ("data", "size", "header", "crc32")]
-    files = tar.Members(names.text, names.offsets, *places)
+    files = tar.Members(names, offsets, *places)
     members = Members(files, **arrays, extensions=groups.extensions)
     nameless = np.flatnonzero(members.sample < 0).tolist()
     left_out.counts.update(map(tar.kind_of_nameless, map(files.name, nameless)))
@@ -255,6 +251,13 @@ def _entries(file: File, left_out: LeftOut) -> dict[str, np.ndarray]:
         text += len(part.names)
         rows.extend(pieces, share)
     return rows.finish()
+
+
+def _ordered(entries: dict[str, np.ndarray], order: I64) -> dict[str, np.ndarray]:
+    """Return the entries in another order."""
+    names = Strings(entries.pop("names"), entries.pop("name_offsets")).chosen(order)
+    ordered = {name: numbers[order] for name, numbers in entries.items()}
+    return ordered | {"names": names.text, "name_offsets": names.offsets}
 
 
 def _without_junk(part: Entries, left_out: LeftOut) -> Entries:
@@ -312,21 +315,15 @@ def _filter_of(part: Entries, file: File) -> U8:
 
 
 def _grouped(
-    file: File, entries: Mapping[str, np.ndarray], order: I64 | None, groups: MemberGroups
+    file: File, entries: Mapping[str, np.ndarray], groups: MemberGroups
 ) -> dict[str, np.ndarray]:
-    """Return where the data of each member are, its sample and extension, and the keys of the samples.
-
-    If the directory is not in the order of the data, its numbers in that order are returned, too.
-    """
+    """Return where the data of each member are, its sample and extension, and the keys of the samples."""
     rows, text, count = GrowingArrays(), 0, len(entries["header"])
-    moved = () if order is None else ("header", "stored", "size", "crc32", "filter")
     rows.append("key_offsets", np.zeros(1, np.int64))
     for first in range(0, max(count, 1), STEP):
         stop = min(first + STEP, count)
-        numbers = np.arange(first, stop) if order is None else order[first:stop]
-        pieces = {name: entries[name][numbers] for name in moved}
-        pieces["data"] = _data(file, entries, numbers)
-        pieces["sample"], pieces["extension"] = groups.group(numbers)
+        pieces: dict[str, np.ndarray] = {"data": _data(file, entries, first, stop)}
+        pieces["sample"], pieces["extension"] = groups.group(np.arange(first, stop))
         keys, ends = groups.take_keys()
         pieces |= {"keys": keys, "key_offsets": ends + text}
         text += len(keys)
@@ -334,18 +331,18 @@ def _grouped(
     return rows.finish()
 
 
-def _data(file: File, entries: Mapping[str, np.ndarray], numbers: I64) -> I64:
+def _data(file: File, entries: Mapping[str, np.ndarray], first: int, stop: int) -> I64:
     """Return where the data of some entries are.
 
     Raises:
         FormatError: A member is not in the file.
     """
-    header, stored = entries["header"][numbers], entries["stored"][numbers]
+    header, stored = entries["header"][first:stop], entries["stored"][first:stop]
     data = data_of(file, header)
     outside = (data < 0) | (stored > file.size) | (data > file.size - stored)
     if outside.any():
         row = int(outside.argmax())
-        name = _name(entries["names"], entries["name_offsets"], int(numbers[row]))
+        name = _name(entries["names"], entries["name_offsets"], first + row)
         raise FormatError(
             f"member {name!r} of {stored[row]} bytes is not where the directory says",
             file.path,

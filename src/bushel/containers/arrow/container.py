@@ -18,7 +18,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
@@ -56,12 +55,13 @@ _NONE, _NO_BOOLS = np.zeros(0, np.int64), np.zeros(0, np.bool_)
 
 
 def _form_of(column: Column) -> _Form:
-    """Return the form of a column."""
-    if _holds_bytes(column):
+    """Return the form of a column; with a dictionary, it is that of the entries."""
+    values = column.entries or column
+    if _holds_bytes(values):
         return "bytes"
-    if column.type == Type.BOOL or dtype_of(column) is not None:
+    if values.type == Type.BOOL or dtype_of(values) is not None:
         return "numbers"
-    if column.type not in _LISTS or len(column.children) != 1 or column.dictionary is not None:
+    if column.type not in _LISTS or len(column.children) != 1:
         return "other"
     [child] = column.children
     leaf, _ = _leaf(child)
@@ -79,11 +79,7 @@ def _holds_bytes(column: Column) -> bool:
     """Return whether a column has binaries or texts, or is a struct of bytes and path."""
     if column.type == Type.STRUCT:
         inner = {child.name: child for child in column.children}
-        return (
-            inner.keys() == {"bytes", "path"}
-            and inner["bytes"].type in _BYTES
-            and inner["bytes"].dictionary is None
-        )
+        return inner.keys() == {"bytes", "path"} and inner["bytes"].type in _BYTES
     return column.type in _BYTES
 
 
@@ -100,7 +96,7 @@ class _Growing(Struct):
     """The values of a column so far.
 
     Attributes:
-        column: The column.
+        column: The column, or that of the entries of its dictionary.
         form: Its form.
         number: Its number.
         arrays: The arrays of all columns, which go to a temporary file if they are large: where
@@ -140,10 +136,13 @@ class _Growing(Struct):
             FilterError, ValueError: They are damaged.
         """
         if self.form in ("bytes", "numbers"):
-            if part.column.dictionary is None:
+            number = part.column.dictionary
+            if number is None:
                 first, second = _values(part, self.made)
+            elif number in dictionaries:
+                first, second = self._of_dictionary(part, dictionaries[number])
             else:
-                first, second = self._of_dictionary(part, dictionaries)
+                raise ValueError(f"its dictionary {number} does not come before it")
             if self.form == "bytes":
                 self.append(offset=first, length=second)
             else:
@@ -159,27 +158,21 @@ class _Growing(Struct):
         elif self.form == "lists of numbers":
             self._take_lists(part)
 
-    def _of_dictionary(
-        self, part: Part, dictionaries: Mapping[int, tuple[Part, ...]]
-    ) -> Sequence[np.ndarray]:
-        number, (bits, signed) = part.column.dictionary or 0, part.column.index
-        values = dictionaries.get(number)
-        if values is None or bits not in (8, 16, 32, 64):
-            raise ValueError(f"its dictionary {number} does not come before it")
-        index = replace(part.column, dictionary=None, type=Type.INT, width=bits, signed=signed)
-        valid, rows = part.valid(), numbers_of(replace(part, column=index)).astype(np.int64)
-        entries = sum(part_of_dictionary.rows for part_of_dictionary in values)
+    def _of_dictionary(self, part: Part, parts: tuple[Part, ...]) -> Sequence[np.ndarray]:
+        """Return the values of a part, given the parts of its dictionary."""
+        valid, rows = part.valid(), numbers_of(part).astype(np.int64)
+        entries = sum(part_of_dictionary.rows for part_of_dictionary in parts)
         if not ((rows >= 0) & (rows < entries) | ~valid).all():
             raise ValueError(f"a value has a number that its dictionary of {entries} values lacks")
-        if self.last_entries is None or self.last_entries[0] is not values:
-            column = values[0].column
+        if self.last_entries is None or self.last_entries[0] is not parts:
+            column = parts[0].column
             if _form_of(column) != self.form or _dtype(column) != _dtype(self.column):
-                raise ValueError(f"its dictionary {number} has values of another type")
-            pairs = [_values(part_of_dictionary, self.made) for part_of_dictionary in values]
+                raise ValueError("its dictionary has values of another type")
+            pairs = [_values(part_of_dictionary, self.made) for part_of_dictionary in parts]
             missing = np.array([-1]) if self.form == "bytes" else np.ones(1, np.bool_)
             pairs.append((np.zeros(1, pairs[0][0].dtype), missing))
             self.last_entries = (
-                values,
+                parts,
                 [np.concatenate(arrays) for arrays in zip(*pairs, strict=True)],
             )
         chosen = np.where(valid, rows, entries)
@@ -225,7 +218,7 @@ class _Table(RowTable):
         super().__init__(file, features_in(schema.metadata.get("huggingface"), file.path), declared)
         self._schema, self._arrays = schema, GrowingArrays()
         self._growing = [
-            _Growing(column, _form_of(column), number, self._arrays)
+            _Growing(column.entries or column, _form_of(column), number, self._arrays)
             for number, column in enumerate(schema.columns)
         ]
         for growing in self._growing:
@@ -267,10 +260,10 @@ class _Table(RowTable):
 
     def _add_dictionary(self, batch: Batch, number: int) -> None:
         columns = _all(self._schema.columns)
-        column = next((column for column in columns if column.dictionary == number), None)
-        if column is None:
+        entries = (column.entries for column in columns if column.dictionary == number)
+        if (column := next(entries, None)) is None:
             raise ValueError(f"no column has the dictionary {number}")
-        part = parts_of(self.file, (replace(column, dictionary=None),), batch)[0]
+        [part] = parts_of(self.file, (column,), batch)
         before = self._dictionaries.get(number, ()) if batch.delta else ()
         self._dictionaries[number] = (*before, part)
 

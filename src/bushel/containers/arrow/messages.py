@@ -58,15 +58,16 @@ class Column(Struct, frozen=True):
     """A column of a schema, or a child of one."""
 
     name: str
-    type: int  # number of its type; for a dictionary, of the type of its values
+    type: (
+        int  # number of its type; of a column with a dictionary, that of the numbers of its entries
+    )
     # bits of an integer, date or time; bytes of a fixed binary; elements of a fixed list; 0, 1 or 2
     # of a float of 16, 32 or 64 bits
     width: int = 0
     signed: bool = True  # whether an integer is signed
     children: tuple[Column, ...] = ()
     dictionary: int | None = None  # number of its dictionary, or None
-    # bits and signedness of the numbers of values of a dictionary
-    index: tuple[int, bool] = (32, True)
+    entries: Column | None = None  # the column of the entries of its dictionary
     dense: bool = False  # whether a union has a buffer of offsets
     # NumPy's unit of a date, time, timestamp, duration or interval of months; else empty
     unit: str = ""
@@ -76,7 +77,7 @@ class Column(Struct, frozen=True):
     @property
     def buffers(self) -> int | None:
         """Number of its own buffers; None for views, which have others, too."""
-        if self.dictionary is not None or self.type in _TWO_BUFFERS:
+        if self.type in _TWO_BUFFERS:
             return 2
         if self.type in (Type.BINARY, Type.UTF8, Type.LARGE_BINARY, Type.LARGE_UTF8, 25, 26):
             return 3
@@ -196,24 +197,29 @@ def _column(table: FlatTable, left: list[int], depth: int) -> Column:
             f"more than {_MOST_COLUMNS} columns, or more than {_DEEPEST} levels of them"
         )
     kind, type_table, encoded = table.number(2, "<B"), table.table(3), table.table(4)
-    index, dictionary = (32, True), None
-    if encoded is not None:
-        dictionary = encoded.number(0, "<q")
-        numbers = encoded.table(1)
-        if numbers is not None:
-            index = (numbers.number(0, "<i"), bool(numbers.number(1, "<B")))
     width, unit = _size_and_unit(kind, type_table)
-    return Column(
+    column = Column(
         table.text(0),
         kind,
         width,
         kind == Type.INT and type_table is not None and bool(type_table.number(1, "<B")),
         tuple(_column(child, left, depth + 1) for child in table.tables(5)),
-        dictionary,
-        index,
-        kind == Type.UNION and type_table is not None and type_table.number(0, "<h") == 1,
-        unit,
-        _texts(table, 6),
+        dense=kind == Type.UNION and type_table is not None and type_table.number(0, "<h") == 1,
+        unit=unit,
+        metadata=_texts(table, 6),
+    )
+    if encoded is None:
+        return column
+    bits, is_signed, numbers = 32, True, encoded.table(1)
+    if numbers is not None:
+        bits, is_signed = numbers.number(0, "<i"), bool(numbers.number(1, "<B"))
+    return Column(
+        column.name,
+        Type.INT,
+        bits,
+        is_signed,
+        dictionary=encoded.number(0, "<q"),
+        entries=column,
     )
 
 

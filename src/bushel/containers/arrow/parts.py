@@ -134,8 +134,7 @@ def _part(
     part_buffers = tuple(islice(buffers, count))
     if node is None or len(part_buffers) < count:
         raise ValueError("a batch has too few nodes or buffers for its schema")
-    children = () if column.dictionary is not None else column.children
-    inner = tuple(_part(file, child, codec, nodes, buffers, views) for child in children)
+    inner = tuple(_part(file, child, codec, nodes, buffers, views) for child in column.children)
     rows, nulls = node
     return Part(file, column, rows, nulls, part_buffers, codec, inner)
 

@@ -291,11 +291,10 @@ def features_of(footer: Footer, path: str) -> dict[str, Feature]:
     from bushel.containers.arrow.parts import tensor_of, time_codec
 
     try:
-        columns = columns_in(base64.b64decode(encoded))
-        for column in columns:
-            time, tensor = None, tensor_of(column)
-            if column.type == Type.DURATION:
-                time = time_codec(column)
+        for column in columns_in(base64.b64decode(encoded)):
+            time, tensor, values = None, tensor_of(column), column.entries or column
+            if values.type == Type.DURATION:
+                time = time_codec(values)
             if time is not None or tensor is not None:
                 features[column.name] = replace(
                     features.get(column.name, Feature()), time=time, tensor=tensor
