@@ -21,7 +21,7 @@ import numpy as np
 
 from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64, NO_NUMBERS, U8
 from bushel.errors import FormatError, UnsupportedError
 from bushel.filters import FilterError, expand
 from bushel.filters.riegeli import BLOCK, HEADER, KINDS, SIDE, read_number, sides_of
@@ -297,7 +297,7 @@ class Records:
     def __init__(self, reader: Reader) -> None:
         self._reader, self._arrays = reader, GrowingArrays()
         self._position = self._record = self._side = 0
-        none, no_bytes = np.empty(0, np.int64), np.empty(0, np.uint8)
+        none, no_bytes = NO_NUMBERS, NO_NUMBERS.view(np.uint8)
         self._append(length=none, record=none, start=none, offset=none, stored=none)
         self._append(filter=no_bytes, side=no_bytes, file=np.empty(0, np.int32))
         self._append(side_end=np.zeros(1, np.int64))

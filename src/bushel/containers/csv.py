@@ -5,6 +5,8 @@ docs/format-csv.md has the rules.
 
 from __future__ import annotations
 
+import numpy as np
+
 from bushel._index.shard import Shard
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import csv_record
@@ -24,6 +26,10 @@ from .recovery import Fault
 
 _MOST_COLUMNS = 10_000
 _LARGEST_HEADER = 4 << 20
+_DIVIDE = "spec= does not help here: divide the columns among files, or store them as one array"
+_CARRIAGE_RETURNS = (
+    "if lines end so, `tr '\\r' '\\n'` converts the file; else put the cell in quotes"
+)
 _TAB = (".tsv", *(f".tsv{end}" for end in COMPRESSED))
 
 
@@ -66,33 +72,24 @@ def _first_record(
     """
 
     def refuse(message: str, hint: str | None = None) -> FormatError:
-        if "many" in message:
-            hint = (
-                "spec= does not help here: divide the columns "
-                "among files, or store them as one array"
-            )
         return FormatError(f"line 1: {message}", file.real.path, file.start, hint)
 
     try:
         offset, length, kind, end = csv_record(head, ord(delimiter), whole, _MOST_COLUMNS)
     except ValueError as error:
-        raise refuse(str(error)) from error
+        raise refuse(str(error), _DIVIDE if "many" in str(error) else None) from error
     if end < 0:
         raise refuse(f"the first record has more than {_LARGEST_HEADER >> 20} MiB")
     cells = []
-    for start, size, kind_of_cell in zip(
-        offset.tolist(), length.tolist(), kind.tolist(), strict=True
-    ):
+    for start, size, kind_of_cell in np.stack([offset, length, kind], axis=1).tolist():
         text = head[start : start + size]
         if kind_of_cell == Kind.BARE and b"\r" in text:
-            hint = (
-                "if lines end so, `tr '\\r' '\\n'` converts the file; else put the cell in quotes"
-            )
-            raise refuse(f"a carriage return without a line feed in {text[:50]!r}", hint)
+            message = f"a carriage return without a line feed in {text[:50]!r}"
+            raise refuse(message, _CARRIAGE_RETURNS)
+        if kind_of_cell == Kind.ESCAPED:
+            text = text.replace(b'""', b'"')
         try:
-            cells.append(
-                (text.replace(b'""', b'"') if kind_of_cell == Kind.ESCAPED else text).decode()
-            )
+            cells.append(text.decode())
         except UnicodeDecodeError as error:
             raise refuse(f"{text[:100]!r} is not UTF-8") from error
     return cells, end

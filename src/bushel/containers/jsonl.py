@@ -161,7 +161,6 @@ class LineTable(Struct):
             data = memoryview(b"")  # frees the last bytes before more are read
             data = memoryview(read(at, min(window, lines.size - at)))
             used = self._feed(scanner, data, at)
-            before = at
             after = chunk
             if scanner.problem is not None:
                 self._take(scanner, at)
@@ -183,7 +182,7 @@ class LineTable(Struct):
                     )
                 continue
             at, window = at + used, after
-            self.report(at - before)
+            self.report(used)
         self._take(scanner, at)
         self._facts = [
             scanner.facts(number)

@@ -153,19 +153,16 @@ def _read(file: File, data: File) -> _Table:
 
 def _documents(table: _Table, file: File) -> tuple[I64, I64]:
     """Return offset and length of each document, whose sequences follow each other in the `.bin`."""
-    apart = table.offset[1:] != table.offset[:-1] + table.length[:-1]
-    apart[table.first[1:-1][(table.first[1:-1] > 0) & (table.first[1:-1] <= len(apart))] - 1] = (
-        False
-    )
+    begins = np.zeros(len(table.offset) + 1, np.bool_)
+    begins[table.first] = True
+    apart = (table.offset[1:] != table.offset[:-1] + table.length[:-1]) & ~begins[1:-1]
     if apart.any():
         row = int(apart.argmax()) + 1
         raise FormatError(
             f"sequence {row} does not follow the one before it, and is of the same document",
             file.path,
             _HEADER.size + 4 * len(table.length) + 8 * row,
-            "spec={'tokens': 'array("
-            + table.dtype
-            + (",-1)[]'} reads the sequences of a document as a list"),
+            f"spec={{'tokens': 'array({table.dtype},-1)[]'}} reads the sequences of a document as a list",
         )
     ends = offsets_of(table.length)[table.first]
     length = np.diff(ends)

@@ -65,11 +65,10 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
             f"not names of files: {field.type!r} needs texts"
         )
     names = list(texts_of(index, shard, texts))
-    folder = shard.files[0].rpartition("/")[0]
-    unique = dict.fromkeys(name for name in names if name is not None)
-    stamps = _stamps(shard, list(unique), folder and f"{folder}/", field, names)
-    number_of = {name: number for number, name in enumerate(unique)}
-    numbers = np.array([-1 if name is None else number_of[name] for name in names], np.int64)
+    unique = [name for name in dict.fromkeys(names) if name is not None]
+    stamps = _stamps(shard, unique, field, names)
+    number_of: dict[str | None, int] = {name: number for number, name in enumerate(unique)}
+    numbers = np.array([number_of.get(name, -1) for name in names], np.int64)
     first, count = len(index.files), len(stamps)
     # the last one stands for no file
     sizes = np.array([*(stamp.size for stamp in stamps), MISSING], np.int64)
@@ -104,9 +103,9 @@ def with_files(index: ShardIndex, stamps: Sequence[FileStamp]) -> ShardIndex:
 
 
 def _stamps(
-    shard: Shard, names: Sequence[str], before: str, field: Field, of_samples: Sequence[str | None]
+    shard: Shard, names: Sequence[str], field: Field, of_samples: Sequence[str | None]
 ) -> list[FileStamp]:
-    """Return the files of these names.
+    """Return the files of these names, which are relative to the file of the shard.
 
     Raises:
         FormatError: Some are missing, or not in the folder; or one is a URL, which needs a type
@@ -114,10 +113,11 @@ def _stamps(
         OSError: A server refuses, or cannot be reached.
     """
     allowed = field.codec.endswith(_URL)
+    before, slash, _ = shard.files[0].rpartition("/")
     paths: list[str] = []
     for name in names:
         inside, problem, hint = name.removeprefix("./"), "", _HINT
-        paths.append(name if is_url(name) else before + inside)
+        paths.append(name if is_url(name) else before + slash + inside)
         if is_url(name) and not allowed:
             content_type = f"{content_codec(field.codec)}{_URL}"
             problem = "is a URL"

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from bushel._index.columns import NUMBERS, Column, Kind
 from bushel._index.shard import Shard, stamps
 from bushel._index.table import FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, U8, Bools, if_any, offsets_of
+from bushel._runtime.arrays import I64, NO_NUMBERS, U8, Bools, if_any, offsets_of
 from bushel._runtime.messages import log_warning
 from bushel.codecs.scalars import time_dtype
 from bushel.errors import FormatError, needed_by
@@ -196,8 +196,7 @@ class RowTable:
             if width < 8:
                 self._room.append(f"values {name}", piece.astype(NUMBERS[kind]))
         self._numbers[name] = _Numbers(start, rows, kind, width == 8)
-        none = np.zeros(0, np.int64)
-        self.put(own, stored, 1, none, none)
+        self.put(own, stored, 1, NO_NUMBERS, NO_NUMBERS)
 
     def pieces(self, name: str) -> Iterable[Any]:
         """Return the values of a column as arrays of pyarrow."""
@@ -280,7 +279,7 @@ class RowTable:
     def _finish(self) -> tuple[Blocks, ...]:
         """Complete the numbers, and return the block files: the values in the table, then the compressed pages."""
         arrays: dict[str, np.ndarray] = self._room.finish()
-        table, none = arrays.get("held", np.zeros(0, np.uint8)), np.zeros(0, np.int64)
+        table, none = arrays.get("held", NO_NUMBERS.view(np.uint8)), NO_NUMBERS
         for name, numbers in self._numbers.items():
             offset, length = (arrays.get(f"{part} {name}", none) for part in ("offset", "length"))
             self.fields[name] = replace(self.fields[name], offset=offset, length=length)

@@ -10,16 +10,12 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from bushel._runtime.arrays import U8
 from bushel._runtime.public import broken_plugin, has_plugin, load_plugin, plugin_names
 from bushel.errors import SpecError
 
-from .base import MAX_BLOCK, Expander, Filter, FilterError
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+from .base import MAX_BLOCK, Buffer, Expander, Filter, FilterError
 
 __all__ = [
     "MAX_BLOCK",

@@ -13,16 +13,13 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from cramjam import brotli, bzip2, lz4, snappy, zstd
 
-from .base import Expander, Filter
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+from .base import Buffer, Expander, Filter
 
 _FRAME = b"\x04\x22\x4d\x18"
 _LARGE = 1 << 20  # blocks of at least this size are expanded by pyarrow, if it is imported

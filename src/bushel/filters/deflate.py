@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import zlib
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .base import Filter
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+from .base import Buffer, Filter
 
 try:
     from isal.isal_zlib import decompressobj  # 1.5 to 2.5 times as fast as zlib; the extra `isal`

@@ -12,15 +12,13 @@ encoding, and the bytes of a value if it is fixed, such as `zstd 4096 8 7 0`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8
 from bushel.kernels import decode_deltas, join_prefixed
 
-from .base import MAX_BLOCK, Filter
+from .base import MAX_BLOCK, Buffer, Filter
 from .parquet_pages import (
     DICTIONARY,
     Leaf,
@@ -32,9 +30,6 @@ from .parquet_pages import (
     payload_of,
     present,
 )
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT = 5, 6, 7, 9
 """DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY and BYTE_STREAM_SPLIT."""

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -26,10 +25,7 @@ from bushel._runtime.arrays import U32, Bools
 from bushel.kernels import present_values, read_hybrid
 
 from . import by_cramjam, deflate
-from .base import MAX_BLOCK, Filter
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+from .base import MAX_BLOCK, Buffer, Filter
 
 ThriftStruct: TypeAlias = dict[int, Any]
 """The values of a struct by the numbers of their fields: bool, int, float, bytes, list or another struct."""
@@ -264,13 +260,13 @@ def _header(read: Read, offset: int, end: int) -> tuple[ThriftStruct, int]:
 
 def _page(header: ThriftStruct, offset: int) -> Page:
     kind, size, length = (_number(header, number) for number in (1, 2, 3))
+    if kind == _INDEX:
+        return Page(offset, length, size, False, 0, PLAIN, None, False)
     kind_header = header.get({_DATA: 5, _DICTIONARY_PAGE: 7, _DATA_V2: 8}.get(kind, 6))
-    if not isinstance(kind_header, dict) and kind != _INDEX:
-        raise ValueError(
+    if not isinstance(kind_header, dict):
+        raise ValueError(  # noqa: TRY004 - of a file
             f"the page before offset {offset} is of kind {kind} and has no header of that kind"
         )
-    if kind == _INDEX or not isinstance(kind_header, dict):
-        return Page(offset, length, size, False, 0, PLAIN, None, False)
     values, encoding = _number(kind_header, 1), _number(kind_header, 4 if kind == _DATA_V2 else 2)
     if values > _MOST_VALUES or size > MAX_BLOCK:
         raise ValueError(
@@ -317,10 +313,14 @@ def payload_of(page: Page, read: Read, leaf: Leaf) -> Payload:
         ValueError: Its levels are longer than the page.
     """
     if page.before is not None:
-        first = page.before[0]
+        codec, first = codec_of(page, leaf.codec), page.before[0]
         levels = read(page.offset, page.levels) if page.levels else b""
+
+        def values() -> memoryview:
+            data = memoryview(read(page.offset + page.levels, page.length - page.levels))
+            return expanded(data, codec, page.size - page.levels) if len(data) else data
+
         definition = levels[first:] if leaf.definition else None
-        values = partial(_after_levels, page, read, codec_of(page, leaf.codec))
         return Payload(levels[:first] if leaf.repetition else None, definition, 0, values)
     if leaf.codec == "stored":
         size = page.length
@@ -349,12 +349,6 @@ def payload_of(page: Page, read: Read, leaf: Leaf) -> Payload:
 def codec_of(page: Page, codec: str) -> str:
     """Return the name of the filter of the values of a page, given that of its chunk."""
     return codec if page.compressed or page.before is None else "stored"
-
-
-def _after_levels(page: Page, read: Read, codec: str) -> memoryview:
-    """Return the values of a page of version 2."""
-    data = memoryview(read(page.offset + page.levels, page.length - page.levels))
-    return expanded(data, codec, page.size - page.levels) if len(data) else data
 
 
 def present(page: Page, payload: Payload, leaf: Leaf) -> tuple[int, Bools | None]:

@@ -6,17 +6,12 @@ header, as u32. https://github.com/google/riegeli/blob/master/doc/riegeli_record
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from bushel._runtime.arrays import I64, U8
 
 from . import by_cramjam
-from .base import Filter
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+from .base import Buffer, Filter
 
 BLOCK, HEADER = 1 << 16, 24
 """Bytes of a block of Riegeli, and of the header at its start."""

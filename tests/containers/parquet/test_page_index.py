@@ -201,8 +201,8 @@ def test_a_right_index() -> None:
     ("data", "message"),
     [
         (forged([]), "no pages for 30 rows"),
-        (b"\0", "no list of pages"),
-        (b"\x19\x15\x02\0", "no list of pages"),
+        (b"\0", "not a list of structs"),
+        (b"\x19\x15\x02\0", "not a list of structs"),
         (forged([(200, 300, 0), (501, 499, 10)]), "do not follow each other"),
         (forged([(200, 800, 0), (1000, 0, 10)]), "do not follow each other"),
         (forged([(99, 901, 0)]), "bytes 99 to 1000, and their column bytes 100 to 1000"),

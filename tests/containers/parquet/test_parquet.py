@@ -345,3 +345,25 @@ def test_a_column_of_a_file_is_not_taken_from_its_folder(tmp_path: Path) -> None
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table({"x": [7]}), tmp_path / name)
     assert [sample["x"] for sample in bushel.open(tmp_path)] == [7, 7]
+
+
+def test_folders_of_a_partitioned_dataset_are_listed_once_for_all_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    listed: list[Path] = []
+    listing = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda path: listed.append(path) or listing(path))
+
+    def listings_of(files: int) -> int:
+        root = tmp_path / f"of {files}"
+        for number in range(files):
+            folder = root / f"year={number}"
+            folder.mkdir(parents=True)
+            pq.write_table(pa.table({"n": [number]}), folder / "part-0.parquet")
+        listed.clear()
+        dataset = bushel.open(root, index="memory")
+        assert [sample["year"] for sample in dataset] == sorted(range(files), key=str)
+        return listed.count(root)
+
+    assert listings_of(12) == listings_of(3)

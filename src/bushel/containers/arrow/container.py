@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
-from bushel._runtime.arrays import Bools, ranges
+from bushel._runtime.arrays import NO_NUMBERS, Bools, ranges
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.features import Feature, can_be_field, codec_of_first_bytes, features_in
 from bushel.containers.growing import GrowingArrays
@@ -51,7 +51,7 @@ _BYTES = (Type.BINARY, Type.LARGE_BINARY, Type.FIXED_BINARY, Type.BINARY_VIEW, *
 _LISTS = (Type.LIST, Type.LARGE_LIST, Type.FIXED_LIST)
 _Form: TypeAlias = Literal["bytes", "numbers", "lists of bytes", "lists of numbers", "other"]
 _ARRAYS = ("offset", "length", "starts", "numbers", "absent")
-_NONE, _NO_BOOLS = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+_NO_BOOLS = np.zeros(0, np.bool_)
 
 
 def _form_of(column: Column) -> _Form:
@@ -125,7 +125,7 @@ class _Growing(Struct):
         if self.form == "numbers":
             self.append(numbers=np.zeros(0, _dtype(self.column)), absent=_NO_BOOLS)
         elif self.form != "other":
-            self.append(offset=_NONE, length=_NONE)
+            self.append(offset=NO_NUMBERS, length=NO_NUMBERS)
         if self.form == "lists of bytes":
             self.append(starts=np.zeros(1, np.int64), absent=_NO_BOOLS)
 

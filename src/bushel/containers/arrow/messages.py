@@ -123,15 +123,27 @@ class _Message(Struct):
 
 def read_schema(file: File) -> Schema:
     """Return the schema of a file or stream. Raise FormatError if it is damaged, or big-endian."""
+    at, batches, message = 0, None, None
     if file.read(0, min(file.size, 6)) == MAGIC:
-        return _schema_of_footer(file)
-    message = _message_at(file, 0)
-    if message is None or message.kind != _SCHEMA:
-        raise FormatError("it does not begin with a schema of Arrow", file.path, 0, _HINT)
-    return _schema(file, 0, message.header, message.end, None)
+        at, header, batches = _footer(file)
+    else:
+        message = _message_at(file, 0)
+        if message is None or message.kind != _SCHEMA:
+            raise FormatError("it does not begin with a schema of Arrow", file.path, 0, _HINT)
+        header = message.header
+    try:
+        if header.number(0, "<h"):
+            raise FormatError(
+                "its numbers are big-endian, which Bushel does not read", file.path, at
+            )
+        end = 0 if message is None else message.end
+        return Schema(_columns(header), _texts(header, 2), end, batches)
+    except ValueError as error:
+        raise _damaged(file, at, error) from error
 
 
-def _schema_of_footer(file: File) -> Schema:
+def _footer(file: File) -> tuple[int, FlatTable, tuple[tuple[int, int], ...]]:
+    """Return where the footer of a file begins, its schema, and start and end of each batch."""
     end = file.size - len(MAGIC) - 4
     tail = file.read(max(end, 0), min(file.size, len(MAGIC) + 4))
     length = int.from_bytes(tail[:4], "little", signed=True)
@@ -141,17 +153,18 @@ def _schema_of_footer(file: File) -> Schema:
     try:
         footer = root_of(memoryview(file.read(start, length)))
         header = footer.table(1)
-        if header is None:
-            raise ValueError("the footer has no schema")  # noqa: TRY301 - damaged as below
         blocks = [*footer.structs(2, _BLOCK), *footer.structs(3, _BLOCK)]
-        batches = tuple((offset, offset + metadata + body) for offset, metadata, body in blocks)
-        ends = [len(MAGIC)] + sorted(last for _, last in batches)
-        starts = [*sorted(first for first, _ in batches), start]
-        if any(last > first for last, first in zip(ends, starts, strict=True)):
-            raise ValueError("the batches of the footer overlap, or are outside the file")  # noqa: TRY301
-    except (ValueError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise _damaged(file, start, error) from error
-    return _schema(file, start, header, 0, batches)
+    if header is None:
+        raise _damaged(file, start, "the footer has no schema")
+    batches = tuple((offset, offset + metadata + body) for offset, metadata, body in blocks)
+    ends = [len(MAGIC)] + sorted(last for _, last in batches)
+    starts = [*sorted(first for first, _ in batches), start]
+    if any(last > first for last, first in zip(ends, starts, strict=True)):
+        message = "the batches of the footer overlap, or are outside the file"
+        raise _damaged(file, start, message)
+    return start, header, batches
 
 
 def columns_in(message: bytes) -> tuple[Column, ...]:
@@ -169,20 +182,6 @@ def columns_in(message: bytes) -> tuple[Column, ...]:
 def _columns(schema: FlatTable) -> tuple[Column, ...]:
     left = [_MOST_COLUMNS]
     return tuple(_column(column, left, 0) for column in schema.tables(1))
-
-
-def _schema(
-    file: File, at: int, table: FlatTable, end: int, batches: tuple[tuple[int, int], ...] | None
-) -> Schema:
-    try:
-        if table.number(0, "<h"):
-            raise FormatError(
-                "its numbers are big-endian, which Bushel does not read", file.path, at
-            )
-        columns, metadata = _columns(table), _texts(table, 2)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise _damaged(file, at, error) from error
-    return Schema(columns, metadata, end, batches)
 
 
 def _texts(table: FlatTable, field: int) -> dict[str, str]:

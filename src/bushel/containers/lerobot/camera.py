@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._index.clip_frames import ClipFrames
-from bushel._runtime.arrays import F64, I64, U8, U32, joined, offsets_of
+from bushel._runtime.arrays import F64, I64, NO_NUMBERS, U8, U32, joined, offsets_of
 from bushel.codecs.clip_parts import KEYFRAME, PACKET, SHOWN, ClipConfig, ClipPackets, clip_config
 from bushel.codecs.video import FrameTable
 from bushel.errors import FormatError
@@ -109,9 +109,9 @@ def regions_of(videos: Sequence[Video], first: I64, last: I64, region: I64, pack
     region_of_packet = np.repeat(np.arange(len(first)), counts)
     chosen = np.arange(int(before[-1])) + (first - before[:-1])[region_of_packet]
     at, sizes, times, flags = (
-        np.concatenate(
-            [np.zeros(0, np.int64), *(getattr(video.packets, name) for video in videos)]
-        )[chosen].astype(np.int64)
+        np.concatenate([NO_NUMBERS, *(getattr(video.packets, name) for video in videos)])[
+            chosen
+        ].astype(np.int64)
         for name in ("offsets", "lengths", "times", "flags")
     )
     place = before[region] + packet - first[region]
@@ -296,8 +296,7 @@ def _packets(trak: _Box, moov: _Box, file: File) -> ClipPackets:
             if moov.find(b"mvex")
             else "it has no frames"
         )
-    times = np.cumsum(_repeated(stbl.need(b"stts"), count), dtype=np.int64)
-    times = np.concatenate([np.zeros(1, np.int64), times[:-1]])
+    times = offsets_of(_repeated(stbl.need(b"stts"), count))[:-1]
     if (ctts := stbl.find(b"ctts")) is not None:
         times += _repeated(ctts, count).astype(np.uint32).view(np.int32)
     shift, first = _edits(trak, moov, scale)
@@ -334,11 +333,8 @@ def _lengths(box: _Box, size: int) -> I64:
 def _repeated(box: _Box, count: int) -> I64:
     """Return int64[count], the values of a table of repetitions and values."""
     table = box.table(2)
-    if int(table[:, 0].sum(dtype=np.uint64)) != count:
-        box.fail(
-            f"the times of {int(table[:, 0].sum(dtype=np.uint64))} "
-            f"frames are listed, expected {count}"
-        )
+    if (total := int(table[:, 0].sum(dtype=np.uint64))) != count:
+        box.fail(f"the times of {total} frames are listed, expected {count}")
     return np.repeat(table[:, 1].astype(np.int64), table[:, 0])
 
 
@@ -355,16 +351,12 @@ def _offsets(stbl: _Box, lengths: I64) -> I64:
     runs = np.diff(np.append(first, len(chunks)))
     if not len(table) or first[0] != 0 or (runs < 0).any() or (table[:, 2] != table[0, 2]).any():
         box.fail("the table of chunks is not in order, or the frames have several descriptions")
-    if int((runs * table[:, 1]).sum()) != len(lengths):
-        box.fail(
-            f"the chunks have {int((runs * table[:, 1]).sum())} frames, expected {len(lengths)}"
-        )
+    if (total := int((runs * table[:, 1]).sum())) != len(lengths):
+        box.fail(f"the chunks have {total} frames, expected {len(lengths)}")
     frames_of_chunk = np.repeat(table[:, 1], runs)
-    ends = np.cumsum(lengths)
-    begin = np.concatenate([np.zeros(1, np.int64), ends])[
-        np.cumsum(frames_of_chunk) - frames_of_chunk
-    ]
-    return np.repeat(chunks - begin, frames_of_chunk) + ends - lengths
+    before = offsets_of(lengths)
+    begin = before[offsets_of(frames_of_chunk)[:-1]]
+    return np.repeat(chunks - begin, frames_of_chunk) + before[:-1]
 
 
 def _edits(trak: _Box, moov: _Box, scale: int) -> tuple[int, int]:

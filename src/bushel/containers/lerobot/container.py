@@ -55,15 +55,13 @@ def rows_of(shard: Shard, options: ReadOptions) -> Rows:
     Raises:
         FormatError: The rows or the metadata are damaged. Errors of videos are in the result.
     """
-    meta = load_meta(shard.root)
-    pairs = [] if meta is None else np.unique(meta.episodes.data, axis=0).tolist()
-    pair_of_file = next(
-        (pair for pair in pairs if meta is not None and meta.data_file(*pair) == shard.files[0]),
-        None,
-    )
-    if meta is None or pair_of_file is None:
+    meta, listed = load_meta(shard.root), {}
+    if meta is not None:
+        pairs = np.unique(meta.episodes.data, axis=0).tolist()
+        listed = {meta.data_file(*pair): pair for pair in pairs}
+    if meta is None or shard.files[0] not in listed:
         raise FormatError("its metadata do not list this file any more", shard.path(0), hint=HINT)
-    episodes = meta.episodes_of(*pair_of_file)
+    episodes = meta.episodes_of(*listed[shard.files[0]])
     with _all_there(shard):
         table_file = replace(shard, files=shard.files[:1])
         parquet = PARQUET.index(table_file, replace(options, spec=None))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bushel._index.columns import Column
 from bushel._index.shard import Shard
 from bushel._index.table import FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, Bools, selected
+from bushel._runtime.arrays import I64, NO_NUMBERS, Bools, selected
 from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout
@@ -99,9 +99,7 @@ def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Region
     packet, begin = shots.packet[chosen], starts[:-1][numbers]
     place = np.cumsum(chosen)[begin] - 1
     episode = np.repeat(np.arange(len(numbers)), np.diff(starts)[numbers])
-    times = np.concatenate(
-        [np.zeros(0, np.int64), *(video.packets.times for video in shots.videos)]
-    )[packet]
+    times = np.concatenate([NO_NUMBERS, *(video.packets.times for video in shots.videos)])[packet]
     again = (np.diff(times) <= 0) & (np.diff(episode) == 0)
     if again.any():
         row = int(np.flatnonzero(chosen)[int(again.argmax()) + 1])

@@ -6,7 +6,7 @@ read; nothing above it reads a number of the wrong type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Literal, TypeAlias
 
@@ -68,22 +68,6 @@ class Node(Struct, frozen=True):
             yield self
         for child in self.children:
             yield from child.leaves()
-
-
-def read_schema(elements: Sequence[ThriftStruct]) -> Node:
-    """Return the root of a schema, given its elements in the order of the footer.
-
-    Raises:
-        ValueError: They do not form a tree.
-    """
-    left = iter(elements)
-    root = _node(left, count(), None)
-    if further := len(list(left)):
-        of_root = len(elements) - further
-        raise ValueError(
-            f"the schema has {len(elements)} elements, but {of_root} belong to its root"
-        )
-    return root
 
 
 def _node(elements: Iterator[ThriftStruct], leaves: Iterator[int], parent: Node | None) -> Node:
@@ -336,12 +320,18 @@ def read_footer(file: File) -> Footer:
 def _footer(parsed: ThriftStruct, file: File) -> Footer:
     if 8 in parsed:
         raise _RefusedError("its columns are encrypted, which Bushel does not read", _DECRYPT)
-    elements = _structs(parsed, 2)
+    elements = structs_in(parsed, 2)
     if len(elements) > _MOST_COLUMNS:
         raise ValueError(
             f"the schema has {len(elements):,} elements, and Bushel reads {_MOST_COLUMNS:,} at most"
         )
-    root = read_schema(elements)
+    left = iter(elements)
+    root = _node(left, count(), None)
+    if further := len(list(left)):
+        of_root = len(elements) - further
+        raise ValueError(
+            f"the schema has {len(elements)} elements, but {of_root} belong to its root"
+        )
     names = [child.name for child in root.children]
     if len(set(names)) < len(names):
         name = max(names, key=names.count)
@@ -350,13 +340,14 @@ def _footer(parsed: ThriftStruct, file: File) -> Footer:
         )
     leaves = sum(1 for _ in root.leaves())
     groups = tuple(
-        _group(number, group, leaves, file.size) for number, group in enumerate(_structs(parsed, 4))
+        _group(number, group, leaves, file.size)
+        for number, group in enumerate(structs_in(parsed, 4))
     )
     rows, rows_of_groups = count_in(parsed, 3), sum(group.rows for group in groups)
     if rows != rows_of_groups:
         raise ValueError(f"{rows} rows are announced, and the row groups have {rows_of_groups}")
     metadata = {}
-    for pair in _structs(parsed, 5) if 5 in parsed else ():
+    for pair in structs_in(parsed, 5) if 5 in parsed else ():
         match pair:
             case {1: bytes(key), 2: bytes(value)}:
                 metadata[key.decode("utf-8", "replace")] = value
@@ -365,7 +356,7 @@ def _footer(parsed: ThriftStruct, file: File) -> Footer:
 
 
 def _group(number: int, group: ThriftStruct, leaves: int, size: int) -> RowGroup:
-    chunks = [_chunk(chunk, size) for chunk in _structs(group, 1)]
+    chunks = [_chunk(chunk, size) for chunk in structs_in(group, 1)]
     if len(chunks) != leaves:
         raise ValueError(f"a row group has {len(chunks)} chunks for {leaves} leaves of the schema")
     return RowGroup(count_in(group, 3), tuple(chunks), number=number)
@@ -375,7 +366,7 @@ def _chunk(chunk: ThriftStruct, size: int) -> Chunk:
     if chunk.get(1):
         message = "a column chunk is in another file, which Bushel does not read"
         raise _RefusedError(message, "open the files that have the data")
-    [meta] = _structs({3: [chunk.get(3)]}, 3)
+    [meta] = structs_in({3: [chunk.get(3)]}, 3)
     number, length = count_in(meta, 4), count_in(meta, 7)
     # a chunk without values, as pyarrow writes it, has only a dictionary, and 0 as the offset of
     # its data
@@ -401,7 +392,8 @@ def _chunk(chunk: ThriftStruct, size: int) -> Chunk:
     )
 
 
-def _structs(parsed: ThriftStruct, number: int) -> list[ThriftStruct]:
+def structs_in(parsed: ThriftStruct, number: int) -> list[ThriftStruct]:
+    """Return a field of a struct that is a list of structs. Raise ValueError if it is not."""
     structs = parsed.get(number)
     if not isinstance(structs, list) or not all(isinstance(entry, dict) for entry in structs):
         raise ValueError(f"field {number} is not a list of structs")

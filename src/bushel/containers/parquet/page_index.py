@@ -27,7 +27,7 @@ from bushel.filters import FilterError
 from bushel.filters.parquet_pages import ThriftError, pages_of, read_struct
 from bushel.storage import File
 
-from .footer import Chunk, Footer, Node, Part, RowGroup, count_in
+from .footer import Chunk, Footer, Node, Part, RowGroup, count_in, structs_in
 from .table import Groups
 
 _OTHER_ROWS = (
@@ -99,7 +99,11 @@ def _page_starts(data: memoryview, first: int, chunk: Chunk, rows: int, path: st
     """
     at, length = chunk.index or (first, 0)
     try:
-        return _checked(_locations(data[at - first : at - first + length]), chunk, rows)
+        parsed, _ = read_struct(data[at - first : at - first + length])
+        listed = [
+            [count_in(page, number) for number in (1, 2, 3)] for page in structs_in(parsed, 1)
+        ]
+        return _checked(np.array(listed, np.int64).reshape(-1, 3), chunk, rows)
     except ThriftError as error:
         where = at + error.offset
         raise FormatError(f"damaged offset index: {error}", path, where, _HINT) from error
@@ -107,17 +111,8 @@ def _page_starts(data: memoryview, first: int, chunk: Chunk, rows: int, path: st
         raise FormatError(f"an offset index is wrong: {error}", path, at, _HINT) from error
 
 
-def _locations(data: memoryview) -> I64:
-    """Return int64[pages, 3]: offset, bytes and first row of each page."""
-    parsed, _ = read_struct(data)
-    listed = parsed.get(1)
-    if not isinstance(listed, list) or not all(isinstance(location, dict) for location in listed):
-        raise ValueError("it has no list of pages")
-    values = [[count_in(location, number) for number in (1, 2, 3)] for location in listed]
-    return np.array(values, np.int64).reshape(-1, 3)
-
-
 def _checked(pages: I64, chunk: Chunk, rows: int) -> PageStarts:
+    """Return where the pages of a chunk begin, given int64[pages, 3]: offset, bytes and first row of each."""
     end = chunk.offset + chunk.length
     if not len(pages):
         raise ValueError(f"it has no pages for {rows} rows")

@@ -120,12 +120,12 @@ def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
     is_stored = chunk.codec == "stored"
     if not is_stored and (page.length > _EXPANDED or page.size > 4 * _EXPANDED):
         return b""
-    payload = payload_of(page, file.read, Leaf(chunk.codec, leaf.definition, leaf.repeats))
-    if is_stored:
-        begin = page.offset + page.levels + payload.start
-        values = memoryview(file.read(begin, min(page.next - begin, _HEAD)))
-    else:
-        values = payload.values()
+
+    def read(offset: int, length: int) -> bytes | memoryview:
+        return file.read(offset, min(length, _HEAD) if is_stored else length)
+
+    leaf_of_pages = Leaf(chunk.codec, leaf.definition, leaf.repeats)
+    values = payload_of(page, read, leaf_of_pages).values()
     if page.encoding == PLAIN:
         return bytes(values[4 : 4 + min(16, int.from_bytes(values[:4], "little"))])
     lengths, start = decode_deltas(values)

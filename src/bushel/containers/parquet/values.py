@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, U8, Bools, offsets_of, truths_of
+from bushel._runtime.arrays import I64, NO_NUMBERS, U8, Bools, offsets_of, truths_of
 from bushel.containers.growing import GrowingArrays
 from bushel.filters.parquet import (
     DELTA_LENGTHS,
@@ -48,7 +48,6 @@ from .footer import BOOLEAN, FIXED, FileColumn, RowGroup, dtype_of
 _RLE = 3
 _DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that are not in a page
 _SNAPPY_PART = 1 << 16
-_NONE = np.zeros(0, np.int64)
 
 
 class _Values(NamedTuple):
@@ -95,8 +94,8 @@ class ChunkPages:
             self.rows, self.wanted_rows = part.rows, slice(first, first + group.rows)
         self.leaf = Leaf(self.chunk.codec, node.definition, node.repeats)
         self.dictionary: tuple[Page, Payload] | None = None
-        self.counts: I64 = _NONE
-        self.absent: U8 = _NONE.view(np.uint8)
+        self.counts: I64 = NO_NUMBERS
+        self.absent: U8 = NO_NUMBERS.view(np.uint8)
         self._above = column.above
 
     def __iter__(self) -> Iterator[_Values]:
@@ -180,7 +179,7 @@ def scan_places(
     blocks = None if all(map(_lies_plain, chunks)) else BlockList()
     elements, wanted_rows = 0, slice(None)
     for name in ("offset", "length"):
-        arrays.append(f"{key} {name}", _NONE)
+        arrays.append(f"{key} {name}", NO_NUMBERS)
     if column.above is not None:
         arrays.append(f"{key} starts", np.zeros(1, np.int64))
         arrays.append(f"{key} absent", np.zeros(0, np.bool_))
@@ -231,7 +230,7 @@ class _ByteArrays:
 
     def _of_dictionary(self) -> tuple[I64, I64]:
         if self._pages.dictionary is None:
-            return _NONE, _NONE
+            return NO_NUMBERS, NO_NUMBERS
         page, payload = self._pages.dictionary
         return self._lying(_Values(page, payload, page.values, page.values, None))
 
@@ -325,7 +324,7 @@ def scan_lists(
     key, width = column.field.name, np.dtype(dtype_of(column.leaf)).itemsize
     blocks, wanted_rows = BlockList(), slice(None)
     for name in ("offset", "length"):
-        arrays.append(f"{key} {name}", _NONE)
+        arrays.append(f"{key} {name}", NO_NUMBERS)
     for group in groups:
         pages = ChunkPages(file, column, group)
         start, wanted_rows = blocks.starts[-1], pages.wanted_rows

@@ -160,29 +160,15 @@ def _opened(shard: Shard) -> tuple[File, File, tuple[Blocks, ...]]:
         FormatError: The compressed data are damaged.
     """
     stored = open_file(shard.path(0))
-    if (blocks := _compressed(stored)) is None:
+    head = stored.read(0, min(stored.size, _HEAD.size))
+    is_gzip = head[:2] == b"\x1f\x8b"
+    is_zlib = len(head) > 1 and head[0] & 0xF == 8 and int.from_bytes(head[:2], "big") % 31 == 0
+    if _is_head(head) or not (is_gzip or is_zlib):
         return stored, stored, ()
+    from bushel.storage.restart import compressed_blocks, zlib_blocks
+
+    blocks = compressed_blocks(stored) if is_gzip else zlib_blocks(stored)
     return stored, BlockFile.over(stored, blocks), (blocks,)
-
-
-def _compressed(file: File) -> Blocks | None:
-    """Return the blocks of a compressed file; None if it has records as they are.
-
-    Raises:
-        FormatError: The compressed data are damaged.
-    """
-    head = file.read(0, min(file.size, _HEAD.size))
-    if len(head) < 2 or _is_head(head):
-        return None
-    if head[:2] == b"\x1f\x8b":
-        from bushel.storage.restart import compressed_blocks
-
-        return compressed_blocks(file)
-    if head[0] & 0xF == 8 and not int.from_bytes(head[:2], "big") % 31:
-        from bushel.storage.restart import zlib_blocks
-
-        return zlib_blocks(file)
-    return None
 
 
 def _is_head(head: bytes) -> bool:

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents
 from bushel._kinds import IMAGES
-from bushel._runtime.arrays import I64, U8, Bools
+from bushel._runtime.arrays import I64, NO_NUMBERS, U8, Bools
 from bushel._runtime.system import keep_freed_memory
 from bushel.codecs import get_codec
 from bushel.containers.base import Report
@@ -52,7 +51,6 @@ _MEDIA = {*IMAGES, "image", "jpeg", "audio", "wav", "flac", "mp3", "mp4", "frame
 _MOST_EMPTY = 1 << 24
 _SPARSE = 64
 _MOST_FEATURES = 10_000
-_NONE = np.empty(0, np.int64)
 
 
 STEP = 1 << 16
@@ -284,8 +282,7 @@ class FeatureTable:
         if not codec.startswith("array"):
             self._add_scalars(name, feature)
         elif feature.record is not None or feature.copied:
-            self._spread("offset", name, feature.record, feature.offset, 0)
-            self._spread("length", name, feature.record, feature.length, -1)
+            self._spread_places(name, feature.record, feature.offset, feature.length)
         if feature.copied:
             self._copied.append(name)
         places = feature.offset, feature.length
@@ -307,13 +304,12 @@ class FeatureTable:
         place = PlainField(codec, *places, file=self.number)
         if many:
             self._add_starts(name, feature)
-            place = place._replace(type=f"{codec}[]", starts=_NONE)
+            place = place._replace(type=f"{codec}[]", starts=NO_NUMBERS)
         elif feature.record is not None or feature.counts is not None:
             record = feature.record
             if feature.counts is not None:
                 record = _chosen(record, feature.counts == 1)
-            self._spread("offset", name, record, feature.value_offset, 0)
-            self._spread("length", name, record, feature.value_length, -1)
+            self._spread_places(name, record, *places)
         self.fields[name] = place
 
     def _refuse_integers(self, name: str, feature: Feature, declared: Field) -> NoReturn:
@@ -338,7 +334,7 @@ class FeatureTable:
             self._append("starts", name, [ends])
             before = ends
         if feature.record is not None:
-            self._spread("absent", name, feature.record, 0, 1, np.bool_)
+            self._append("absent", name, self._steps(feature.record, False, True))
 
     def _add_scalars(self, name: str, feature: Feature) -> None:
         """Add single numbers, which are a column, too."""
@@ -350,17 +346,16 @@ class FeatureTable:
         if not chosen.all():
             places = feature.offset[chosen], feature.length[chosen], feature.first[chosen]
         if record is not None:
-            self._spread("missing", name, record, 0, 1, np.bool_)
+            self._append("missing", name, self._steps(record, False, True))
         offset, length, first = places
-        self._spread("offset", name, record, offset, 0)
-        self._spread("length", name, record, length, -1)
+        self._spread_places(name, record, offset, length)
         numbers: Iterable[np.ndarray] = self._steps(record, first, 0)
         if feature.kind == FLOATS:
             numbers = (bits.astype("<u4").view("<f4").astype(np.float64) for bits in numbers)
         self._append("values", name, numbers)
-        self.columns[name] = Column(SCALARS[feature.kind][0], _NONE)
+        self.columns[name] = Column(SCALARS[feature.kind][0], NO_NUMBERS)
 
-    def _steps(self, record: I64 | None, values: I64 | int, otherwise: int) -> Iterator[I64]:
+    def _steps(self, record: I64 | None, values: I64 | int, otherwise: int) -> Iterator[np.ndarray]:
         """Yield, some samples at a time, the values of those that have a feature, and another one for the rest."""
         for first in range(0, self.samples, STEP):
             stop = min(first + STEP, self.samples)
@@ -369,22 +364,14 @@ class FeatureTable:
             if record is not None:
                 rows = slice(*record.searchsorted((first, stop)).tolist())
                 at = record[rows] - first
-            numbers = np.full(stop - first, otherwise, np.int64)
+            numbers = np.full(stop - first, otherwise)
             numbers[at] = values if isinstance(values, int) else values[rows]
             yield numbers
 
-    def _spread(
-        self,
-        what: str,
-        name: str,
-        record: I64 | None,
-        values: I64 | int,
-        otherwise: int,
-        dtype: npt.DTypeLike = np.int64,
-    ) -> None:
-        """Add an array with an element for each sample: see `_steps`."""
-        steps = self._steps(record, values, otherwise)
-        self._append(what, name, (numbers.astype(dtype, copy=False) for numbers in steps))
+    def _spread_places(self, name: str, record: I64 | None, offset: I64, length: I64) -> None:
+        """Add the offset and the length of a value for each sample."""
+        self._append("offset", name, self._steps(record, offset, 0))
+        self._append("length", name, self._steps(record, length, -1))
 
     def _append(self, what: str, name: str, pieces: Iterable[np.ndarray]) -> None:
         """Add elements to an array of a field, which replaces the array that the field has so far."""
