@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -109,16 +110,14 @@ def codec_of_first_bytes(file: File, offset: I64, length: I64, sound: bool = Fal
         length: int64[n], bytes; -1 for a missing one.
         sound: As for `codec_by_magic`.
     """
-    rows = list[int]()
-    for first in range(0, len(length), _STEP):  # usually one step
-        rows += (
-            first + np.flatnonzero(length[first : first + _STEP] >= _HEAD)[:_LOOKED_AT]
-        ).tolist()
-        if len(rows) >= _LOOKED_AT:
-            break
+    rows = (
+        first + row
+        for first in range(0, len(length), _STEP)  # usually one step
+        for row in np.flatnonzero(length[first : first + _STEP] >= _HEAD)[:_LOOKED_AT].tolist()
+    )
     codecs = {
         codec_by_magic(bytes(file.read(int(offset[row]), _HEAD)), sound)
-        for row in rows[:_LOOKED_AT]
+        for row in islice(rows, _LOOKED_AT)
     }
     if len(codecs) == 1:
         return codecs.pop()

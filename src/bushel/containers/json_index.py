@@ -235,8 +235,8 @@ class Listing:
 _HINT = "the file is damaged or does not belong to its index.json: fetch or write both again"
 
 
-def offset_table(file: File, count: int) -> tuple[I64, I64]:
-    """Return where each sample of a file begins, and its bytes: two int64[count].
+def offset_table(file: File, count: int) -> I64:
+    """Return where each sample of a file begins, and where the last one ends: int64[count + 1].
 
     Raises:
         FormatError: The table contradicts `count` or the size of the file.
@@ -253,7 +253,7 @@ def offset_table(file: File, count: int) -> tuple[I64, I64]:
         raise _damage(file, message + f"found {stored_count} in {file.size} bytes", 0)
     ends = np.frombuffer(file.read(4, head - 4), "<u4").astype(np.int64)
     check_ends(file, ends, head, 4)
-    return ends[:-1], np.diff(ends)
+    return ends
 
 
 def check_ends(file: File, ends: I64, first: int, at: int) -> None:
@@ -278,20 +278,18 @@ def check_ends(file: File, ends: I64, first: int, at: int) -> None:
         )
 
 
-def values_of(
-    file: File, begin: I64, span: I64, sizes: Sequence[int | None]
-) -> Iterator[tuple[I64, I64]]:
+def values_of(file: File, ends: I64, sizes: Sequence[int | None]) -> Iterator[tuple[I64, I64]]:
     """Yield offset and length of the values of each field: two int64[samples].
 
     Args:
         file: The file.
-        begin: int64[samples], where each sample begins.
-        span: int64[samples], its bytes.
+        ends: int64[samples + 1], where each sample begins, and where the last one ends.
         sizes: Size of each field's values, None if each sample begins with it.
 
     Raises:
         FormatError: A sample does not have as many bytes as its values.
     """
+    begin, span = ends[:-1], np.diff(ends)
     variable = [number for number, size in enumerate(sizes) if size is None]
     head = 4 * len(variable)
     least = head + sum(size or 0 for size in sizes)

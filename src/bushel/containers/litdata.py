@@ -24,7 +24,7 @@ from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
-from bushel.storage.restart import packed_blocks
+from bushel.storage.restart import frames_between, packed_blocks
 
 from .base import ReadOptions
 from .json_index import (
@@ -75,25 +75,20 @@ def _expanded(name: str) -> str | None:
     return None
 
 
-def _items(file: File, items: int, level: str | None) -> tuple[File, I64, I64]:
-    """Return the file of a chunk, or the block file that it expands to, and where its items begin, and their bytes."""
+def _items(file: File, items: int, level: str | None) -> tuple[File, I64]:
+    """Return the file of a chunk, or the block file that it expands to, and where its items begin and the last ends."""
     if file.size >= _FRAMED.size and file.read(0, len(_MAGIC)) == _MAGIC:
         return _framed(file, items)
-    if level is None:
-        return file, *offset_table(file, items)
+    if level not in (None, "sample"):
+        file = BlockFile.over(file, packed_blocks(file, "zstd", None))
+    ends = offset_table(file, items)
     if level == "sample":
-        from bushel.storage.restart import frames_between
-
-        begin, span = offset_table(file, items)
-        blocks = frames_between(
-            file, np.append(begin, begin[-1:] + span[-1:]) if items else np.zeros(1, np.int64)
-        )
-        return BlockFile.over(file, blocks), blocks.start[:-1], blocks.sizes
-    expanded = BlockFile.over(file, packed_blocks(file, "zstd", None))
-    return expanded, *offset_table(expanded, items)
+        blocks = frames_between(file, ends)
+        return BlockFile.over(file, blocks), blocks.start
+    return file, ends
 
 
-def _framed(file: File, items: int) -> tuple[File, I64, I64]:
+def _framed(file: File, items: int) -> tuple[File, I64]:
     """Return the block file and the items of a chunk that consists of frames of zstd, after a table of them."""
     _, version, flags, items_of_header, _, frames = _FRAMED.unpack(file.read(0, _FRAMED.size))
     head = _FRAMED.size + 4 * (items_of_header + 1)
@@ -118,7 +113,7 @@ def _framed(file: File, items: int) -> tuple[File, I64, I64]:
     )
     expanded = BlockFile.over(file, blocks)
     check_ends(expanded, ends, 0, _FRAMED.size)
-    return expanded, ends[:-1], np.diff(ends)
+    return expanded, ends
 
 
 def _field(name: str, format_: str, file: File, declared: Field | None) -> ListedField:
@@ -278,10 +273,10 @@ class _Litdata(ListedContainer[Description]):
         plain = shard.files[0] != shard.name or config.compression is None
         with self.expanding(shard):
             level = None if plain else config.compression_level or "chunk"
-            file, begin, span = _items(stored, items, level)
-            places: Places = [(begin, span)]
+            file, ends = _items(stored, items, level)
+            places: Places = [(ends[:-1], np.diff(ends))]
             if config.item_loader != TOKENS:
-                places = values_of(file, begin, span, [None] * len(dataset.leaves))
+                places = values_of(file, ends, [None] * len(dataset.leaves))
             leaves = zip(dataset.leaves, config.data_format, strict=True)
             columns = [_field(name, format_, file, spec.get(name)) for name, format_ in leaves]
             table = self.table(shard, items, file, columns, places)

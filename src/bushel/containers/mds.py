@@ -224,7 +224,7 @@ class _Mds(ListedContainer[dict[str, Entry]]):
         with self.expanding(shard):
             # the original takes 0 for a variable size
             sizes = [size or None for size in entry.column_sizes]
-            places = values_of(file, *offset_table(file, entry.samples), sizes)
+            places = values_of(file, offset_table(file, entry.samples), sizes)
             pairs = zip(entry.column_names, entry.column_encodings, strict=True)
             columns = [_field(name, encoding, options, file) for name, encoding in pairs]
             table = self.table(shard, entry.samples, file, columns, places)

@@ -39,12 +39,8 @@ class _Npy(Container):
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the rows of the arrays in one file."""
         file = open_file(shard.path(0))
-        if shard.files[0].lower().endswith(".npz"):
-            arrays = _members(file)
-        else:
-            arrays = {_FIELD: (0, file.size, 0)}
         fields, rows = {}, {}
-        for name, (start, size, _) in arrays.items():
+        for name, (start, size, _) in _arrays(shard, file).items():
             fields[name], rows[name] = _rows_of(file, name, start, size)
         if len(set(rows.values())) > 1:
             counts = ", ".join(f"{name}: {count}" for name, count in rows.items())
@@ -63,11 +59,11 @@ class _Npy(Container):
 
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
         """Compare the members of a `.npz` with their CRC-32."""
-        if not shard.files[0].lower().endswith(".npz"):
-            return
         file = open_file(shard.path(0))
         try:
-            for name, (start, size, expected) in _members(file).items():
+            for name, (start, size, expected) in _arrays(shard, file).items():
+                if expected is None:
+                    continue
                 computed = 0
                 for at in range(start, start + size, _CHUNK):
                     chunk = file.read(at, min(_CHUNK, start + size - at))
@@ -143,13 +139,15 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
     return PlainField(kind, offset, np.full(count, row, np.int64)), count
 
 
-def _members(file: File) -> dict[str, tuple[int, int, int]]:
-    """Return where each array of a `.npz` is: start and size in bytes, and its CRC-32.
+def _arrays(shard: Shard, file: File) -> dict[str, tuple[int, int, int | None]]:
+    """Return where each array is: start and size in bytes, and its CRC-32, which a `.npz` has.
 
     Raises:
         FormatError: The file is not a zip archive or is damaged, or an array is compressed.
     """
-    members: dict[str, tuple[int, int, int]] = {}
+    if not shard.files[0].lower().endswith(".npz"):
+        return {_FIELD: (0, file.size, None)}
+    members: dict[str, tuple[int, int, int | None]] = {}
     for _, entries in directory_of(file).entries():
         starts = data_of(file, entries.header)
         columns = (starts, entries.size, entries.crc32, entries.method, entries.flags)

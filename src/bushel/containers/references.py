@@ -188,9 +188,7 @@ def with_keys(index: ShardIndex, shard: Shard) -> ShardIndex:
             problem = f"has a text that is not Unicode: {error.object[:100]!r}"
     if problem:
         log_warning("%s: the field %s %s: it is not read", shard.path(0), KEY, problem)
-    fields = {name: column for name, column in index.fields.items() if name != KEY}
-    columns = {name: column for name, column in index.columns.items() if name != KEY}
-    return replace(index, keys=keys, fields=fields, columns=columns)
+    return replace(index.select([name for name in index.fields if name != KEY]), keys=keys)
 
 
 def texts_of(index: ShardIndex, shard: Shard, own: FieldExtents) -> Iterator[str | None]:

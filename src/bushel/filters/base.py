@@ -12,7 +12,9 @@ from bushel._runtime.system import room_for
 from bushel.errors import BushelError
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    import typing_extensions
+
+    Buffer = typing_extensions.Buffer
 else:
     Buffer = bytes
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from functools import partial
-from typing import Any
 
 from .base import Buffer, Filter
 
@@ -63,7 +62,11 @@ def _expand_from(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
         head = bits | view[0] >> bit << count
         stream.decompress(head.to_bytes(count // 8 + 1, "little"))
         view = view[1:]
-    return _fill(stream, view, out)
+    if not len(out):  # 0 would be no limit
+        return 0
+    data = stream.decompress(view, len(out))
+    out[: len(data)] = data
+    return len(data)
 
 
 def _expand_member(kind: int, stored: Buffer, out: memoryview, side: Buffer | None) -> int:
@@ -83,15 +86,6 @@ def _expand_member(kind: int, stored: Buffer, out: memoryview, side: Buffer | No
         if not any(view):  # padding, which gzip allows
             break
     return written
-
-
-def _fill(stream: Any, stored: memoryview, out: memoryview) -> int:
-    """Expand until `out` is full or the data end. Return the number of bytes."""
-    if not len(out):
-        return 0
-    data = stream.decompress(stored, len(out))
-    out[: len(data)] = data
-    return len(data)
 
 
 FILTERS = {

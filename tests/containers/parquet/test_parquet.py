@@ -7,6 +7,7 @@ import json
 import math
 import random
 import shutil
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -353,7 +354,12 @@ def test_folders_of_a_partitioned_dataset_are_listed_once_for_all_files(
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     listed: list[Path] = []
     listing = Path.iterdir
-    monkeypatch.setattr(Path, "iterdir", lambda path: listed.append(path) or listing(path))
+
+    def counted(path: Path) -> Iterator[Path]:
+        listed.append(path)
+        return iter(listing(path))
+
+    monkeypatch.setattr(Path, "iterdir", counted)
 
     def listings_of(files: int) -> int:
         root = tmp_path / f"of {files}"

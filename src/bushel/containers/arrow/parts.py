@@ -41,13 +41,11 @@ class Part(Struct, frozen=True):
         Raises:
             FilterError, ValueError: It is damaged.
         """
-        offset, length = self.buffers[number]
-        if self.codec is None or not length:
-            return self.file.read(offset, length)
-        size, stored = self._size(number), self.file.read(offset + 8, length - 8)
-        if size < 0:
+        offset, length, size, codec = self._stored(number)
+        stored = self.file.read(offset, length)
+        if codec == "stored":
             return stored
-        return expand(self.codec, stored, size).tobytes()
+        return expand(codec, stored, size).tobytes()
 
     def place(self, number: int, made: BlockList | None) -> tuple[int, int]:
         """Return where the bytes of a buffer begin, in the file or in a block file that gets them, and how many.
@@ -55,25 +53,22 @@ class Part(Struct, frozen=True):
         Raises:
             ValueError: It is damaged.
         """
-        offset, length = self.buffers[number]
-        if made is None:
-            return offset, length
-        if self.codec is None or not length:
-            return made.add(offset, length, length, "stored"), length
-        size = self._size(number)
-        if size < 0:
-            return made.add(offset + 8, length - 8, length - 8, "stored"), length - 8
-        return made.add(offset + 8, length - 8, size, self.codec), size
+        offset, length, size, codec = self._stored(number)
+        return offset if made is None else made.add(offset, length, size, codec), size
 
-    def _size(self, number: int) -> int:
-        """Return the size of a compressed buffer when it is expanded; -1 if it is stored as it is."""
+    def _stored(self, number: int) -> tuple[int, int, int, str]:
+        """Return where the stored bytes of a buffer are, how many, how many they expand to, and the filter."""
         offset, length = self.buffers[number]
+        if self.codec is None or not length:
+            return offset, length, length, "stored"
         if length < 8:
             raise ValueError(f"a compressed buffer has {length} bytes")
         size = int.from_bytes(self.file.read(offset, 8), "little", signed=True)
         if size < -1:
             raise ValueError(f"a compressed buffer expands to {size} bytes")
-        return size
+        if size < 0:  # it is not compressed
+            return offset + 8, length - 8, length - 8, "stored"
+        return offset + 8, length - 8, size, self.codec
 
     def valid(self) -> Bools:
         """Return bool[rows], which values are there.
