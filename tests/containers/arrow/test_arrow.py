@@ -167,6 +167,19 @@ class TestByPyarrow:
             with pytest.raises(FormatError, match="view of value"):
                 bushel.open(tmp_path / "x.arrow", index="memory")
 
+    def test_dictionaries_whose_entries_have_dictionaries(self, tmp_path: Path) -> None:
+        import pyarrow as pa
+
+        words = pa.array(["a", "b", "a", "c"]).dictionary_encode()
+        lists = pa.ListArray.from_arrays(pa.array([0, 2, 4], pa.int32()), words)
+        column = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.int8()), lists)
+        table = pa.table({"x": column, "n": [1, 2, 3]})
+        with pa.ipc.new_stream(tmp_path / "x.arrow", table.schema) as writer:
+            writer.write_table(table)
+        dataset = bushel.open(tmp_path / "x.arrow", index="memory")
+        assert [sample["x"] for sample in dataset] == [["a", "c"], ["a", "b"], ["a", "c"]]
+        assert [sample["n"] for sample in dataset] == [1, 2, 3]
+
     def test_dictionaries_that_grow_or_are_replaced(self, tmp_path: Path) -> None:
         import pyarrow as pa
 

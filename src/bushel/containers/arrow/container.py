@@ -331,7 +331,9 @@ class _Table(RowTable):
 
 
 def _all(columns: tuple[Column, ...]) -> list[Column]:
-    return [inner for column in columns for inner in (column, *_all(column.children))]
+    """Return columns with all columns inside them, also those of the entries of dictionaries."""
+    parts = [(column, *_all((column.entries or column).children)) for column in columns]
+    return [inner for part in parts for inner in part]
 
 
 _STATE = "state.json"
