@@ -54,7 +54,11 @@ class Part(Struct, frozen=True):
             ValueError: It is damaged.
         """
         offset, length, size, codec = self._stored(number)
-        return offset if made is None else made.add(offset, length, size, codec), size
+        if made is not None:
+            return made.add(offset, length, size, codec), size
+        if codec != "stored":
+            raise ValueError("a dictionary is compressed, and the batches are not")
+        return offset, size
 
     def _stored(self, number: int) -> tuple[int, int, int, str]:
         """Return where the stored bytes of a buffer are, how many, how many they expand to, and the filter."""
