@@ -331,7 +331,7 @@ class _Table(RowTable):
 
 
 def _all(columns: tuple[Column, ...]) -> list[Column]:
-    """Return columns with all columns inside them, also those of the entries of dictionaries."""
+    """Return columns with all columns inside them, and inside the entries of dictionaries."""
     parts = [(column, *_all((column.entries or column).children)) for column in columns]
     return [inner for part in parts for inner in part]
 

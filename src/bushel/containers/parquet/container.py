@@ -248,8 +248,8 @@ class ChunkReader:
     """Reads a remote file, whose last bytes may have been read before.
 
     A read inside a column chunk that was added fetches the chunk, and any other one 64 KiB or more;
-    these bytes are kept until the next time. Of the chunks of a run of rows, only the pages that have
-    these rows are fetched.
+    these bytes are kept until the next time. A chunk in a run of rows is read as the pages that have
+    these rows.
     """
 
     def __init__(self, file: File, tail: bytes = b"") -> None:
