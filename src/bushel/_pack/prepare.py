@@ -24,7 +24,7 @@ from bushel._index.class_names import Labels, check_labels, labels_of_fields, nu
 from bushel._index.column_names import AUTO, known_column_of
 from bushel._index.contents import scanned_in
 from bushel._recognise.types import is_converted
-from bushel._runtime.arrays import check_count
+from bushel._runtime.arrays import check_count, chunks
 from bushel._runtime.messages import few
 from bushel._runtime.order import Sequential
 from bushel._runtime.shuffle import Order, make_order
@@ -381,10 +381,8 @@ def _shards_of(dataset: Dataset) -> list[OpenShard]:
     reader = dataset.reader
     used = np.ones(len(dataset.shards), np.bool_)
     used[: len(reader.counted)] = False
-    for start in range(0, len(dataset), _LOOK):
-        positions = reader.samples(
-            dataset.selection.absolute(np.arange(start, min(start + _LOOK, len(dataset))))
-        )
+    for some in chunks(range(len(dataset)), _LOOK):
+        positions = reader.samples(dataset.selection.all_of(some))
         used[np.unique(np.searchsorted(reader.starts, positions, "right") - 1)] = True
     return [dataset.shards[number] for number in np.flatnonzero(used).tolist()]
 
@@ -419,11 +417,10 @@ def _refuse_missing(
 
 def _lacking(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the keys of samples that lack fields, with the names of the fields."""
-    for first in range(0, len(dataset) if names else 0, _LOOK):
-        positions = range(first, min(first + _LOOK, len(dataset)))
+    for positions in chunks(range(len(dataset) if names else 0), _LOOK):
         lacking = np.stack([dataset.lengths(positions, name) < 0 for name in names], axis=1)
         for row, column in np.argwhere(lacking):
-            yield dataset.keys[first + int(row)], names[int(column)]
+            yield dataset.keys[positions[row]], names[int(column)]
 
 
 def _sparse_containers(spec: Spec, *, keyed: bool) -> Iterator[str]:

@@ -43,12 +43,6 @@ def is_index_mask(array: np.ndarray) -> bool:
     return 0 < int(array.max(initial=0, where=array != _IGNORED)) < _CLASSES
 
 
-def mask_pixels(mask: np.ndarray) -> U8:
-    """Return a mask HxW or HxWx1 of class numbers as HxWx3, in the colours of the classes."""
-    pixels: U8 = class_colours()[mask.reshape(mask.shape[:2])]
-    return pixels
-
-
 def mask_classes(mask: np.ndarray) -> list[tuple[int, float]]:
     """Return the class numbers in a mask, ascending, each with its share of the pixels."""
     numbers, counts = np.unique(mask, return_counts=True)
@@ -115,7 +109,8 @@ def displayable(array: np.ndarray) -> U8:
     numbers in the colours of the classes. It is HxW or HxWxC, with 1 to 4 channels, of numbers.
     """
     if is_index_mask(array):
-        return mask_pixels(array)
+        of_classes: U8 = class_colours()[array.reshape(array.shape[:2])]
+        return of_classes
     pixels = array[:, :, None] if array.ndim == 2 else array
     if pixels.dtype == np.bool_:
         pixels = pixels.astype(np.uint8) * 255

@@ -99,6 +99,12 @@ def batches_of(lengths: I64, most: int) -> Iterator[slice]:
     yield from map(slice, borders, borders[1:])
 
 
+def chunks(numbers: range, size: int) -> Iterator[range]:
+    """Yield the numbers of a range, some at a time."""
+    for first in range(0, len(numbers), size):
+        yield numbers[first : first + size]
+
+
 def joined(values: Sequence[bytes]) -> tuple[U8, I64]:
     """Return the bytes of values one after another, and their offsets: int64[n + 1]."""
     lengths = np.fromiter(map(len, values), np.int64, len(values))

@@ -14,6 +14,7 @@ import numpy as np
 from bushel._dataset.read.selection import Sample
 from bushel._dataset.views.dataset import Dataset
 from bushel._pictures.texts import class_name
+from bushel._runtime.arrays import chunks
 from bushel.codecs.registry import NUMBERS
 from bushel.spec import KEY
 
@@ -120,10 +121,11 @@ def listing(
             yield position, sample[KEY], lengths_of_sample
         return
     stop = len(dataset) if number is None else min(len(dataset), start + number)
-    for first in range(start, stop, _CHUNK):
-        positions = range(first, min(first + _CHUNK, stop))
+    for positions in chunks(range(start, stop), _CHUNK):
         lengths = _sizes(dataset, positions) if sizes else [{} for _ in positions]
-        yield from zip(positions, dataset.keys[first : positions.stop], lengths, strict=True)
+        yield from zip(
+            positions, dataset.keys[positions.start : positions.stop], lengths, strict=True
+        )
 
 
 def lines(
@@ -152,8 +154,7 @@ def lines(
         for name, names in dataset.labels.items()
         if dataset.spec.get(name, "utf8") != "utf8"
     }
-    for first in range(start, stop, _BATCH):
-        positions = range(first, min(first + _BATCH, stop))
+    for positions in chunks(range(start, stop), _BATCH):
         for position, sample in zip(
             positions, dataset.read(positions, fields, decode=False), strict=True
         ):

@@ -13,6 +13,7 @@ import numpy as np
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import holds_numbers, numbers_classes
+from bushel._runtime.arrays import chunks
 from bushel._runtime.public import public
 from bushel.codecs.registry import holds_clip, holds_image, holds_sound, keeps_bytes
 from bushel.errors import SpecError, needed_by
@@ -175,8 +176,7 @@ def _samples(parts: Sequence[Dataset]) -> Iterator[dict[str, Any]]:
         fields = parse_spec(dataset.spec)
         undecoded = [name for name, field in fields.items() if keeps_bytes(field.codec)]
         keyed = dataset.info.keyed
-        for first in range(0, len(dataset), _CHUNK):
-            positions = range(first, min(first + _CHUNK, len(dataset)))
+        for positions in chunks(range(len(dataset)), _CHUNK):
             stored = dataset.read(positions, decode=False)
             plain = [
                 {name: value for name, value in sample.items() if name not in undecoded}

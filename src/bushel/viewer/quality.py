@@ -13,7 +13,7 @@ from PIL import Image
 
 from bushel._dataset.read.selection import Sample
 from bushel._dataset.views.dataset import Dataset
-from bushel._runtime.arrays import F32, F64, I64, U8, U64, Bools
+from bushel._runtime.arrays import F32, F64, I64, U8, U64, Bools, chunks
 from bushel._runtime.messages import size
 from bushel.errors import BushelError
 
@@ -279,8 +279,7 @@ def vectors_of_field(dataset: Dataset, name: str) -> F32:
 
 
 def _arrays(dataset: Dataset, name: str) -> Iterator[np.ndarray | None]:
-    for first in range(0, len(dataset), _CHUNK):
-        positions = range(first, min(first + _CHUNK, len(dataset)))
+    for positions in chunks(range(len(dataset)), _CHUNK):
         for sample in read_each(dataset, positions, [name]):
             if isinstance(sample, Exception) or name not in sample:
                 yield None

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.table import MISSING
 from bushel._kinds import kind_of
-from bushel._pictures.pixels import array_pixels, displayable
+from bushel._pictures.pixels import array_pixels
 from bushel._pictures.texts import plain_text
 from bushel._pictures.thumbnail import (
     Picture,
@@ -90,9 +89,9 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
         return None
     rows: Sequence[int] = range(row, row + 1)
     if column.starts is not None:
-        rows = _in_window(
-            dataset, position, name, range(int(column.starts[row]), int(column.starts[row + 1]))
-        )
+        rows = range(int(column.starts[row]), int(column.starts[row + 1]))
+        if (elements := elements_of(dataset, position).get(name)) is not None:  # of a window
+            rows = [rows[element] for element in elements.tolist()]
     elif column.length[row] == MISSING:
         return None
     shard = reader.shards[group.number]
@@ -117,14 +116,6 @@ def elements_of(dataset: Dataset, position: int) -> dict[str, I64]:
     """
     ranges = dataset.reader.ranges(dataset.selection.all_of([position]))
     return {name: elements.of(0) for name, elements in ranges.items()}
-
-
-def _in_window(dataset: Dataset, position: int, name: str, rows: range) -> Sequence[int]:
-    """Return the rows of the elements that a window has; all rows if the sample is not a window."""
-    elements = elements_of(dataset, position).get(name)
-    if elements is None:
-        return rows
-    return [rows[element] for element in elements.tolist()]
 
 
 def _reading(dataset: Dataset, shard: int, file: int, offset: int) -> Callable[[int, int], bytes]:
@@ -214,9 +205,8 @@ def picture_of(
     if values is None:
         raise KeyError(f"this sample lacks the field {name!r}")
     if field.kind == "clip" or field.frames:
-        return encoded(_clip_frame(shown, position, name, side, element))
-    if field.kind == "frame":
-        return encoded(shrunk(displayable(np.asarray(shown.dataset[position, [name]][name])), side))
+        frames = shown.dataset[position, {name: [element or 0]}][name]
+        return encoded(shrunk(np.asarray(frames)[0], side))
     if field.sequence:
         if element is not None:
             values = values[element : element + 1] if element >= 0 else []
@@ -240,10 +230,3 @@ def picture_of(
 def _spread(count: int, wanted: int) -> list[int]:
     """Return up to `wanted` numbers below `count`, at equal distances, with the first."""
     return sorted({count * number // wanted for number in range(min(count, wanted))})
-
-
-def _clip_frame(
-    shown: Shown, position: int, name: str, side: int, element: int | None
-) -> npt.NDArray[np.uint8]:
-    frames = shown.dataset[position, {name: [element or 0]}][name]
-    return shrunk(np.asarray(frames)[0], side)

@@ -187,15 +187,27 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
             return sizes, None
     plain = not reader.sides and reader.windows is None
     if plain and isinstance(positions, range) and positions.step == 1:
-        return _put_together(
-            _slices(reader, positions, column) or [_empty(shards, column)], shards, column
-        )
-    rows = np.asarray(positions, np.int64)
+        pieces, order = _slices(reader, positions, column) or [_empty(shards, column)], None
+    else:
+        pieces, order = _of_rows(reader, np.asarray(positions, np.int64), column)
+    try:
+        values, missing = join_pieces(pieces)
+    except ValueError as error:
+        folder = str(shards[0].shard.root)
+        raise FormatError(f"column {column.name!r}: {error}", folder, hint=_HINT) from error
+    if order is None:
+        return values, missing
+    return values[order], None if missing is None else missing[order]
+
+
+def _of_rows(reader: Reader, rows: I64, column: ColumnOf) -> tuple[list[Piece], I64 | None]:
+    """Return the values of samples, shard by shard, and the place of each among them; None if these ascend."""
+    shards = reader.shards
     groups = reader.groups(rows, [column.field.name])
     groups = [group for group in groups if column.field.name in group.index.fields]
     pieces = [_piece(shards, group.number, group.rows, column) for group in groups]
     if len(groups) == 1 and groups[0].places is None:
-        return _put_together(pieces, shards, column)
+        return pieces, None
     places = np.concatenate([rows[:0], *(group.places_in(len(rows)) for group in groups)])
     if len(places) < len(rows) or not pieces:
         having = (
@@ -205,19 +217,10 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
         )
         pieces.append(_empty(list(islice(having, 1)), column))
         pieces.append(Piece(np.zeros(1, np.bool_), np.ones(1, np.bool_)))
-    values, missing = _put_together(pieces, shards, column)
     # samples of shards without the field have the last value, which is missing
     order = np.full(len(rows), -1, np.int64)
     order[places] = np.arange(len(places))
-    return values[order], None if missing is None else missing[order]
-
-
-def _put_together(pieces: Sequence[Piece], shards: Sequence[OpenShard], wanted: ColumnOf) -> Part:
-    try:
-        return join_pieces(pieces)
-    except ValueError as error:
-        folder = str(shards[0].shard.root)
-        raise FormatError(f"column {wanted.name!r}: {error}", folder, hint=_HINT) from error
+    return pieces, order
 
 
 def _meaning(name: str, reader: Reader) -> ColumnOf:

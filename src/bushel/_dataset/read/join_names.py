@@ -19,6 +19,7 @@ from bushel._runtime.arrays import (
     U64,
     Array,
     Bools,
+    chunks,
     joined,
     offsets_of,
 )
@@ -88,10 +89,9 @@ class Names:
         if form == "whole":
             return hash_keys(names.text, names.offsets)
         hashes = np.empty(len(names), np.uint64)
-        for first in range(0, len(names), _AT_ONCE):
-            some = np.arange(first, min(first + _AT_ONCE, len(names)))
-            in_this_form = Strings.of(in_form(names.take(some), form))
-            hashes[some] = hash_keys(in_this_form.text, in_this_form.offsets)
+        for some in chunks(range(len(names)), _AT_ONCE):
+            in_this_form = Strings.of(in_form(names.take(np.array(some)), form))
+            hashes[some.start : some.stop] = hash_keys(in_this_form.text, in_this_form.offsets)
         return hashes
 
     def take(self, numbers: I64) -> list[str]:

@@ -37,7 +37,7 @@ _SHOWN = 3
 _COMPARED = 10_000  # largest number of keys that are compared with one that no sample has
 
 
-def near_keys(key: str, keys: Sequence[str], find: Callable[[str], int | None]) -> list[str]:
+def _near_keys(key: str, keys: Sequence[str], find: Callable[[str], int | None]) -> list[str]:
     """Return keys that may be meant by one that no sample has: the names of its file, or similar keys."""
     from difflib import get_close_matches  # for mistakes only
 
@@ -49,17 +49,19 @@ def near_keys(key: str, keys: Sequence[str], find: Callable[[str], int | None]) 
     return named or get_close_matches(key, keys[:_COMPARED], n=_SHOWN)
 
 
-def unknown_key(key: str, near: Sequence[str], samples: int, fields: Collection[str]) -> str:
+def unknown_key(
+    key: str, keys: Sequence[str], find: Callable[[str], int | None], fields: Collection[str]
+) -> str:
     """Return the message about a key that no sample has.
 
     Args:
         key: The key.
-        near: Keys that may be meant.
-        samples: Number of samples of the dataset.
+        keys: The keys of the dataset.
+        find: Returns the position of a key, or None.
         fields: Names of its fields: a user may have meant one of them, not a key.
     """
-    message = f"no sample has the key {key!r}; the dataset has {samples} samples"
-    if near:
+    message = f"no sample has the key {key!r}; the dataset has {len(keys)} samples"
+    if near := _near_keys(key, keys, find):
         message = f"{message}: did you mean {' or '.join(map(repr, near))}?"
     if key not in fields:
         return message

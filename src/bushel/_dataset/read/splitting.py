@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, NO_NUMBERS, refuse_bools
+from bushel._runtime.arrays import I64, NO_NUMBERS, chunks, refuse_bools
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.errors import SpecError
 
@@ -60,8 +60,7 @@ def classes_of(dataset: Any, field: str) -> I64:
     classes_in_index = _known_classes(dataset, field)
     if classes_in_index is not None:
         return classes_in_index
-    for first in range(0, len(dataset), _CHUNK):
-        positions = range(first, min(first + _CHUNK, len(dataset)))
+    for positions in chunks(range(len(dataset)), _CHUNK):
         for position, sample in zip(positions, dataset.read(positions, [field]), strict=True):
             value = sample.get(field)
             if not isinstance(value, str | int | float | None):

@@ -9,6 +9,7 @@ import numpy as np
 
 from bushel._dataset.read.selection import Mask, Sample
 from bushel._dataset.read.shards import OpenShard
+from bushel._runtime.arrays import chunks
 from bushel._runtime.public import public
 from bushel.containers import Shard, ShardIndex
 
@@ -208,9 +209,9 @@ class Dataset(StoredValues):
                 hint = f": ds.where({keep!r}) takes a condition on columns"
             raise TypeError(f"filter() takes a function of a sample, not {keep!r}{hint}")
         numbers: list[int] = []
-        for first in range(0, len(self), CHUNK):
-            samples = self.read(range(first, min(first + CHUNK, len(self))), fields)
-            numbers += [first + place for place, sample in enumerate(samples) if keep(sample)]
+        for some in chunks(range(len(self)), CHUNK):
+            samples = zip(some, self.read(some, fields), strict=True)
+            numbers += [number for number, sample in samples if keep(sample)]
         description = f"filter({getattr(keep, '__qualname__', keep)})"
         return self._view(self.selection.absolute(np.array(numbers, np.int64)), made=description)
 
@@ -287,9 +288,10 @@ class Dataset(StoredValues):
 
         chosen = divided(self, shares, named, shuffle=shuffle, seed=seed, stratify=stratify)
         by = f" by {stratify}" if stratify else ""
-        parts = {name: f"{name} of a split{by}, seed {seed}" for name in chosen}
         return {
-            name: self._view(self.selection.absolute(numbers), made=parts[name])
+            name: self._view(
+                self.selection.absolute(numbers), made=f"{name} of a split{by}, seed {seed}"
+            )
             for name, numbers in chosen.items()
         }
 

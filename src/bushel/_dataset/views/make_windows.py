@@ -37,7 +37,7 @@ from bushel._dataset.read.windows import (
 from bushel._runtime.arrays import F64, I64, Array, check_count
 from bushel.codecs import holds_elements
 from bushel.containers import get_container
-from bushel.errors import SpecError, UnsupportedError
+from bushel.errors import SpecError
 
 from .samples import Samples
 
@@ -59,10 +59,7 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
         ValueError: Fields that are read together have different numbers of elements, or a name is
             taken.
     """
-    if dataset.reader.windows is not None:
-        raise UnsupportedError(
-            "these samples are windows already: make windows of the original dataset"
-        )
+    dataset.reader.refuse_windows("make windows of the original dataset")
     reader, selection = dataset.reader, dataset.selection
     for name in selection.wanted(list(shape.offsets)):
         check_has_elements(reader, name, "windows()")

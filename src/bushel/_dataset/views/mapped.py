@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.read.selection import Given, Mask, Sample
+from bushel._runtime.arrays import chunks
 from bushel._runtime.public import public
 from bushel._runtime.shuffle import Shuffle
 from bushel.errors import UnsupportedError
@@ -105,8 +106,8 @@ class Mapped(Struct, frozen=True, eq=False):
         return replace(self, dataset=self.dataset[item])
 
     def __iter__(self) -> Iterator[Sample]:
-        for first in range(0, len(self), _CHUNK):
-            yield from self.read(range(first, min(first + _CHUNK, len(self))))
+        for positions in chunks(range(len(self)), _CHUNK):
+            yield from self.read(positions)
 
     def where(self, condition: str) -> Mapped:
         """Return the samples for which a condition on columns of the dataset is true, as `Dataset.where` takes it."""

@@ -11,7 +11,7 @@ import numpy as np
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.selection import Given, Mask, Positions, Sample, Selection
 from bushel._dataset.read.shards import OpenShard
-from bushel._runtime.arrays import Array, check_count
+from bushel._runtime.arrays import Array, check_count, chunks
 from bushel.spec import format_spec
 
 if TYPE_CHECKING:
@@ -167,10 +167,9 @@ class Samples:
             )
         position = self._find(key)
         if position is None:
-            from bushel._dataset.read.read_errors import near_keys, unknown_key
+            from bushel._dataset.read.read_errors import unknown_key
 
-            near = near_keys(key, self.keys, self._find)
-            raise KeyError(unknown_key(key, near, len(self), self.selection.fields))
+            raise KeyError(unknown_key(key, self.keys, self._find, self.selection.fields))
         return position
 
     def _find(self, key: str) -> int | None:
@@ -305,8 +304,8 @@ class Samples:
 
     def __iter__(self) -> Iterator[Sample]:
         chunk = CHUNK if self.reader.windows is None else _WINDOWS
-        for first in range(0, len(self), chunk):
-            positions = self.selection.all_of(range(first, min(first + chunk, len(self))))
+        for some in chunks(range(len(self)), chunk):
+            positions = self.selection.all_of(some)
             reader = self.reader.narrowed(self.selection.fields)
             stored = reader.read(
                 positions, dict.fromkeys(self.selection.fields), decode=False, parts=True

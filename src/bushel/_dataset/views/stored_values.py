@@ -17,7 +17,6 @@ from bushel._index.elements import Elements, Group, element_rows
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import I64, U8, Bools, offsets_of, python_numbers
 from bushel.codecs.registry import holds_array, holds_elements
-from bushel.errors import UnsupportedError
 
 from .samples import Samples
 
@@ -329,11 +328,7 @@ class StoredValues(Samples):
         from bushel._dataset.read.columns import part_of
         from bushel._index.arrow import index_table
 
-        if self.reader.windows is not None:
-            raise UnsupportedError(
-                "windows have no extents of their own: export the table of the original dataset"
-            )
-
+        self.reader.refuse_windows("export the table of the original dataset")
         prefixes = tuple(f"{name}." for name in self.selection.fields)
         names = [name for name in self.columns if f"{name}.".startswith(prefixes)]
         values = {name: part_of(self.reader, self.selection.positions, name) for name in names}
