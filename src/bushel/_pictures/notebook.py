@@ -17,7 +17,7 @@ from bushel.errors import BushelError
 from bushel.spec import KEY
 
 from .pixels import array_pixels
-from .texts import class_name, plain_text, shortened
+from .texts import class_name, plain_text, shortened, value_line
 from .thumbnail import encoded, shrunk, value_pixels
 
 _SIDE = 128
@@ -173,21 +173,26 @@ class Gallery:
         rows = []
         for position in range(self._count):
             texts = [
-                (name, _column_text(values[position])) for name, values in self._values.items()
+                (
+                    name,
+                    "–"
+                    if values[position] is np.ma.masked
+                    else value_line(values[position], _LINE),
+                )
+                for name, values in self._values.items()
             ]
             try:
                 [sample] = self._dataset.read([position], names)
                 texts += [
-                    (name, self._text(name, sample[name])) for name in names if name in sample
+                    (name, value_line(sample[name], _LINE, self._labels.get(name, ())))
+                    for name in names
+                    if name in sample
                 ]
                 key = sample[KEY]
             except (BushelError, OSError) as error:
                 key, texts = str(position), [*texts, ("error", _line(str(error)))]
             rows.append((key, texts))
         return rows
-
-    def _text(self, name: str, value: Any) -> str:
-        return f"{_line(value)} {class_name(value, self._labels.get(name, ()))}".rstrip()
 
 
 def main_field(spec: Mapping[str, str]) -> str | None:
@@ -272,14 +277,6 @@ def _is_short(kind: str) -> bool:
 
 def _line(value: Any, most: int = _LINE) -> str:
     return shortened(describe(value) if isinstance(value, bytes) else str(value), most)
-
-
-def _column_text(value: Any) -> str:
-    if value is np.ma.masked:
-        return "–"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return _line(value)
 
 
 def facts_html(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from bushel.codecs.base import describe
 
 
 def plain_text(text: str) -> str:
@@ -19,6 +22,23 @@ def shortened(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     return text[: most - 1] + "…"
+
+
+def value_line(value: Any, most: int, names: Sequence[str] = ()) -> str:
+    """Return a value as a line of at most this many characters; of a class, number and name."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        text = f"{value:.6g}" if isinstance(value, float) else str(value)
+        return f"{text} {class_name(value, names)}".rstrip()
+    if isinstance(value, str):
+        text = value
+    elif hasattr(value, "tolist") and getattr(value, "size", 99) <= 8:
+        return value_line(value.tolist(), most, names)
+    else:
+        try:
+            text = json.dumps(value, ensure_ascii=False, default=describe)
+        except (TypeError, ValueError, RecursionError):
+            text = describe(value)
+    return shortened(text, most)
 
 
 def class_name(value: Any, names: Sequence[str]) -> str:

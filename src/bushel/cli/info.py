@@ -205,12 +205,12 @@ def views(
       bushel views train/
       bushel views train/ --delete clean
     """
-    from bushel._dataset.views.views import delete as delete_view
-    from bushel._dataset.views.views import list_views
+    from bushel._dataset.views.saved_views import delete_view, saved_views
 
-    if delete is not None:
-        delete_view(path, delete)
-    views = list_views(path)
+    with bushel.open(path) as dataset:
+        if delete is not None:
+            delete_view(dataset, delete)
+        views = saved_views(dataset)
     if as_json:
         print_json(views)
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._pictures.texts import class_name, plain_text, shortened
+from bushel._pictures.texts import plain_text, value_line
 from bushel._runtime.messages import count
 from bushel.codecs.base import describe
 from bushel.spec import KEY
@@ -132,22 +131,10 @@ LINE = 240  # number of characters of a value in the grid
 
 
 def line_of(shown: Shown, name: str, value: Any) -> str:
-    """Return a value as a line of text: of a class, number and name."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        text = f"{value:.6g}" if isinstance(value, float) else str(value)
-        return f"{text} {class_name(value, shown.labels.get(name, ()))}".rstrip()
-    if isinstance(value, str):
-        text = value
-    elif hasattr(value, "tolist") and getattr(value, "size", 99) <= 8:
-        return line_of(shown, name, value.tolist())
-    elif turns := chat_of(value):
-        text = " ".join(f"{role}: {said}" for role, said in turns if role != "system")
-    else:
-        try:
-            text = json.dumps(value, ensure_ascii=False, default=describe)
-        except (TypeError, ValueError, RecursionError):
-            text = describe(value)
-    return shortened(text, LINE)
+    """Return a value as a line of text: of a class, number and name; of a chat, what is said."""
+    if turns := chat_of(value):
+        value = " ".join(f"{role}: {said}" for role, said in turns if role != "system")
+    return value_line(value, LINE, shown.labels.get(name, ()))
 
 
 def rows_of(

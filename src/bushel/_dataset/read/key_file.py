@@ -9,7 +9,7 @@ of the shard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -299,25 +299,24 @@ def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[s
     Returns:
         int64[found], ascending; and the missing keys, in order.
     """
+    from bushel._index.removal_list import NameLookup, Names
+
     distinct = list(dict.fromkeys(keys))
-    has_sample = np.zeros(len(distinct), np.bool_)
+    nothing = np.zeros(len(distinct), np.uint64)
+    names = Names.of(distinct, nothing, nothing.view(np.int64))
+    lookup, has_sample = NameLookup(names), np.zeros(len(distinct), np.bool_)
     positions = [NO_NUMBERS]
-    table = Keys.of(distinct)
-    for number, some in _shards(rows, table.hashes):
+    for number in shards_with(rows, names, NO_NUMBERS):
+        if number >= len(rows.shards) or not rows.shards[number].keyed:
+            continue  # a damaged key file may name others
         shard = rows.shards[number]
-        keys_there = shard.index.keys
-        if keys_there is None:
-            continue
-        places, hits = equal_places(keys_there.hashes, table.hashes[some])
-        samples, numbers = keys_there.samples_at(places), table.samples_at(some[hits])
-        if len(samples) and not 0 <= samples.min() <= samples.max() < len(keys_there):
+        try:
+            samples, numbers = lookup.candidates(shard.index)
+        except (ValueError, IndexError) as error:
             hint = "run `bushel index --force` on the dataset"
-            raise FormatError("the index is damaged", shard.shard.sidecar, hint=hint)
-        pairs = zip(keys_there.take(samples), table.take(numbers), strict=True)
-        # two keys may have one hash
-        same = np.fromiter((key == other for key, other in pairs), np.bool_, len(samples))
-        has_sample[numbers[same]] = True
-        positions.append(samples[same] + rows.starts[number])
+            raise FormatError("the index is damaged", shard.shard.sidecar, hint=hint) from error
+        has_sample[numbers] = True
+        positions.append(samples + rows.starts[number])
     for place in np.flatnonzero(~has_sample).tolist():
         position = unkeyed_position(distinct[place], rows.shards, rows.starts)
         if position is not None:
@@ -327,7 +326,7 @@ def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[s
     return np.unique(np.concatenate(positions)), missing
 
 
-def shards_with(rows: ShardRows, names: Names, positions: I64) -> Container[int]:
+def shards_with(rows: ShardRows, names: Names, positions: I64) -> Collection[int]:
     """Return the numbers of the shards that may have samples with names, which those at some positions have.
 
     All may, if no key file says less: a sample without a key may be in any shard.
@@ -338,19 +337,3 @@ def shards_with(rows: ShardRows, names: Names, positions: I64) -> Container[int]
     places, _ = equal_places(stored.hashes, Keys.build(names.keys.text, names.keys.offsets).hashes)
     numbers = np.searchsorted(rows.starts, positions, side="right") - 1
     return {*stored.shard_numbers[places].tolist(), *numbers.tolist()}
-
-
-def _shards(rows: ShardRows, hashes: U64) -> Iterator[tuple[int, I64]]:
-    """Yield the shards that may have some of these hashes, and which: those that the key file names, or all."""
-    stored = stored_lookup(rows.shards, rows.starts)
-    if stored is None:
-        every = np.arange(len(hashes))
-        yield from ((number, every) for number, shard in enumerate(rows.shards) if shard.keyed)
-        return
-    places, hits = equal_places(stored.hashes, hashes)
-    numbers = stored.shard_numbers[places]
-    order = np.argsort(numbers, kind="stable")
-    distinct, first = np.unique(numbers[order], return_index=True)
-    for number, chosen in zip(distinct.tolist(), np.split(hits[order], first[1:]), strict=False):
-        if number < len(rows.shards):  # a damaged key file may name others
-            yield number, np.unique(chosen)

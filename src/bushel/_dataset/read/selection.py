@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -99,7 +98,7 @@ def joined(parts: Sequence[range | Remaining]) -> range | Remaining:
     some = [(part, sum(sizes[:at])) for at, part in enumerate(parts) if isinstance(part, Remaining)]
     if not some:
         return range(sum(sizes))
-    every = reduce(operator.or_, (dict.fromkeys(part.by) for part, _ in some))
+    every = dict.fromkeys(call for part, _ in some for call in part.by)
     by = sorted(every, key=lambda call: call.time)
     number = {call: place for place, call in enumerate(by)}
     return Remaining.of(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import astuple, replace
 
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.class_names import Labels
@@ -90,11 +91,8 @@ class OpenShard(Struct):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        index = None if self.stored else self._index
-        facts = (self.samples, self.stamps, self.keyed, self.checksums, self.fields)
-        said = (self.damage, self.asked, self.section, self.recorded)
-        values = (self.container, self.shard, *facts, self.stored, self.labels, index, *said)
-        return _unpickled, (values, registered_here(self.container))
+        as_sent = replace(self, _index=None if self.stored else self._index)
+        return _unpickled, (astuple(as_sent), registered_here(self.container))
 
     @property
     def index(self) -> ShardIndex:

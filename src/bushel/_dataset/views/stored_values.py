@@ -173,8 +173,7 @@ class StoredValues(Samples):
         Raises:
             CodecError: Stored bytes do not decode. The error names the sample, field and file.
         """
-        at = np.array([self.selection.positions[position]], np.int64)
-        return self.reader.decode_samples([stored], at)[0]
+        return self.decode_samples([stored], [position])[0]
 
     def decode_samples(
         self,

@@ -1,4 +1,4 @@
-"""The views that are saved beside a dataset: `bushel.list_views` and `bushel.delete_view`."""
+"""The views that are saved beside a dataset: `bushel.list_views`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bushel._dataset.open.open import open as open_dataset
 from bushel._runtime.public import public
 from bushel.storage import AnySource
 
-from .saved_views import SavedView, delete_view, saved_views
+from .saved_views import SavedView, saved_views
 
 
 @public()
@@ -23,9 +23,3 @@ def list_views(source: AnySource) -> list[SavedView]:
     """
     with open_dataset(source) as dataset:
         return saved_views(dataset)
-
-
-def delete(source: AnySource, name: str) -> None:
-    """Delete a view of a dataset. Raise KeyError if the view does not exist."""
-    with open_dataset(source) as dataset:
-        delete_view(dataset, name)
