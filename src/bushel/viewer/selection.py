@@ -61,7 +61,7 @@ class Selection(Struct, frozen=True):
         first, last = max(first, 0), max(min(first + count, self.size), 0)
         if self.positions is None:
             return list(range(first, last))
-        return self.positions[first:last].tolist()
+        return [int(position) for position in self.positions[first:last]]
 
     def row_of(self, position: int) -> int | None:
         """Return the row of a sample; None if it is not selected."""
