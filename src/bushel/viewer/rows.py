@@ -131,7 +131,7 @@ LINE = 240  # number of characters of a value in the grid
 
 
 def line_of(shown: Shown, name: str, value: Any) -> str:
-    """Return a value as a line of text: of a class, number and name; of a chat, what is said."""
+    """Return a value as a line of text: of a class, number and name; of a chat, its turns."""
     if turns := chat_of(value):
         value = " ".join(f"{role}: {said}" for role, said in turns if role != "system")
     return value_line(value, LINE, shown.labels.get(name, ()))
