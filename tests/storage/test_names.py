@@ -38,7 +38,7 @@ def test_names_that_lead_out(root: str, name: Any) -> None:
         with pytest.raises(FormatError, match="not the name of a file"):
             function(as_path(root), name)
         with pytest.raises(FormatError):
-            function(as_path(root), name, any_text=True)
+            below(as_path(root), name, any_text=True)
 
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[2Ja", "a\x7f", "a\tb"])

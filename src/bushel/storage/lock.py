@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from bushel.errors import InUseError, naming
+from bushel.errors import InUseError, name_file
 
 from .base import AnyPath
 from .files import is_object
@@ -92,9 +92,11 @@ class FileLock:
             # the last holder removes it, or its empty folder
             return False
         try:
-            with naming(self.path):
-                if self._take(handle, is_new=is_new, may_wait=may_wait):
-                    self._handle = handle
+            if self._take(handle, is_new=is_new, may_wait=may_wait):
+                self._handle = handle
+        except OSError as error:
+            name_file(error, self.path)
+            raise
         finally:
             if self._handle < 0:
                 os.close(handle)
@@ -148,10 +150,12 @@ class FileLock:
 
     def _is_at(self, handle: int) -> bool:
         try:
-            with naming(self.path):
-                return os.path.samestat(os.fstat(handle), os.stat(self.path))
+            return os.path.samestat(os.fstat(handle), os.stat(self.path))
         except FileNotFoundError:
             return False
+        except OSError as error:
+            name_file(error, self.path)
+            raise
 
     def is_ours(self) -> bool:
         """Return whether this process still has the lock."""

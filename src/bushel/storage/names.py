@@ -63,15 +63,17 @@ def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
     return folder / name  # type: ignore[return-value]
 
 
-def inside(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
+def inside(folder: PathT, name: str) -> PathT:
     """Return the same path for writing, moving or removing: links must not lead out of the folder either.
+
+    Control characters may be in the name.
 
     Raises:
         FormatError: As for `below`; or a part of the path is a symbolic link to a place outside the
             folder.
         OSError: The path is in a `.bushel` that is a symbolic link.
     """
-    path = below(folder, name, any_text=any_text)
+    path = below(folder, name, any_text=True)
     if isinstance(path, Path):
         refuse_link(path.parent)
         if path.parent == folder:  # no part of the path could be a link

@@ -21,7 +21,7 @@ from stat import S_ISLNK
 import msgspec
 
 from bushel._runtime.system import exchange_names
-from bushel.errors import FormatError, naming
+from bushel.errors import FormatError
 
 from .base import AnyPath
 from .files import is_object
@@ -46,13 +46,13 @@ def update(path: AnyPath, change: Callable[[bytes | None], bytes], *, sync: bool
     Raises:
         OSError: The file cannot be read or written.
     """
-    if is_object(path):
+    if isinstance(path, Path):
+        with replacing(path, sync=sync) as file:  # for which others wait
+            write_all(file, change(_read(path)))
+    elif is_object(path):
         from bushel.storage.objects.upload import update_object
 
         update_object(path, change)
-    elif isinstance(path, Path):
-        with replacing(path, sync=sync) as file:  # for which others wait
-            write_all(file, change(_read(path)))
     else:
         write_whole(path, change(_read(path)))
 
@@ -78,10 +78,9 @@ class _Move(msgspec.Struct, frozen=True):
 
     def staged(self, folder: Path) -> Path | None:
         """Return the path of the file to move; None if it was moved, so that the staging folder no longer has it."""
-        path = inside(folder, self.name, any_text=True)
+        path = inside(folder, self.name)
         try:
-            with naming(path):
-                stat = path.lstat()
+            stat = path.lstat()
         except FileNotFoundError:
             return None
         if S_ISLNK(stat.st_mode):
@@ -123,7 +122,7 @@ class Publication:
 
     def path_of(self, name: str) -> Path:
         """Return the path of a staged file. Raise FormatError if the name leads out of the folder."""
-        return inside(self.folder, name, any_text=True)
+        return inside(self.folder, name)
 
     def commit(
         self, moves: Sequence[str], *, clear: Sequence[str] = (), drop: Sequence[str] = ()
@@ -220,12 +219,12 @@ def _load_moves(folder: Path) -> _Moves | None:
 
 def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
     """Make the moves that are not made yet."""
-    targets = {move.name: inside(root, move.name, any_text=True) for move in content.moves}
+    targets = {move.name: inside(root, move.name) for move in content.moves}
     staged = {move.name: move.staged(folder) for move in content.moves}
     to_make = {name: path for name, path in staged.items() if path is not None}
     if len(to_make) == len(content.moves):
         for name in content.clear:
-            _remove(inside(root, name, any_text=True), own=False)
+            _remove(inside(root, name), own=False)
     # files that must not be read with others: a power cut loses no earlier step and keeps a later one
     in_steps = sync and bool(content.clear)
     if in_steps:
@@ -243,7 +242,7 @@ def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
             sync_folder(targets[name].parent)
     for name in content.drop:
         if name not in targets:
-            path = inside(root, name, any_text=True)
+            path = inside(root, name)
             _remove(path, own=name.startswith(_SIDECARS))
             _remove_empty(path.parent, root)
             unsynced[existing_above(path.parent)] = None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from typing_extensions import Buffer
 
-from bushel.errors import naming
+from bushel.errors import name_file, naming
 
 from .whole import write_all
 
@@ -122,9 +122,9 @@ class Sink:
             self.flush()
             if sync:
                 try:
-                    with naming(self.path):
-                        os.fsync(self._handle.fileno())
-                except OSError:
+                    os.fsync(self._handle.fileno())
+                except OSError as error:
+                    name_file(error, self.path)
                     with suppress(OSError):
                         self._handle.truncate(0)
                     raise
@@ -156,15 +156,17 @@ class Sink:
     def _put(self, pieces: Sequence[_Piece]) -> None:
         """Append pieces in few system calls, so that other threads interrupt them less often."""
         handle, end = self._open, self._written
-        with naming(self.path), ExitStack() as stack:
+        with ExitStack() as stack:
             try:
                 for views in _slices(pieces, stack):
                     written, size = os.pwritev(handle.fileno(), views, end), sum(map(len, views))
                     if written < size:
                         write_all(handle, b"".join(views)[written:], end + written)
                     end += size
-            except BaseException:
-                handle.truncate(self._written)
+            except BaseException as error:
+                if isinstance(error, OSError):
+                    name_file(error, self.path)
+                self._truncate(self._written)
                 raise
 
 

@@ -125,9 +125,7 @@ class Staging:
 
             self._temporary = Path(tempfile.mkdtemp(prefix="bushel-"))
         base = self._temporary or make_workplace(root)
-        self.place = inside(
-            base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset", any_text=True
-        )
+        self.place = inside(base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset")
         self._lock: Lock | None = None
         if locked:
             locks = base / ".bushel" / "writers"
@@ -146,7 +144,7 @@ class Staging:
 
     def open(self, name: str) -> Sink:
         """Create the file that will be called `name`, or continue it if `keep` named it."""
-        path = inside(self.place, name, any_text=True)
+        path = inside(self.place, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         position = self._positions.get(name, 0)
         if position == 0:
@@ -201,7 +199,7 @@ class Staging:
             path = self.path_of(new)
             path.parent.mkdir(parents=True, exist_ok=True)
             os.rename(self.path_of(old), path)
-        place = inside(self.place.parent, name.replace("/", "%2F"), any_text=True)
+        place = inside(self.place.parent, name.replace("/", "%2F"))
         os.rename(self.place, place)
         self.place, self.folder = place, folder
 

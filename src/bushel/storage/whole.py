@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bushel._runtime.messages import log_info, log_warning
 from bushel._runtime.system import clone_file
-from bushel.errors import UnsupportedError, naming
+from bushel.errors import UnsupportedError, name_file, naming
 
 from .base import AnyPath
 from .files import is_object
@@ -60,17 +60,16 @@ def write_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> None:
     Raises:
         OSError: The file cannot be written. A file that was there before is unchanged.
     """
-    if is_object(path):
+    if isinstance(path, Path):
+        with replacing(path, sync=sync) as file:
+            write_all(file, data)
+    elif is_object(path):
         from bushel.storage.objects.upload import put_bytes
 
         put_bytes(path, data)
-        return
-    if not isinstance(path, Path):
-        with naming(path), path.open("wb") as file:
-            file.write(data)
-        return
-    with replacing(path, sync=sync) as file:
-        write_all(file, data)
+    else:
+        with naming(path), path.open("wb") as stream:
+            stream.write(data)
 
 
 def write_all(file: FileIO, data: bytes | bytearray | memoryview, at: int | None = None) -> None:
@@ -235,8 +234,10 @@ def sync_folder(folder: Path) -> None:
     """Write a folder's entries to disk, so that a rename in it survives a power cut."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with naming(folder):
-            os.fsync(handle)
+        os.fsync(handle)
+    except OSError as error:
+        name_file(error, folder)
+        raise
     finally:
         os.close(handle)
 

@@ -188,7 +188,7 @@ class FileCache(StreamingOpen):
             return path
         name = self.url_to_name(url)
         try:
-            dest = str(inside(Path(self.cache_dir), name, any_text=True))
+            dest = str(inside(Path(self.cache_dir), name))
         except FormatError:
             message = (
                 f"{name!r} cannot be the file name of a copy of {url}: pass another url_to_name="
