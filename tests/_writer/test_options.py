@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bushel._writer.options import ShardLimits, WriterOptions
-
-
-@dataclass
-class Shard:
-    samples: int
-    bytes: int
 
 
 def test_wrong_options_are_refused() -> None:
@@ -44,12 +36,12 @@ def test_sizes_of_shards() -> None:
 def test_the_samples_that_shards_expect_add_up_to_all(limit: int, total: int, kept: int) -> None:
     """A shard that is not full yet has room for what the next one is expected to get, and for no more."""
     limits = ShardLimits(limit, None)
-    written, shard = min(kept, total), Shard(0, 0)
+    written = min(kept, total)
     while (expected := limits.expected(total, written, None)) != 0:
         assert expected is not None
-        assert expected <= limits.room_in(shard)[0]
-        assert not limits.reached_by(shard)
+        assert expected <= limits.room_after(0, 0)[0]
+        assert 0 not in limits.room_after(0, 0)
         written += expected
     assert written == total
-    assert limits.reached_by(Shard(limit, 0))
+    assert limits.room_after(limit, 0)[0] == limits.room_after(limit + 1, 0)[0] == 0
     assert ShardLimits(None, 10).expected(total, 0, None) is None

@@ -81,24 +81,42 @@ def test_keys_in_folders_wait_as_others_do(tmp_path: Path, container: str, monke
 
 
 def test_numbered_keys(tmp_path: Path) -> None:
+    def refuse(writer: bushel.Writer, key: str | None, reason: str) -> None:
+        with pytest.raises(ValueError, match=reason):
+            writer.append({"n": 0}, key)
+        with pytest.raises(ValueError, match=reason):
+            writer.extend({"n": [0]}, None if key is None else [key])
+
     with bushel.Writer(tmp_path / "ds", {"n": "int"}, container="tar", sync=False) as writer:
         writer.append({"n": 0})
         writer.extend({"n": [1, 2]})
-        writer.append({"n": 3}, key="other")
-        writer.extend({"n": [4, 5]})
-        for known in ("000000000", "000000002", "000000004", "other"):
-            with pytest.raises(ValueError, match="is in the dataset already"):
-                writer.append({"n": 0}, key=known)
-            with pytest.raises(ValueError, match="is in the dataset already"):
-                writer.extend({"n": [0, 1]}, keys=["new", known])
-        writer.append({"n": 6}, key="000000008")
-        writer.append({"n": 7}, key="4")
-        with pytest.raises(ValueError, match="is in the dataset already"):
-            writer.extend({"n": [8, 9]})
-        with pytest.raises(ValueError, match="is in the dataset already"):
-            writer.append({"n": 8})
-    keys = [*(f"{number:09d}" for number in range(3)), "other", "000000004", "000000005", "000000008", "4"]
-    assert list(opened(tmp_path / "ds").keys) == keys
+        for key in ("000000000", "000000003", "other"):
+            refuse(writer, key, "is not allowed: the samples before have no keys")
+        writer.extend({"n": []}, [])
+        writer.append({"n": 3})
+    with bushel.Writer(tmp_path / "ds", mode="append", sync=False) as writer:
+        refuse(writer, "000000002", "'000000002' is in the dataset already")
+        writer.append({"n": 4}, key="other")
+        writer.extend({"n": [5]}, ["000000008"])
+        refuse(writer, None, "there is no key, but the samples before have one: pass key= or keys=")
+    with bushel.Writer(tmp_path / "ds", mode="append", sync=False) as writer:
+        writer.append({"n": 6})
+        writer.extend({"n": [7]})
+        refuse(writer, None, "'000000008' is in the dataset already")
+    keys = [*(f"{number:09d}" for number in range(4)), "other", "000000008", "000000006", "000000007"]
+    dataset = opened(tmp_path / "ds")
+    assert list(dataset.keys) == keys
+    assert [sample["n"] for sample in dataset] == list(range(8))
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "recordio"])
+def test_a_sample_without_a_key_comes_too_late(tmp_path: Path, container: str) -> None:
+    with bushel.Writer(tmp_path / "ds", {"n": "int"}, container=container, sync=False) as writer:
+        for number in range(3):
+            writer.append({"n": number}, key=f"k{number}")
+            with pytest.raises(ValueError, match="there is no key"):
+                writer.append({"n": 9})
+    assert list(opened(tmp_path / "ds").keys) == ["k0", "k1", "k2"]
 
 
 @pytest.mark.parametrize("container", CONTAINERS)

@@ -233,6 +233,26 @@ def test_keys_for_all_or_for_none(tmp_path: Path) -> None:
             writer.append(sample(1), key="x")
 
 
+@pytest.mark.parametrize(
+    ("container", "spec"),
+    [
+        ("bag", {"a": "bytes", "b": "bytes"}),
+        ("ffrecord", {"a": "bytes"}),
+        ("recordio", {"a": "bytes"}),
+        ("recordio", {"image": "jpg", "label": "int"}),
+    ],
+)
+def test_a_field_that_is_needed(tmp_path: Path, container: str, spec: dict[str, str]) -> None:
+    *_, last = spec
+    with bushel.Writer(tmp_path / "ds", spec, container=container) as writer:
+        for name in spec:
+            with pytest.raises(SpecError, match=f"lacks '{name}', but a {container} needs every field"):
+                writer.append({other: b"\0" * 8 for other in spec if other != name})
+        with pytest.raises(SpecError, match=f"'{last}' has no column|mapping of fields to columns"):
+            writer.extend({other: [b"\0" * 8] for other in spec if other != last})
+        assert len(writer) == 0
+
+
 def test_bytes_are_stored_as_they_are(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "ds", {"a": "json", "b": "jpg"}, container="bag") as writer:
         for value in (b'{ "x":  1 }', bytearray(b"[2]"), memoryview(b" 3 ")):

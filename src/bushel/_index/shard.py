@@ -138,13 +138,17 @@ class Shard(Struct, frozen=True):
     @property
     def sidecar(self) -> AnyPath:
         """The path of the shard's index."""
-        own_folder = self.sidecars != ".bushel" or not self.name
-        stem = "index" if own_folder else self.name.replace("/", "%2F")
-        name = f"{self.sidecars}/{stem}.safetensors"
-        root = self.beside
+        root, name = self.beside, self.sidecar_name
         if leads_out(name):
             return below(root, name, any_text=True)
         return root / name
+
+    @property
+    def sidecar_name(self) -> str:
+        """The path of the shard's index, relative to `beside`."""
+        own_folder = self.sidecars != ".bushel" or not self.name
+        stem = "index" if own_folder else self.name.replace("/", "%2F")
+        return f"{self.sidecars}/{stem}.safetensors"
 
 
 def may_lack_samples(shards: Sequence[Shard]) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,47 +27,6 @@ from .shard_writer import ShardPlan
 from .target import Target, check_same_fields, names_to_write
 
 _DIGITS = 9
-# numbers that become texts in a set when a sample with a key of its own follows them
-_MOST_SPELLED = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedKeys(Sequence[str]):
-    """Keys of samples that have none of their own, in a container that needs them: their positions in nine digits."""
-
-    numbers: range
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, slice):
-            return NumberedKeys(self.numbers[at])
-        return f"{self.numbers[at]:0{_DIGITS}d}"
-
-    def __contains__(self, key: object) -> bool:
-        if not (isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 20):
-            return False
-        number = int(key)
-        return number in self.numbers and key == f"{number:0{_DIGITS}d}"
-
-    def column(self) -> StoredColumn:
-        """Return the keys as text and offsets."""
-        if self.numbers and self.numbers[-1] >= 10**_DIGITS:
-            return key_column(list(self))
-        numbers = np.arange(self.numbers.start, self.numbers.stop)
-        digits = np.empty((len(numbers), _DIGITS), np.uint8)
-        for place in reversed(range(_DIGITS)):
-            numbers, digits[:, place] = np.divmod(numbers, 10)
-        digits += ord("0")
-        return StoredColumn(digits.reshape(-1), np.arange(len(digits) + 1) * _DIGITS)
-
-
-def key_column(keys: Sequence[str]) -> StoredColumn:
-    """Return keys as text and offsets."""
-    if isinstance(keys, NumberedKeys):
-        return keys.column()
-    return StoredColumn(*joined([key.encode("utf-8", "surrogateescape") for key in keys]))
 
 
 class RepeatedKeyError(ValueError):
@@ -76,10 +34,14 @@ class RepeatedKeyError(ValueError):
 
 
 class KeyCheck:
-    """The keys of a dataset. Either all samples have a key, or none.
+    """The keys of a dataset. Either all new samples have a key, or none.
 
-    If the container needs keys, samples without one get their position.
+    If the container needs keys, samples without one get their number.
     With `reuse`, a new sample may have the key of a removed one, which is in another file.
+
+    Attributes:
+        known: The keys of new samples; None if these have their numbers.
+        in_memory: Whether no other sample has a key.
     """
 
     def __init__(self, shards: list[OpenShard], *, needs_keys: bool, reuse: bool = False) -> None:
@@ -90,100 +52,97 @@ class KeyCheck:
             from bushel._dataset.read.remaining import removed_in
 
             self._removed = frozenset(removed_in(shards).tolist())
-        self._keys = KeySet()
-        self._numbered = NumberedKeys(range(0))  # of the samples without a key of their own
+        self.known: KeySet | None = KeySet()
+        self.in_memory = self._table is None
         self._needs_keys = needs_keys
 
-    def check(self, key: str | None, position: int) -> str:
-        """Return the key of a new sample.
+    def check(self, key: str | None, number: int) -> str:
+        """Return the key of a new sample with this number.
 
         Raises:
             TypeError: The key is not a str.
-            ValueError: The key is missing, or another sample has it.
+            ValueError: The key is missing or not allowed, or another sample has it.
             SpecError: The key has half of a surrogate pair, which UTF-8 cannot store.
         """
+        self._check_kind(None if key is None else [key])
         if key is None:
-            if not self._needs_keys:
-                raise ValueError(
-                    "this sample has no key, but the samples before it have one: pass key="
-                )
-            key = f"{position:09d}"
-        if not (isinstance(key, str) and key.isascii()):
-            _check_text(key)
-        if self._has(key):
-            raise RepeatedKeyError(f"key {key!r} is in the dataset already")
+            key = f"{number:0{_DIGITS}d}"
+        self._check_new([key])
         return key
 
-    def _has(self, key: str) -> bool:
-        in_table = self._table is not None and not self._removed.issuperset(self._table.find(key))
-        if in_table or key in self._keys:
-            return True
-        return bool(self._numbered.numbers) and key in self._numbered
-
-    @property
-    def known(self) -> KeySet | None:
-        """A set of all keys, to which new ones can be added; None if the keys are not all in a set."""
-        if self._table is None and not self._numbered:
-            return self._keys
-        return None
-
-    def counts_on(self, number: int) -> bool:
-        """Return whether all samples have their numbers as keys, and this is the next one: see `count_to`."""
-        alone = self._needs_keys and self._table is None and not self._keys
-        return alone and self._follows(number)
-
-    def _follows(self, number: int) -> bool:
-        return not self._numbered or self._numbered.numbers.stop == number
-
-    def _count_from(self, first: int, stop: int) -> None:
-        """Note that samples up to a number have their numbers as keys, the first of the new ones being `first`."""
-        numbers = self._numbered.numbers or range(first, stop)
-        self._numbered = NumberedKeys(range(numbers.start, stop))
-
-    def count_to(self, number: int) -> None:
-        """Note that samples have their numbers up to this one as keys, if all samples before them do."""
-        if self._numbered and self._table is None and not self._keys:
-            self._count_from(number, number)
-
-    def add(self, key: str, number: int | None) -> None:
-        """Add the key of a sample that was written, and its number if that is its key."""
-        if number is not None and self.counts_on(number):
-            self._count_from(number, number + 1)
-            return
-        # so that `known` has all
-        if 0 < len(self._numbered.numbers) <= _MOST_SPELLED and self._table is None:
-            self._keys.add_all(self._numbered)
-            self._numbered = NumberedKeys(range(0))
-        self._keys.add(key)
-
-    def check_all(self, keys: Sequence[str]) -> None:
-        """Check the keys of many new samples.
+    def check_all(self, keys: Sequence[str] | None, numbers: range) -> StoredColumn:
+        """Return the keys of new samples with these numbers.
 
         Raises:
             TypeError: A key is not a str.
-            ValueError: Two samples have the same key, or another sample has one of them.
+            ValueError: Keys are missing or not allowed, two samples have the same key, or another
+                sample has one of them.
             SpecError: A key has half of a surrogate pair, which UTF-8 cannot store.
         """
-        if isinstance(keys, NumberedKeys) and self._table is None and not self._keys:
-            return  # positions, so they are new
+        self._check_kind(keys)
+        if keys is None:
+            column = _numbered_keys(numbers)
+            if self._table is not None:
+                self._check_new(column.texts)
+            return column
+        if (twice := KeySet().add_all(keys)) is not None:
+            raise ValueError(f"key {twice!r} is given twice")
+        self._check_new(keys)
+        return _key_column(keys)
+
+    def add(self, keys: Sequence[str] | None) -> None:
+        """Note the keys of samples that were written; None if they have their numbers."""
+        if keys is None:
+            self.known = None
+        elif self.known is not None:
+            self.known.add_all(keys)
+
+    def _check_kind(self, keys: Sequence[str] | None) -> None:
+        """Refuse new samples with keys after some without them, or the reverse, and keys that are no text."""
+        if keys is None:
+            if self.known or not self._needs_keys:
+                message = "there is no key, but the samples before have one: pass key= or keys="
+                raise ValueError(message)
+            return
+        if keys and self.known is None:
+            raise not_allowed(keys)
         if not (set(map(type, keys)) <= {str} and all(map(str.isascii, keys))):
             for key in keys:
                 _check_text(key)
-        if (twice := KeySet().add_all(keys)) is not None:
-            raise ValueError(f"key {twice!r} is given twice")
-        if self._table is None and not self._numbered:
-            repeated = self._keys.first_of(keys)
+
+    def _check_new(self, keys: Sequence[str]) -> None:
+        if self._table is None and self.known is not None:
+            repeated = self.known.first_of(keys)
         else:
             repeated = next(filter(self._has, keys), None)
         if repeated is not None:
             raise RepeatedKeyError(f"key {repeated!r} is in the dataset already")
 
-    def add_all(self, keys: Sequence[str]) -> None:
-        """Add the keys of samples that were written."""
-        if isinstance(keys, NumberedKeys) and self._follows(keys.numbers.start):
-            self._count_from(keys.numbers.start, keys.numbers.stop)
-        else:
-            self._keys.add_all(keys)
+    def _has(self, key: str) -> bool:
+        if self._table is not None and not self._removed.issuperset(self._table.find(key)):
+            return True
+        return self.known is not None and key in self.known
+
+
+def not_allowed(keys: Sequence[str]) -> ValueError:
+    """Return the error of keys after samples without them."""
+    return ValueError(f"key {keys[0]!r} is not allowed: the samples before have no keys")
+
+
+def _numbered_keys(numbers: range) -> StoredColumn:
+    """Return the keys of samples that have none of their own: their numbers in nine digits or more."""
+    if numbers and numbers[-1] >= 10**_DIGITS:
+        return _key_column([f"{number:0{_DIGITS}d}" for number in numbers])
+    rest = np.arange(numbers.start, numbers.stop)
+    digits = np.empty((len(rest), _DIGITS), np.uint8)
+    for place in reversed(range(_DIGITS)):
+        rest, digits[:, place] = np.divmod(rest, 10)
+    digits += ord("0")
+    return StoredColumn(digits.reshape(-1), np.arange(len(digits) + 1) * _DIGITS)
+
+
+def _key_column(keys: Sequence[str]) -> StoredColumn:
+    return StoredColumn(*joined([key.encode("utf-8", "surrogateescape") for key in keys]))
 
 
 def _check_text(key: object) -> None:
@@ -215,6 +174,8 @@ class DatasetPlan:
         limits: The size at which a shard is full.
         folders: Paths of empty folders that the next shard gets; None if samples are not files of a
             folder.
+        usual: The fields that appended samples must not lack; None if they may lack any that the
+            container lets them lack.
 
     Raises:
         ValueError: The target is one file, but there is a limit for shards.
@@ -240,13 +201,8 @@ class DatasetPlan:
         self.labels: Labels = {}
         self.numbers: dict[str, dict[str, int]] = {}  # of classes that are stored as numbers
         self.keys: KeyCheck | None = None
-        self._usual: UsualFields | None = None
+        self.usual: UsualFields | None = None
         self._encode: SampleEncoder
-
-    @property
-    def known(self) -> KeySet | None:
-        """A set of all keys, to which new ones can be added; None if the keys are not all in a set."""
-        return None if self.keys is None else self.keys.known
 
     @property
     def spec(self) -> dict[str, str]:
@@ -277,7 +233,8 @@ class DatasetPlan:
                 requested = requested.without_usual_columns()
             self._contents = Contents.to_keep(shards[-1].index) | requested
             check_same_fields(path, shards, self.spec, layout)
-            self._usual = usual
+            if layout.sparse:
+                self.usual = usual
         if self._adopts_spec and not self.fields:
             raise ValueError(
                 f"{path} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}"
@@ -319,9 +276,9 @@ class DatasetPlan:
         return layout
 
     def _begins_alone(self, layout: Layout, first: Shard) -> bool:
-        """Return whether the first shard of a folder has the names of an only one, after which few can follow."""
+        """Return whether the first shard of a folder has the name of an only one, after which few can follow."""
         alone, divided = (self._first_shard(layout, single=single) for single in (True, False))
-        return not self._single and alone.files != divided.files and first.name == alone.name
+        return not self._single and first.name == alone.name != divided.name
 
     def _first_shard(self, layout: Layout, *, single: bool) -> Shard:
         layout = replace(layout, options=replace(layout.options, single=single))
@@ -362,35 +319,25 @@ class DatasetPlan:
         if self.keys is not None:
             key = self.keys.check(key, position + self._options.first_number)
         elif key is not None and key != str(position):  # by which one without a key is found
-            raise ValueError(
-                f"key {key!r} is not allowed, because the samples before it have no keys"
-            )
-        if self._usual is not None:
-            self.check_usual(sample)
+            raise not_allowed([key])
+        if self.usual is not None:
+            self.usual.check(sample, self.fields)
         try:
             return key, self._encode(sample, self.numbers)
         except (CodecError, SpecError) as error:
             error.add_note(f"in the sample {position if key is None else key!r}")
             raise
 
-    def check_usual(self, given: Collection[str]) -> None:
-        """Check that samples that are appended to a dataset lack no field that all of its samples have.
-
-        Raises:
-            SpecError: They do.
-        """
-        if self._usual is not None and self.layout is not None and self.layout.sparse:
-            self._usual.check(given, self.fields)
-
     def next_layout(self, shards: list[OpenShard], samples: int) -> Layout:
         """Return the layout of the shard that follows these shards, with `samples` samples together."""
         layout = self.decided(shards, keyed=False)
         before = shards[-1].samples if shards else None
         expected = self.limits.expected(self._options.expected, samples, before)
-        return replace(
-            layout, options=replace(layout.options, expected=expected, folders=self.folders)
+        options = replace(
+            layout.options, expected=expected, folders=self.folders, labels=self.labels
         )
+        return replace(layout, options=options)
 
     def of_shard(self, shard: Shard, layout: Layout) -> ShardPlan:
         """Return the plan of one shard."""
-        return ShardPlan(shard, self.container, layout, self.labels, self._contents)
+        return ShardPlan(shard, self.container, layout, self._contents)

@@ -20,7 +20,6 @@ from .publishing import lock_for_writing
 from .target import Target, choose_container
 from .written_shards import WrittenShards
 
-_DEFAULTS = WriterOptions()
 _FREE_SPACE = "free some disk space, and continue with mode='resume': complete shards are kept"
 _FREE_SPACE_OVERWRITE = "free some disk space, and run it again: the old dataset is unchanged"
 
@@ -43,8 +42,8 @@ class DatasetWriter:
     def __init__(
         self,
         path: object,
-        spec: Mapping[str, str] | None = None,
-        options: WriterOptions = _DEFAULTS,
+        spec: Mapping[str, str] | None,
+        options: WriterOptions,
         *,
         before_publish: Callable[[int], None] | None = None,
         lock: Lock | None = None,
@@ -75,9 +74,6 @@ class DatasetWriter:
             try:
                 self._written.open()
                 self._samples = self._written.samples
-                self._plan.adopt(
-                    self._written.target.path, self._written.shards, self._written.usual
-                )
             except BaseException as error:
                 with noted_in(error):
                     self.suspend()
@@ -186,9 +182,9 @@ class DatasetWriter:
                     shard.write_pending()
                 except BaseException:
                     dropped = shard.pending.drop_last()
-                    if dropped is not None and plan.known is not None:
-                        plan.known.discard(dropped)
-                    self._note_samples(shard.pending.next)
+                    if dropped is not None and plan.keys is not None and plan.keys.known:
+                        plan.keys.known.discard(dropped)
+                    self._samples = shard.pending.next
                     raise
                 position = added
             else:
@@ -197,37 +193,27 @@ class DatasetWriter:
                 shard = shard or written.start_shard(position)
                 shard.write_pending()
                 shard.append(key_of_sample, values)
-                collects = shard.pending is not None and shard.pending.takes(values)
+                collects = shard.takes(values)
                 if plan.keys is not None and key_of_sample is not None:
-                    is_numbered = key is None and sample.get(KEY) is None
-                    number = self._options.first_number + position
-                    plan.keys.add(key_of_sample, number if is_numbered else None)
+                    has_own = key is not None or sample.get(KEY) is not None
+                    plan.keys.add([key_of_sample] if has_own else None)
                 self._samples = position + 1
-            if plan.limits.reached_by(shard):
+            room = plan.limits.room_after(shard.samples, shard.bytes)
+            if 0 in room:
                 self._finish_shard()
-            elif collects and shard.pending is not None:
-                room, number, keys = (
-                    plan.limits.room_in(shard),
-                    self._options.first_number,
-                    plan.keys,
-                )
-                # whether the buffer can check the keys of new samples
-                if keys is None or keys.known is not None or keys.counts_on(number + self._samples):
-                    shard.pending.restart(room, self._samples, number, plan.known)
-                    self._add = shard.pending.add
+            # a buffer does not look into the tables of shards
+            elif collects and (plan.keys is None or plan.keys.in_memory):
+                known = None if plan.keys is None else plan.keys.known
+                first_number = self._options.first_number
+                self._add = shard.collect(room, self._samples, first_number, known)
             return position
 
     def _pause(self) -> int:
         """Stop threads from adding samples without the lock, which this thread has. Return the number of samples."""
         shard = self._written.current
         if shard is not None and shard.pending is not None:
-            self._note_samples(max(self._samples, shard.pending.pause()))
+            self._samples = max(self._samples, shard.pending.pause())
         return self._samples
-
-    def _note_samples(self, samples: int) -> None:
-        self._samples = samples
-        if self._plan.keys is not None:
-            self._plan.keys.count_to(self._options.first_number + samples)
 
     def _check_open(self) -> None:
         if self._closed:

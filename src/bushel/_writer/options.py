@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -14,7 +14,6 @@ from bushel.storage import parse_bytes
 
 Mode = Literal["create", "append", "resume", "overwrite"]
 
-_MODES = ("create", "append", "resume", "overwrite")
 _UNLIMITED = 1 << 62
 _SHARD_BYTES = 1 << 30
 """Size of a shard of a folder if the caller gives none."""
@@ -62,10 +61,9 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
     forget_removed: bool = False
 
     def __post_init__(self) -> None:
-        if self.mode not in _MODES:
-            raise ValueError(
-                f"invalid mode={self.mode!r}: write one of {', '.join(map(repr, _MODES))}"
-            )
+        if self.mode not in get_args(Mode):
+            modes = ", ".join(map(repr, get_args(Mode)))
+            raise ValueError(f"invalid mode={self.mode!r}: write one of {modes}")
         if self.shard_samples is not None:
             samples = check_count("shard_samples", self.shard_samples, least=1)
             force_setattr(self, "shard_samples", samples)
@@ -100,14 +98,6 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
         return ShardLimits(self.shard_samples, size, estimated=self.shard_bytes is None)
 
 
-class _Shard(Protocol):
-    @property
-    def samples(self) -> int: ...
-
-    @property
-    def bytes(self) -> int: ...
-
-
 class ShardLimits(Struct, frozen=True):
     """The size at which a shard is finished and the next one is started."""
 
@@ -115,10 +105,6 @@ class ShardLimits(Struct, frozen=True):
     bytes: int | None  # number of bytes that the sample which fills a shard may exceed, or None
     # whether few datasets have that many bytes, so that all samples may fit into one shard
     estimated: bool = False
-
-    def reached_by(self, shard: _Shard) -> bool:
-        """Return whether the next sample belongs into another shard."""
-        return 0 in self.room_in(shard)
 
     def expected(self, total: int | None, written: int, before: int | None) -> int | None:
         """Return the number of samples that the next shard will probably get, or None if unknown.
@@ -135,11 +121,8 @@ class ShardLimits(Struct, frozen=True):
             counts.append(before)
         return min(counts)
 
-    def room_in(self, shard: _Shard) -> tuple[int, int]:
-        """Return the number of samples and of bytes until a shard is full."""
-        if self.samples is None:
-            samples = _UNLIMITED
-        else:
-            samples = self.samples - shard.samples
-        size = _UNLIMITED if self.bytes is None else self.bytes - shard.bytes
-        return max(samples, 0), max(size, 0)
+    def room_after(self, samples: int, size: int) -> tuple[int, int]:
+        """Return the number of samples and of bytes until a shard with so many is full: 0 if it is."""
+        samples_left = _UNLIMITED if self.samples is None else self.samples - samples
+        bytes_left = _UNLIMITED if self.bytes is None else self.bytes - size
+        return max(samples_left, 0), max(bytes_left, 0)

@@ -55,7 +55,7 @@ class FinishedShard(Struct, frozen=True):
             OSError: That failed. The files are still staged.
         """
         opened, staging = self.staged, self.staging
-        sidecar = sidecar_name(opened.shard)
+        sidecar = opened.shard.sidecar_name
         ordered = _order_to_publish(opened.shard, opened.shard.files)
         if staging.local:
             staging.commit([*ordered, *lists], index=sidecar)
@@ -157,11 +157,6 @@ def upload_again(root: AnyPath, folder: Path) -> None:
     ).publish()
 
 
-def sidecar_name(shard: Shard) -> str:
-    """Return the path of a shard's index below the root of the shard."""
-    return f"{shard.sidecars}/{shard.sidecar.name}"
-
-
 def _order_to_publish(shard: Shard, names: Sequence[str]) -> list[str]:
     """Return the files of a complete shard in the order in which they get their final names.
 
@@ -239,7 +234,7 @@ class Overwrite:
         FileExistsError: The target contains other files than a dataset.
     """
 
-    def __init__(self, target: Path, lock: Lock, *, sync: bool, forget: bool = False) -> None:
+    def __init__(self, target: Path, lock: Lock, *, sync: bool, forget: bool) -> None:
         real, folder = Path(os.path.realpath(target)), overwrite_folder(target)
         self._old = _check_replaceable(real, target)
         self._publication = Publication(real.parent, folder, sync=sync)
@@ -321,7 +316,7 @@ def _check_replaceable(real: Path, target: Path) -> list[str]:
             f"{target} is a file, but not a dataset: delete it, or write to another path"
         )
     files = [name for shard in shards for name in shard.files if name != real.name]
-    return [*files, *map(sidecar_name, shards)]
+    return [*files, *(shard.sidecar_name for shard in shards)]
 
 
 def _other_files(folder: Path) -> Iterator[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -106,12 +105,11 @@ class _FieldRecorder:
         lengths = np.frombuffer(self._lengths, np.int64)
         if not np.array_equal(lengths, column.length):
             return None
-        values = RecordedValues(lengths)
+        data = headers = characters = None
         if self._data is not None:
-            values = replace(values, data=np.frombuffer(self._data, np.uint8))
+            data = np.frombuffer(self._data, np.uint8)
         if self._headers is not None:
-            values = replace(values, headers=np.frombuffer(self._headers, np.int32).reshape(-1, 5))
+            headers = np.frombuffer(self._headers, np.int32).reshape(-1, 5)
         if self._characters is not None:
             characters = np.where(lengths == MISSING, MISSING, self._characters)
-            values = replace(values, characters=characters)
-        return values
+        return RecordedValues(lengths, data, headers, characters)

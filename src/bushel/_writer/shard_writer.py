@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from msgspec import Struct, structs
 
 from bushel._dataset.open.binding import stamp_of
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.builders import FieldBuilder, IndexBuilder
-from bushel._index.class_names import Labels
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents, has_pyav
 from bushel._index.opening import opener
@@ -28,7 +27,7 @@ from bushel.spec import KEY
 from bushel.storage import Staging, open_file
 from bushel.storage.names import below
 
-from .publishing import FinishedShard, sidecar_name
+from .publishing import FinishedShard
 from .recorder import Recorder
 
 P = ParamSpec("P")
@@ -84,10 +83,6 @@ class PendingSamples:
         """Position in the dataset of the sample that is added next."""
         return self._buffer.next
 
-    def takes(self, values: Mapping[str, Stored]) -> bool:
-        """Return whether a sample of this size is taken. Larger ones are written alone."""
-        return sum(len(cast("bytes", value)) for value in values.values()) <= _LARGE
-
     def ends_with(self, position: int) -> bool:
         """Return whether the sample at a position is the last one, and not written yet."""
         return self._buffer.next == position + 1 and self.end > self._builder.samples
@@ -139,7 +134,6 @@ class ShardPlan(Struct, frozen=True):
     shard: Shard  # the final files
     container: Container
     layout: Layout  # how samples are stored
-    labels: Labels  # names of classes, which the index gets
     contents: Contents  # the contents of the index beside extents
 
     @property
@@ -167,8 +161,8 @@ class ShardInProgress:
     Attributes:
         shard: The final files.
         layout: How samples are stored.
-        pending: Samples that are written after those in the builder, or None if samples are written
-            one by one.
+        pending: Samples that are written after those in the builder, or None before any are
+            collected.
     """
 
     def __init__(
@@ -180,20 +174,17 @@ class ShardInProgress:
         before: ShardIndex | None = None,
     ) -> None:
         self.shard, self.layout = plan.shard, plan.layout
-        self._contents, self._labels, self._before = plan.contents, plan.labels, before
+        self._contents, self._before = plan.contents, before
         self._recorder = Recorder(plan.layout, plan.contents.columns)
         self._container, self._staging, self._builder = plan.container, staging, builder
         # the sizes of the staged files, and the number of samples in them
         self._written: tuple[dict[str, int], int] = {}, 0
+        self.pending: PendingSamples | None = None
         try:
             self._writer: ShardWriter = plan.container.writer(
                 plan.layout, plan.shard, staging, builder
             )
-            self._writer.name_classes(plan.labels)
-            limits, numbered = self._writer.column_limits, plan.container.needs_keys
-            self.pending: PendingSamples | None = None
-            if limits is not None:
-                self.pending = PendingSamples(limits, plan.layout, builder, numbered=numbered)
+            self._limits = self._writer.column_limits
             self._written = staging.positions, builder.samples
         except BaseException:
             staging.close()
@@ -247,6 +238,23 @@ class ShardInProgress:
     def bytes(self) -> int:
         """Number of bytes written, without pending samples, and without the tables that are written at the end."""
         return sum(self._written[0].values())
+
+    def takes(self, values: Mapping[str, Stored]) -> bool:
+        """Return whether samples such as this one are collected. Larger ones are written alone."""
+        if self._limits is None:
+            return False
+        return sum(len(cast("bytes", value)) for value in values.values()) <= _LARGE
+
+    def collect(
+        self, room: tuple[int, int], position: int, number: int, known: KeySet | None
+    ) -> Callable[[Mapping[str, Any], str | None], int]:
+        """Collect the samples that follow, as `PendingSamples.restart` describes it, and return its `add`."""
+        if self.pending is None:
+            limits = self._limits or ColumnLimits()
+            numbered = known is None
+            self.pending = PendingSamples(limits, self.layout, self._builder, numbered=numbered)
+        self.pending.restart(room, position, number, known)
+        return self.pending.add
 
     def write_pending(self) -> None:
         """Write the pending samples, and take no more until `restart`. If that fails, they stay pending."""
@@ -325,12 +333,13 @@ class ShardInProgress:
                 FileStamp(name, *stat, stamp_of(open_file(path)))
                 for name, stat, path in zip(names, stats, staged_files, strict=True)
             ]
-            index = structs.replace(self._builder.build(stamps), labels=self._labels)
+            labels = self.layout.options.labels
+            index = structs.replace(self._builder.build(stamps), labels=labels)
             values = self._recorder.recorded(index)
             files = ValueFiles(opener(index, staged_files.__getitem__), values)
             # without PyAV, clips are read whole until `bushel index --frames`
             index = self._contents.add_to(index, files, self._before, frames=has_pyav())
-            for name, classes in index.labels.items():
+            for name, classes in labels.items():
                 column = index.columns.get(name)
                 if column is None or column.values is None or not len(column):
                     continue
@@ -338,8 +347,8 @@ class ShardInProgress:
                 if largest >= len(classes):
                     what = "%s: field %r has the number %s, but labels= names %d classes"
                     log_warning(what, self.shard.root, name, largest, len(classes))
-            sidecar = sidecar_name(self.shard)
-            digest = save_index(index, self._staging.path_of(sidecar), sync=self._staging.sync)
+            sidecar = self._staging.path_of(self.shard.sidecar_name)
+            digest = save_index(index, sidecar, sync=self._staging.sync)
             index = structs.replace(index, digest=digest)
         shard = structs.replace(self.shard, files=tuple(names))
         staged = OpenShard.of(self._container.name, shard, index, stored=True)

@@ -13,7 +13,7 @@ from bushel.codecs.columns import without_arrow
 from bushel.containers.stored_column import StoredColumn
 from bushel.spec import KEY
 
-from .dataset_plan import NumberedKeys, key_column
+from .dataset_plan import not_allowed
 from .dataset_writer import DatasetWriter
 from .options import Mode, WriterOptions
 from .sample_values import StoredBatch, encode_columns, length_of, list_of_keys
@@ -83,10 +83,10 @@ class ColumnWriter(DatasetWriter):
             if plan.numbers:
                 columns = plan.with_numbers(columns)
             layout = plan.decided(finished.shards, keyed=texts is not None)
-            texts = self._checked_keys(texts, count)
-            plan.check_usual(columns)
+            stored_keys = self._checked_keys(texts, count)
+            if plan.usual is not None:
+                plan.usual.check(columns, plan.fields)
             batch = encode_columns(columns, count, plan.fields, plan.container.name, layout)
-            stored_keys = None if texts is None else key_column(texts)
             first, at = self._samples, 0
             alone_until = 0  # samples before it are written one by one
             while at < count:
@@ -96,35 +96,28 @@ class ColumnWriter(DatasetWriter):
                 if at >= alone_until:
                     written, alone_until = self._write_some(shard, batch, stored_keys, at)
                 if not written:
-                    shard.append(None if texts is None else texts[at], batch.sample(at))
+                    key = None
+                    if stored_keys is not None:
+                        [key] = stored_keys.rows(at, at + 1).texts
+                    shard.append(key, batch.sample(at))
                     written = 1
-                if plan.keys is not None and texts is not None:
-                    plan.keys.add_all(texts[at : at + written])
+                if plan.keys is not None:
+                    plan.keys.add(texts and texts[at : at + written])
                 at += written
                 self._samples += written
-                if plan.limits.reached_by(shard):
+                if 0 in plan.limits.room_after(shard.samples, shard.bytes):
                     self._finish_shard()
             return first, count, batch.size
 
-    def _checked_keys(self, keys: Sequence[str] | None, count: int) -> Sequence[str] | None:
-        """Return the keys of new samples; None if they have none of their own."""
-        first, table = self._samples, self._plan.keys
-        if table is None:
-            if keys is not None and keys != [str(number) for number in range(first, first + count)]:
-                raise ValueError(
-                    f"keys such as {keys[0]!r} are not allowed: "
-                    "the samples before them have no keys"
-                )
-            return None
-        if keys is None:
-            if not self._plan.container.needs_keys:
-                raise ValueError(
-                    "these samples have no keys, but the samples before them have one: pass keys="
-                )
+    def _checked_keys(self, keys: Sequence[str] | None, count: int) -> StoredColumn | None:
+        """Return the keys of new samples; None if the dataset stores none."""
+        first, check = self._samples, self._plan.keys
+        if check is not None:
             number = self._options.first_number + first
-            keys = NumberedKeys(range(number, number + count))
-        table.check_all(keys)
-        return keys
+            return check.check_all(keys, range(number, number + count))
+        if keys and keys != [str(number) for number in range(first, first + count)]:
+            raise not_allowed(keys)
+        return None
 
     def _write_some(
         self, shard: ShardInProgress, batch: StoredBatch, keys: StoredColumn | None, at: int
@@ -137,7 +130,7 @@ class ColumnWriter(DatasetWriter):
         """
         if batch.columns is None:
             return 0, batch.samples
-        samples, size = self._plan.limits.room_in(shard)
+        samples, size = self._plan.limits.room_after(shard.samples, shard.bytes)
         room = None if self._plan.limits.bytes is None else max(size, 1)
         end = batch.bytes_until(at, _LARGE_CHUNK if batch.is_large else CHUNK)
         end = min(end, at + samples)

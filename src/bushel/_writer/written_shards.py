@@ -124,7 +124,6 @@ class WrittenShards:
         shards: The shards. The last one may still be uploaded.
         current: The unfinished shard that follows them, if there is one.
         replaced: The replacement of a local dataset; None without one.
-        usual: The fields that samples which are appended need; None if the dataset is new.
         uploads: The upload of the last shard.
         sync: Whether to wait for the disk.
         samples: Number of samples in the shards.
@@ -138,7 +137,7 @@ class WrittenShards:
         plan: DatasetPlan,
         lock: Lock,
         before_publish: Callable[[int], None] | None,
-        part: Callable[[], PartOfRun] | None = None,
+        part: Callable[[], PartOfRun] | None,
     ) -> None:
         self._options, self._lock, self.sync = options, lock, options.sync
         self._plan = plan
@@ -156,7 +155,6 @@ class WrittenShards:
         self.shards: list[OpenShard] = []
         self.samples = 0
         self.was_unfinished = False
-        self.usual: UsualFields | None = None
         self.uploads = Uploads()
         # of the complete dataset: manifests, and the file of class names
         self._lists: list[str] = []
@@ -176,11 +174,14 @@ class WrittenShards:
     def open(self) -> None:
         """Find the existing shards, after the lock was taken, and complete or undo what a killed writer left.
 
+        The plan then has their fields, layout and keys.
+
         Raises:
             FileExistsError, FileNotFoundError: The mode does not allow the files that exist, or
                 needs some.
             UnsupportedError: The storage does not allow the mode.
             FormatError: Shards are not those that the manifest lists.
+            ValueError, StateError, SpecError: As of `DatasetPlan.adopt`.
         """
         target, mode = self.target, self._options.mode
         if self.replaced is not None:
@@ -219,8 +220,9 @@ class WrittenShards:
             total = self._options.expected
         if total is not None and self._marker.expected is None:
             self._marker.expected = total + self.samples * (mode == "append")
+        usual = None
         if self._marker.before is not UNSET:
-            self.usual = UsualFields(target.path, self.shards, self._marker.before)
+            usual = UsualFields(target.path, self.shards, self._marker.before)
         if not (exists or target.single or mode == "overwrite"):
             check_alone(target.path)
         if isinstance(self._root, Path):
@@ -228,6 +230,7 @@ class WrittenShards:
             if self.sync and not exists:  # a process that made it may have been killed before that
                 with suppress(PermissionError):
                     sync_folder(self._root.parent)
+        self._plan.adopt(target.path, self.shards, usual)
 
     def start_shard(self, samples: int) -> ShardInProgress:
         """Start a shard, or continue the last one if the dataset cannot have another one."""

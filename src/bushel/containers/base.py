@@ -76,6 +76,7 @@ class WriteOptions(Struct, frozen=True):
         single: The user named one file (`out/train.tar`) or, for a bag, asked for no shards.
         expected: Number of samples in the shard if known in advance; a hint that may be wrong.
         folders: Paths of empty folders; None if samples are not files of a folder.
+        labels: Names of classes by field, for containers that store them in their files.
     """
 
     keyed: bool
@@ -83,6 +84,7 @@ class WriteOptions(Struct, frozen=True):
     single: bool = False
     expected: int | None = None
     folders: tuple[str, ...] | None = None
+    labels: Labels = {}
 
 
 class LayoutField(Struct, frozen=True):
@@ -194,9 +196,6 @@ class ShardWriter(ABC):
             The number of samples written; 0 if these have to be appended one by one.
         """
         return 0
-
-    def name_classes(self, labels: Labels) -> None:  # noqa: B027
-        """Store names of classes in the files, if the container can, before a sample is added."""
 
 
 class Container(ABC):

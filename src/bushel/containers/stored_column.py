@@ -59,10 +59,6 @@ class StoredColumn(Struct, frozen=True):
             return crc32_rows(self.data, self.offsets)
         return self.sums
 
-    def with_sums(self) -> StoredColumn:
-        """Return the values with their CRC-32."""
-        return StoredColumn(self.data, self.offsets, self.crc32)
-
     @property
     def pieces(self) -> list[memoryview]:
         """The bytes of each value. Nothing is copied."""

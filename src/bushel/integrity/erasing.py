@@ -36,7 +36,6 @@ from bushel._index.shard import FOLDER, Shard
 from bushel._index.sidecar import Manifest
 from bushel._runtime.arrays import I64, batches_of, offsets_of
 from bushel._runtime.public import command, public
-from bushel._writer.publishing import sidecar_name
 from bushel._writer.shard_writer import ShardInProgress, ShardPlan
 from bushel._writer.target import check_same_fields
 from bushel.containers import get_container, get_writable
@@ -252,7 +251,7 @@ class ShardRewrite(Struct, frozen=True):
             else:
                 beside = [name for name in written.shard.files if name != target.name]
                 manifests = self._stage_manifests(publication, written)
-                moves = [target.name, *beside, sidecar_name(written.shard), *manifests]
+                moves = [target.name, *beside, written.shard.sidecar_name, *manifests]
                 # the old `.idx` or `.gmeta` must not be read with the new data
                 publication.commit(moves, clear=beside)
         if shard.index is not None:  # whose folder has the table
@@ -278,8 +277,8 @@ class ShardRewrite(Struct, frozen=True):
 
     def _own_files(self) -> set[str]:
         """Return the paths of the files of the old shard, relative to its folder."""
-        shard = replace(self.opened.shard, index=None)
-        names = [*shard.files, sidecar_name(shard)]
+        shard = self.opened.shard
+        names = [*shard.files, shard.sidecar_name]
         return {name.removeprefix(f"{shard.own_folder}/") for name in names}
 
     def _write(self, shard: Shard) -> OpenShard:
@@ -291,10 +290,10 @@ class ShardRewrite(Struct, frozen=True):
             folders = tuple(container.empty_folders(opened.shard))
         single = not shard.name or shard.name == self.target.name
         keyed = opened.keyed or container.needs_keys
-        options = WriteOptions(keyed, generation, single, len(self.stay), folders)
+        options = WriteOptions(keyed, generation, single, len(self.stay), folders, opened.labels)
         layout = container.layout(fields, options)
         check_same_fields(self.target, [opened], format_spec(fields), layout)
-        plan = ShardPlan(shard, container, layout, opened.labels, Contents.of(opened.index))
+        plan = ShardPlan(shard, container, layout, Contents.of(opened.index))
         progress = ShardInProgress.create(plan, sync=True)
         try:
             for key, sample in self._samples():
@@ -342,7 +341,7 @@ def target_of(shard: Shard) -> Path:
         raise UnsupportedError(f"{shard.path(0)} is not a local file, which could be replaced")
     root = Path(os.path.realpath(root))
     if shard.own_folder is not None:
-        return inside(root, shard.own_folder, any_text=True)
+        return inside(root, shard.own_folder)
     if not shard.name:
         return root
     for path in shard.paths:
@@ -350,7 +349,7 @@ def target_of(shard: Shard) -> Path:
             raise UnsupportedError(
                 f"{path} is a symbolic link: erase the samples where the file is"
             )
-    return inside(root, shard.files[0], any_text=True)
+    return inside(root, shard.files[0])
 
 
 def complete_rewrites(shards: list[Shard]) -> None:
@@ -371,7 +370,7 @@ def _copy_others(old: Path, new: Path, own: set[str]) -> None:
         stays_behind = FOLDER in name.parts and set(_NOT_COPIED) & set(name.parts)
         if not path.is_file() or stays_behind or name.as_posix() in own:
             continue
-        copy = inside(new, name.as_posix(), any_text=True)
+        copy = inside(new, name.as_posix())
         copy.parent.mkdir(parents=True, exist_ok=True)
         with naming(copy):
             shutil.copy2(path, copy)

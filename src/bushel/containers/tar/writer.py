@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from bushel import kernels
 from bushel._index.builders import FieldBuilder, IndexBuilder
-from bushel._index.class_names import Labels
 from bushel._runtime.arrays import I64, U8
 from bushel.containers.base import Layout, ShardWriter, Values
 from bushel.containers.stored_column import (
@@ -129,11 +128,11 @@ class TarShardWriter(ShardWriter):
         name: str,
         sink: Sink,
         builder: IndexBuilder,
-        existing: frozenset[str] = frozenset(),
-        comment: bytes = b"",
+        existing: frozenset[str],
+        comment: bytes,
     ) -> None:
         self._name, self._sink, self._builder = name, sink, builder
-        self._begin, self._known_comment = sink.position, comment
+        self._begin = sink.position
         slots = []
         for column in layout.columns:
             field, into = column.field, builder.columns[column.field.name]
@@ -145,17 +144,12 @@ class TarShardWriter(ShardWriter):
                     column.codec == "bytes" and field.name in existing and extension not in existing
                 )
                 slots.append(_Slot(field, "." + (field.name if own_name else extension), "", into))
-        self._slots, self._declared = sorted(slots, key=lambda slot: slot.suffix), slots
-        self.name_classes({})
-
-    def name_classes(self, labels: Labels) -> None:
-        """Store these names of classes, before the first sample that is written."""
-        fields = ((slot.field, slot.suffix[1:], slot.column.codec) for slot in self._declared)
-        comment = comment_of(fields, labels)
-        if comment in (b"", self._known_comment):
-            self._description = b""
-        else:
-            self._description = _header_of_comment(comment)
+        self._slots = sorted(slots, key=lambda slot: slot.suffix)
+        fields = [(slot.field, slot.suffix[1:], slot.column.codec) for slot in slots]
+        described = comment_of(fields, layout.options.labels)
+        self._description = b""
+        if described not in (b"", comment):
+            self._description = _header_of_comment(described)
 
     def _describe(self) -> int:
         """Write the description of the fields before the first sample, and return its size, if it is missing."""
@@ -227,7 +221,7 @@ class TarShardWriter(ShardWriter):
         )
         used = self._describe()
         count = fitting(ends, room if room is None else room - used)
-        values = [column.rows(0, count).with_sums() for column in values]
+        values = [column.rows(0, count) for column in values]
         base = self._write(framed, int(ends[count - 1]), places[: count * len(values)], values)
         starts = starts.reshape(len(keys), len(values))
         for number, (slot, stored) in enumerate(zip(self._slots, values, strict=True)):
