@@ -14,7 +14,7 @@ from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U8, if_any, joined
 from bushel.errors import SpecError
 from bushel.kernels import crc32
-from bushel.spec import Field, Spec
+from bushel.spec import Field, Spec, format_spec
 from bushel.storage import AnyPath, open_file
 
 if TYPE_CHECKING:
@@ -152,8 +152,9 @@ def declared_field(spec: Spec | None, path: str) -> Field | None:
         return None
     field = next(iter(spec.values()), None)
     if field is None or len(spec) > 1 or field.sequence:
-        message = f"{path} has one plain field: spec= names another number or a sequence"
-        raise SpecError(message)
+        raise SpecError(
+            f"{path} has one plain field, but spec= declares {format_spec(spec)}: declare one, without []"
+        )
     return field
 
 

@@ -94,12 +94,6 @@ class TestWriting:
         progress.append([("a/c", {"data": b"1"})])
         assert stored_samples(progress.shard, progress.finish()) == [("a/b", {"data": b""}), ("a/c", {"data": b"1"})]
 
-    def test_a_missing_field(self, tmp_path: Path) -> None:
-        progress = ShardInProgress(CONTAINER, tmp_path, PLAIN)
-        with pytest.raises(SpecError, match="'data' is missing"):
-            progress.writer.append(None, {})
-        progress.staging.discard()
-
     def test_values_that_would_be_misread(self, tmp_path: Path) -> None:
         progress = ShardInProgress(CONTAINER, tmp_path, PLAIN)
         for value in (MAGIC + b"x", b"\x81\xa7__key__\xc0"):

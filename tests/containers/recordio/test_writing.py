@@ -149,13 +149,6 @@ class TestWriting:
             progress.writer.append(None, {"data": b"\x81\xa7__key__\xc0"})
         progress.staging.discard()
 
-    @pytest.mark.parametrize("spec", [PLAIN, IMAGE])
-    def test_a_missing_field(self, spec: dict[str, str], tmp_path: Path) -> None:
-        progress = ShardInProgress(CONTAINER, tmp_path, spec)
-        with pytest.raises(SpecError, match="is missing"):
-            progress.writer.append(None, {})
-        progress.staging.discard()
-
     @pytest.mark.parametrize("fields", [{"label": bytes(9)}, {"label": b"\1" + bytes(23)}, {"id": bytes(7)}])
     def test_stored_bytes_that_are_none(self, fields: dict[str, bytes], tmp_path: Path) -> None:
         progress = ShardInProgress(CONTAINER, tmp_path, {"image": "jpg", "label": "float", "id": "int"})

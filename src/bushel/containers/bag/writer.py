@@ -191,12 +191,10 @@ class BagWriter(ShardWriter):
 
     def extend(self, keys: StoredColumn | None, columns: StoredColumns, room: int | None) -> int:
         """Write many samples: the records of each field are its values one after another."""
-        if self.column_limits is None:
-            return 0
         ends = np.add.reduce([columns[name].ends for name, _, _ in self._fields])
         count = fitting(ends, room)
         for name, sink, column in self._fields:
-            values = columns[name].rows(0, count).with_sums()
+            values = columns[name].rows(0, count)
             start = sink.write(values.content.data)
             column.add_rows(start + values.ends - values.lengths, values.lengths, values.crc32)
         self._builder.close_samples(count, keys)

@@ -37,6 +37,7 @@ from bushel.containers.packed_map import (
     is_packed_map,
     limit_of,
 )
+from bushel.containers.plain_table import declared_field
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import (
@@ -195,13 +196,7 @@ def index_of(
     except UnicodeEncodeError as error:
         raise damaged(file, f"the path {error.object!r} is not valid text") from error
     options.report(file.size)
-    fields = list((options.spec or {"data": _DATA}).values())
-    if len(fields) != 1 or fields[0].sequence:
-        raise SpecError(
-            f"{file.path} holds records of one field: pass "
-            f"a spec of one field to open, not {len(fields)}"
-        )
-    [field] = fields
+    field = declared_field(options.spec or None, file.path) or _DATA
     column = FieldExtents(field, field.codec, 0, header.offset, header.length, header.crc32)
     index = ShardIndex(samples, stamp, {field.name: column}, "ffrecord", keys)
     return index.check(file.path)

@@ -176,7 +176,7 @@ def _check_path(path: str) -> None:
 
 
 def write_table(
-    write: Callable[[bytes], object], text: U8, offsets: I64, empty: Iterable[str] = ()
+    write: Callable[[bytes], object], text: U8, offsets: I64, empty: Iterable[str]
 ) -> None:
     """Write the table as FFRecord's own `pack_folder` does: sorted by name, pickle protocol 4.
 

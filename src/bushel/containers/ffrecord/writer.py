@@ -86,11 +86,6 @@ class FFRecordWriter(ShardWriter):
             self._append_map(key, values)
         else:
             [field] = self._fields
-            if field.name not in values:
-                raise SpecError(
-                    f"field {field.name!r} is missing: only "
-                    "ffrecord files of several fields allow that"
-                )
             value = cast("Buffer", values[field.name])
             if self._form == "folder":
                 self._paths.add_all([key or ""])
@@ -130,7 +125,7 @@ class FFRecordWriter(ShardWriter):
             return self._extend_maps(keys, columns, room)
         [(name, values)] = columns.items()
         count = fitting(values.ends + np.arange(1, len(values) + 1) * TABLE_ROW.itemsize, room)
-        values = values.rows(0, count).with_sums()
+        values = values.rows(0, count)
         if self._form == "folder" and keys is not None:
             self._paths.add_all(keys.rows(0, count).texts)
         else:
@@ -141,10 +136,10 @@ class FFRecordWriter(ShardWriter):
         else:
             start = self._data.write(values.content.data)
         rows = np.empty(count, TABLE_ROW)
-        rows["crc32"] = values.crc32
+        rows["crc32"] = checksums = values.crc32
         rows["offset"] = start + values.ends - values.lengths
         self._table.write(rows.tobytes())
-        self._builder.columns[name].add_rows(rows["offset"], values.lengths, values.crc32)
+        self._builder.columns[name].add_rows(rows["offset"], values.lengths, checksums)
         self._builder.close_samples(count, keys)
         return count
 
@@ -164,24 +159,24 @@ class FFRecordWriter(ShardWriter):
         ends = np.cumsum(sizes)
         count = fitting(ends + np.arange(1, len(records) + 1) * TABLE_ROW.itemsize, room)
         del records[count:]
-        values = [columns[name].rows(0, count).with_sums() for name in names]
-        sums = np.stack([column.crc32 for column in values], axis=1)
+        lengths = [columns[name].lengths[:count] for name in names]
+        sums = [columns[name].rows(0, count).crc32 for name in names]
         start = self._data.write_pieces(
             [memoryview(piece) for record in records for piece in record.pieces]
         )
         table = np.empty(count, TABLE_ROW)
         table["crc32"] = [
             _joined_crc32(record.pieces, sums_of_values)
-            for record, sums_of_values in zip(records, sums.tolist(), strict=True)
+            for record, sums_of_values in zip(records, np.stack(sums, 1).tolist(), strict=True)
         ]
         table["offset"] = start + (ends - sizes)[:count]
         self._table.write(table.tobytes())
         places = np.array(
             [[start for _, start, _ in record.values] for record in records], np.int64
         )
-        for number, (name, column) in enumerate(zip(names, values, strict=True)):
+        for number, name in enumerate(names):
             self._builder.columns[name].add_rows(
-                table["offset"] + places[:, number], column.lengths, column.crc32
+                table["offset"] + places[:, number], lengths[number], sums[number]
             )
         self._builder.close_samples(count, keys)
         return count

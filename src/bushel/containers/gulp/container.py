@@ -19,7 +19,6 @@ from bushel import kernels
 from bushel._index.class_names import Labels, check_labels, in_order, numbered
 from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
-from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
 from bushel.containers.base import (
     Container,
@@ -35,14 +34,13 @@ from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, File, copy_to_append, is_local, open_file, read_whole
 
-from .gmeta import frames_field, hint, parse_gmeta
+from .gmeta import Gmeta, frames_field, hint, parse_gmeta
 from .reading import (
     DATA,
     META,
     TABLE,
     chunk_names,
     chunk_number,
-    frames_of,
     index_items,
     is_data,
     next_label,
@@ -110,7 +108,7 @@ class _ChunkWriter(ShardWriter):
             if room is not None and size + entries >= room:
                 break
         self._data.write_pieces(pieces)
-        frames = frames.rows(0, len(offsets)).with_sums()
+        frames = frames.rows(0, len(offsets))
         self._builder.columns[self._frames.name].add_rows(
             np.array(offsets, np.int64), frames.lengths, frames.crc32
         )
@@ -202,9 +200,8 @@ class _Gulp(Container):
         text = table.read(0, table.size)
         parsed = parse_gmeta(text, table.path, unpickle=options.pickle)
         options.report(len(text))
-        frames, starts = frames_of(parsed)
-        _check_frames(frames, starts, list(parsed.items), data, table)
-        return index_items(shard, [data, table], text, parsed, frames, starts, options)
+        _check_frames(parsed, data, table)
+        return index_items(shard, [data, table], text, parsed, options)
 
     def class_names(self, root: AnyPath) -> Labels:
         """Return the names in GulpIO2's `label2idx.json`, for the fields that its numbers may be in.
@@ -309,14 +306,14 @@ def _json_text(field: Field, stored: Buffer) -> str:
     return text
 
 
-def _check_frames(frames: I64, starts: I64, keys: list[str], data: File, table: File) -> None:
+def _check_frames(parsed: Gmeta, data: File, table: File) -> None:
     """Refuse frames that reach beyond the data file or overlap, and bytes at its end that belong to no frame."""
 
     def refuse(error: FormatError) -> None:
         raise FormatError(error.message, error.file, error.offset, hint(data.path))
 
-    whole_items(keys, frames, starts, data, refuse)
-    end = int((frames[:, 0] + frames[:, 2]).max(initial=0))
+    whole_items(parsed, data, refuse)
+    end = int((parsed.frames[:, 0] + parsed.frames[:, 2]).max(initial=0))
     if end != data.size:
         message = f"{data.size - end} bytes at the end belong to no frame of {table.path}"
         refuse(FormatError(message, data.path, end))

@@ -14,6 +14,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
@@ -22,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 
@@ -60,6 +61,8 @@ class Gmeta(Struct, frozen=True):
 
     # id to entry, in the order of the file; the numbers in `frame_info` are at most 2**62
     items: Mapping[str, _Item | _LooseItem]
+    frames: I64  # int64[frames, 3], offset, padding and length of each frame
+    starts: I64  # int64[items + 1], number of frames before each item
     # int64[items], offset of the first meta dict's JSON: in `inline` if that is set, else in the
     # file
     offset: I64
@@ -67,6 +70,21 @@ class Gmeta(Struct, frozen=True):
     length: I64
     # the JSON of metadata that was pickled, or that strict parsers refuse as the file spells it
     inline: bytes | None = None
+
+    @classmethod
+    def of(
+        cls,
+        items: Mapping[str, _Item | _LooseItem],
+        offset: I64,
+        length: I64,
+        inline: bytes | None = None,
+    ) -> Gmeta:
+        """Return a table with the frames of these items."""
+        frames_of_items = [item.frame_info for item in items.values()]
+        starts = offsets_of(map(len, frames_of_items))
+        numbers = chain.from_iterable(chain.from_iterable(frames_of_items))
+        frames = np.fromiter(numbers, np.int64, 3 * int(starts[-1])).reshape(-1, 3)
+        return cls(items, frames, starts, offset, length, inline)
 
 
 def parse_gmeta(text: bytes, path: str, *, unpickle: bool = False) -> Gmeta:
@@ -155,7 +173,7 @@ def _located(text: bytes, items: Mapping[str, _Item]) -> Gmeta:
         if item.meta_data:
             raw = np.frombuffer(cast("Any", item.meta_data[0]), np.uint8)
             offset[number], length[number] = _address(raw) - base, len(raw)
-    return Gmeta(items, offset, length)
+    return Gmeta.of(items, offset, length)
 
 
 def _address(buffer: Any) -> int:
@@ -194,7 +212,7 @@ def _inline(loose: object, path: str) -> Gmeta:
         raise FormatError(
             f"not the metadata of a gulp chunk: {error}", path, hint=hint(path)
         ) from error
-    return Gmeta(items, np.array(offset, np.int64), np.array(length, np.int64), bytes(inline))
+    return Gmeta.of(items, np.array(offset, np.int64), np.array(length, np.int64), bytes(inline))
 
 
 class _Frame(NamedTuple):

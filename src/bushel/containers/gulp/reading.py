@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import chain, compress
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec.structs import replace
 
 from bushel._index.shard import Keys, Shard, stamps
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
@@ -157,29 +156,11 @@ DATA, TABLE = 0, 1
 """Numbers of the two files of a chunk."""
 
 
-def frames_of(parsed: Gmeta) -> tuple[I64, I64]:
-    """Return offset, padding and length of all frames, int64[frames, 3], and int64[items + 1], where items start."""
-    counts = np.fromiter(
-        (len(item.frame_info) for item in parsed.items.values()), np.int64, len(parsed.items)
-    )
-    starts = offsets_of(counts)
-    numbers = chain.from_iterable(
-        chain.from_iterable(item.frame_info for item in parsed.items.values())
-    )
-    return np.fromiter(numbers, np.int64, 3 * int(starts[-1])).reshape(-1, 3), starts
-
-
 def index_items(
-    shard: Shard,
-    files: list[File],
-    text: bytes,
-    parsed: Gmeta,
-    frames: I64,
-    starts: I64,
-    options: ReadOptions,
+    shard: Shard, files: list[File], text: bytes, parsed: Gmeta, options: ReadOptions
 ) -> ShardIndex:
     """Return the table of checked items."""
-    table = files[TABLE]
+    table, frames = files[TABLE], parsed.frames
     offset = np.ascontiguousarray(frames[:, 0])
     try:
         keys = Keys.of(parsed.items)
@@ -192,7 +173,7 @@ def index_items(
     where = (text, TABLE) if parsed.inline is None else (parsed.inline, len(files))
     others = [other for other in spec.values() if other is not field]
     columns = meta_columns(parsed, *where, others)
-    columns[field.name] = _frames_column(field, offset, frames[:, 2] - frames[:, 1], starts)
+    columns[field.name] = _frames_column(field, offset, frames[:, 2] - frames[:, 1], parsed.starts)
     blocks: tuple[Blocks, ...] = ()
     if parsed.inline is not None:
         from bushel.storage.blocks import Blocks
@@ -246,35 +227,32 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
             raise
         parsed = parse_entries(text, table.path, lose)
     names = list(parsed.items)
-    whole = whole_items(names, *frames_of(parsed), data, fault)
+    whole = whole_items(parsed, data, fault)
     intact_items = dict(compress(parsed.items.items(), whole.tolist()))
-    left = replace(
-        parsed, items=intact_items, offset=parsed.offset[whole], length=parsed.length[whole]
-    )
+    left = Gmeta.of(intact_items, parsed.offset[whole], parsed.length[whole], parsed.inline)
     before: I64 = np.cumsum(whole)  # of the intact items
     gaps = tuple((int(before[row]), names[row]) for row in np.flatnonzero(~whole).tolist())
-    index = index_items(shard, [data, table], text, left, *frames_of(left), options)
+    index = index_items(shard, [data, table], text, left, options)
     return Recovered(index, np.ones(index.samples, np.bool_), lost + len(gaps), gaps)
 
 
-def whole_items(names: Sequence[str], frames: I64, starts: I64, data: File, fault: Fault) -> Bools:
+def whole_items(parsed: Gmeta, data: File, fault: Fault) -> Bools:
     """Return which items have frames in the file that overlap no other frame. Each other one is a fault.
 
     Args:
-        names: The ids of the items.
-        frames: As `frames_of` returns them.
-        starts: As `frames_of` returns them.
+        parsed: The items.
         data: The file of the frames.
         fault: Called with the error of the first wrong frame of an item.
     """
-    offset, pad, length = frames.T
+    names, starts = list(parsed.items), parsed.starts
+    offset, pad, length = parsed.frames.T
     inside = (
         (length <= data.size)
         & (offset <= data.size - np.minimum(length, data.size))
         & (pad <= length)
     )
     rows = np.flatnonzero(inside)
-    intact = np.zeros(len(frames), np.bool_)
+    intact = np.zeros(len(offset), np.bool_)
     intact[rows[intact_ranges(offset[rows], offset[rows] + length[rows], data.size)]] = True
     wrong = offsets_of(~intact)
     whole: Bools = wrong[starts[1:]] == wrong[starts[:-1]]

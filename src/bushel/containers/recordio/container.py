@@ -28,6 +28,7 @@ from bushel.storage import AnyPath, File, copy_to_append, open_file, write_whole
 
 from .idx import Table, format_idx, idx_name, parse_idx
 from .scan import (
+    Payloads,
     follow,
     payloads_of,
     scan_records,
@@ -138,16 +139,14 @@ class _RecordIO(Container):
     ) -> dict[str, int]:
         """Copy a file into staging up to the end of its last record. A missing `.idx` is created."""
         data = open_file(shard.path(0))
-        existing, new = (
-            _existing_form(data, index),
-            form_of({column.field.name: column.field for column in layout.columns}),
-        )
+        records, end, _ = scan_records(data)
+        existing = _existing_form(payloads_of(data, records, len(shard.files)), index)
+        new = form_of({column.field.name: column.field for column in layout.columns})
         if index.samples and existing != new:
             kinds = {"image": "image records", "raw": "records of one field", "maps": "packed maps"}
             raise SpecError(
                 f"{data.path} holds {kinds[existing]}, but the new samples would be {kinds[new]}"
             )
-        records, end, _ = scan_records(data)
         rec, idx = shard.files[0], idx_name(shard.files[0])
         copy_to_append(shard.path(0), staging.path_of(rec))
         if len(shard.files) > 1:
@@ -168,7 +167,7 @@ def _table(file: File) -> Table:
     return parse_idx(file.read(0, file.size), file.path)
 
 
-def _existing_form(file: File, index: ShardIndex) -> str:
+def _existing_form(payloads: Payloads, index: ShardIndex) -> str:
     label = index.fields.get("label")
     if label is not None and label.codec.startswith("recordio-label"):
         return "image"
@@ -176,8 +175,7 @@ def _existing_form(file: File, index: ShardIndex) -> str:
         return form_of({"image": index.fields["image"].field})
     from .reading import holds_maps
 
-    records, _, _ = scan_records(file)
-    if holds_maps(payloads_of(file, records, 1)):
+    if holds_maps(payloads):
         return "maps"
     return "raw"
 

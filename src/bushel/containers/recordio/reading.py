@@ -17,8 +17,9 @@ from bushel._kinds import JPEG
 from bushel._runtime.arrays import I64, Array, batches_of
 from bushel.containers.base import ReadOptions
 from bushel.containers.packed_map import Record, index_records, is_packed_map, locate
+from bushel.containers.plain_table import declared_field
 from bushel.containers.recovery import Fault, Recovered
-from bushel.errors import FormatError, SpecError
+from bushel.errors import FormatError
 from bushel.spec import Field, Spec
 from bushel.storage import Extents, File, open_file, read_many
 
@@ -67,9 +68,7 @@ def _fields_of(
         images = find_images(payloads, any_image=spec is not None and len(spec) > 1)
         if images is not None:
             return _image_fields(payloads, images, spec or {}), None
-    if spec is not None and (len(spec) != 1 or any(field.sequence for field in spec.values())):
-        raise SpecError(f"{path} does not hold records of the fields {', '.join(map(repr, spec))}")
-    [field] = (spec or {"data": _DATA}).values()
+    field = declared_field(spec, path) or _DATA
     extents = FieldExtents(field, field.codec, payloads.number, payloads.position, payloads.length)
     return {field.name: extents}, None
 

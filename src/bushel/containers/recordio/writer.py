@@ -93,13 +93,6 @@ class RecordIOWriter(ShardWriter):
     def append(self, key: str | None, values: Values) -> None:
         """Write one sample as one record, and its line of the `.idx`."""
         name = check_key(key) if key is not None else str(self._builder.samples)
-        if self._form != "maps" and (
-            missing := [field.name for field in self._fields if field.name not in values]
-        ):
-            raise SpecError(
-                f"field {missing[0]!r} is missing: only packed "
-                "maps of several fields allow missing fields"
-            )
         offset = self._record(self._encode(key, values))
         self._idx.write(f"{name}\t{offset}\n".encode("utf-8", "surrogateescape"))
         self._builder.close_sample(key)
@@ -173,7 +166,7 @@ class RecordIOWriter(ShardWriter):
         )
         if count == 0:
             return 0
-        images, headers = images.rows(0, count).with_sums(), headers[:count]
+        images, headers = images.rows(0, count), headers[:count]
         pieces = _pieces(headers.tobytes(), images)
         if images.is_large:
             base = self._data.write_pieces(pieces)

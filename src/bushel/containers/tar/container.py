@@ -29,6 +29,7 @@ from .names import (
     LISTS,
     META,
     archive_in,
+    description_in,
     extension_of,
     extensions,
     only_compressed,
@@ -78,20 +79,23 @@ class _Tar(Container):
 
     def faults(self, shard: Shard) -> list[FormatError]:
         """Return the error of a comment that describes the fields of an archive, and cannot be read."""
-        from .names import description_in
-        from .scan import first_comment
+        from .scan import pieces_of
 
         file = open_file(shard.path(0))
         if file.path.endswith(COMPRESSED):
             return []
-        return description_in(first_comment(file), file.path)[1]
+        return description_in(next(pieces_of(file, 1)).comment, file.path)[1]
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: each field is a member whose extension is made from its name and codec."""
         used: dict[str, str] = {}
+        columns: list[LayoutField] = []
         for field in spec.values():
             _check_field(field)
-            extension = field.name if field.sequence else extension_of(field)[0]
+            extension, codec = extension_of(field)
+            columns.append(LayoutField(field, codec, 0))
+            if field.sequence:
+                extension = field.name
             if extension in used:
                 first = used[extension]
                 raise SpecError(
@@ -105,8 +109,7 @@ class _Tar(Container):
                     raise SpecError(
                         f"field {name!r} would be read as elements of the sequence {sequence!r}"
                     )
-        columns = tuple(LayoutField(field, extension_of(field)[1], 0) for field in spec.values())
-        return Layout(columns, replace(options, keyed=True), sparse=True)
+        return Layout(tuple(columns), replace(options, keyed=True), sparse=True)
 
     def check_name(self, name: str) -> None:
         """Raise SpecError unless the name of an archive ends in `.tar`."""

@@ -26,7 +26,7 @@ from bushel.storage import AnyPath, File, below, is_local, leads_out, open_file
 
 from .names import LISTS, META
 from .samples import Members
-from .scan import regular, scan_part
+from .scan import regular, scan
 
 _INFO = ".info.json"
 
@@ -204,7 +204,7 @@ def scan_parts(file: File, starts: I64) -> Members | None:
 
 def _part(file: File, first: int, last: int) -> Members | None:
     """Return the regular files of a part, if it consists of members and ends where the next one begins."""
-    scanned = scan_part(file, first, last)
+    scanned = scan(file, first, last)
     ends = scanned.offset + -(-scanned.size // _BLOCK) * _BLOCK
     if last == file.size:
         whole = scanned.terminated and not scanned.trailing_bytes

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel import kernels
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, batches_of
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, prefetch, read_many
 from bushel.storage import ExtentError, is_compressed, path_of_stream
@@ -196,7 +196,9 @@ def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
     if problem is not None and not len(scanned):
         raise problem
     table = regular(scanned, file.path)
-    plans = (_planned(table, range(*chunk), keep) for chunk in _chunks(table))
+    # with so many bytes for each, chunks have a limited number of members
+    sizes = np.maximum(table.size, _CHUNK_BYTES // _CHUNK_MEMBERS)
+    plans = (_planned(table, chunk, keep) for chunk in batches_of(sizes, _CHUNK_BYTES))
     plan = next(plans, None)
     while plan is not None:
         following = next(plans, None) if plan.refusal is None else None
@@ -224,10 +226,10 @@ class _Plan(Struct, frozen=True, eq=False):
     refusal: Exception | None  # the exception that `keep` raised for the member after them, or None
 
 
-def _planned(table: Members, rows: range, keep: Keep) -> _Plan:
+def _planned(table: Members, rows: slice, keep: Keep) -> _Plan:
     chosen: list[int] = []
     names: list[str] = []
-    for row in rows:
+    for row in range(rows.start, rows.stop):
         try:
             name = keep(table.name(row))
         except Exception as error:  # raised after the members before it have been yielded
@@ -238,18 +240,6 @@ def _planned(table: Members, rows: range, keep: Keep) -> _Plan:
     return _Plan(np.array(chosen, np.int64), names, None)
 
 
-def _chunks(table: Members) -> Iterator[tuple[int, int]]:
-    """Yield runs of members to read at once: limited in bytes, or one large member."""
-    ends = np.cumsum(table.size)
-    first = 0
-    while first < len(ends):
-        read = int(ends[first] - table.size[first])
-        last = int(np.searchsorted(ends, read + _CHUNK_BYTES, side="right"))
-        last = max(first + 1, min(last, first + _CHUNK_MEMBERS))
-        yield first, last
-        first = last
-
-
 def stream_contents(reader: ForwardReader, keep: Keep) -> Iterator[tuple[str, bytes]]:
     """Yield the files of an archive that can only be read forward, as `file_contents` does."""
     for member in members(reader):
@@ -258,5 +248,5 @@ def stream_contents(reader: ForwardReader, keep: Keep) -> Iterator[tuple[str, by
         data = reader.read(member.size)
         if len(data) < member.size:
             message = f"the archive ends inside the {member.size} bytes of {member.name!r}"
-            raise FormatError(message, reader.name, member.header, "run `bushel verify` on it")
+            raise _bad(reader, member.header, message)
         yield name, data

@@ -16,7 +16,7 @@ the blocks takes a pass over the file, so it is done by `bushel index`, and kept
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -270,17 +270,16 @@ def _described(comment: bytes, path: str) -> Description:
     )
 
 
-def comment_of(fields: Iterable[tuple[Field, str, str]], labels: Labels) -> bytes:
+def comment_of(fields: Sequence[tuple[Field, str, str]], labels: Labels) -> bytes:
     """Return the comment of an archive; empty if its members' extensions imply all fields.
 
     Args:
         fields: Each field, the extension of its members, and the codec of their bytes.
         labels: Names of classes.
     """
-    described = list(fields)
-    if not labels and all(_is_plain(*extension_of_field) for extension_of_field in described):
+    if not labels and all(_is_plain(*described) for described in fields):
         return b""
-    spec = format_spec({described.name: described for described, _, _ in described})
+    spec = format_spec({described.name: described for described, _, _ in fields})
     comment = _text(spec, labels)
     if len(comment) <= _MOST_BYTES:
         return comment

@@ -20,6 +20,7 @@ from bushel.kernels import MappedFile, TarMembers
 from bushel.spec import Spec
 from bushel.storage import ExtentError, File
 
+from .names import description_in
 from .samples import Members
 
 REGULAR = (0, ord("0"), ord("7"))
@@ -60,23 +61,18 @@ class _Windows:
         return self._data[offset - self._start :][:length]
 
 
-def scan(file: File) -> TarMembers:
-    """Scan the headers of an archive in one pass.
+def scan(file: File, first: int = 0, last: int | None = None) -> TarMembers:
+    """Scan the headers of an archive in one pass, or those between two offsets. The first is the offset of a header.
 
     Raises:
         FormatError: The file shrank during the scan. Any other damage is in the result: see
             `damage`.
     """
-    return scan_part(file, 0, file.size)
-
-
-def scan_part(file: File, first: int, last: int) -> TarMembers:
-    """Scan the headers between two offsets of an archive, as `scan` does. The first is the offset of a header."""
     return next(pieces_of(file, sys.maxsize, first, last))
 
 
 def pieces_of(
-    file: File, members: int | None = None, first: int = 0, last: int | None = None
+    file: File, members: int = _PIECE, first: int = 0, last: int | None = None
 ) -> Iterator[TarMembers]:
     """Scan the headers of an archive in one pass, and yield the members piece by piece: at least one piece.
 
@@ -85,7 +81,7 @@ def pieces_of(
     Raises:
         FormatError: The file shrank during the scan.
     """
-    members, last = members or _PIECE, file.size if last is None else last
+    last = file.size if last is None else last
     scanner, windows = kernels.TarScanner(last, first), _Windows(file, last)
     try:
         while True:
@@ -129,19 +125,10 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
     return None
 
 
-def first_comment(file: File) -> bytes:
-    """Return the comment with which an archive begins; empty if it begins with a member."""
-    return next(pieces_of(file, 1)).comment
-
-
 def fields_and_names(
     comment: bytes, declared: Spec | None, path: str
 ) -> tuple[Spec | None, Labels]:
     """Return the fields to read an archive with, and names of classes, by its comment and by the caller."""
-    if not comment:
-        return declared, {}
-    from .names import description_in
-
     described, faults = description_in(comment, path)
     for fault in faults:
         log_warning("%s: %s", path, fault.message)
