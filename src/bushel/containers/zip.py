@@ -229,12 +229,12 @@ def members_of(file: File) -> Members:
         arrays = _ordered(arrays, np.argsort(header, kind="stable"))
     groups = MemberGroups(arrays["names"], arrays["name_offsets"])
     arrays |= _grouped(file, arrays, groups)
-    names, offsets = arrays.pop("names"), arrays.pop("name_offsets")
+    names = Strings(arrays.pop("names"), arrays.pop("name_offsets"))
     places = [arrays.pop(name) for name in ("data", "size", "header", "crc32")]
-    files = tar.Members(names, offsets, *places)
+    files = tar.Members(names, *places)
     members = Members(files, **arrays, extensions=groups.extensions)
-    nameless = np.flatnonzero(members.sample < 0).tolist()
-    left_out.counts.update(map(tar.kind_of_nameless, map(files.name, nameless)))
+    nameless = np.flatnonzero(members.sample < 0)
+    left_out.counts.update(map(tar.kind_of_nameless, names.take(nameless)))
     report_left_out(file.path, left_out.counts)
     return members
 

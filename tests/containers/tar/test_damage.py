@@ -13,6 +13,7 @@ from tests.containers.summed import summed_table
 from tests.containers.tar.archives import SMALL, read, shard_of
 from tests.containers.writing import stored_samples
 
+from bushel._index.shard import Strings
 from bushel.containers.base import ReadOptions
 from bushel.containers.tar import CONTAINER
 from bushel.containers.tar.members import ForwardReader, members
@@ -171,7 +172,7 @@ def test_names_with_dots_in_their_keys_do_not_fill_the_memory() -> None:
     zeros = np.zeros(len(names), np.int64)
     text = np.frombuffer(b"".join(names), np.uint8)
     with pytest.raises(FormatError, match="different extensions"):
-        tabulate(Members(text, offsets, zeros, zeros, zeros), None, "x.tar")
+        tabulate(Members(Strings(text, offsets), zeros, zeros, zeros), None, "x.tar")
 
 
 def test_an_archive_that_shrinks_is_an_error(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_what_energon_wrote_is_where_samples_begin(energon: Path, caplog: pytest
         assert starts is not None
         assert _is_of(read_table(archive, MappedFile(str(archive)), None)[0], archive)
         members = _members(archive)
-        first = [row == 0 or members.name(row)[:6] != members.name(row - 1)[:6] for row in range(len(members.size))]
+        first = [row == 0 or members.names[row][:6] != members.names[row - 1][:6] for row in range(len(members.size))]
         assert members.header[first].tolist() == starts[:-1].tolist()
     assert not caplog.messages
 

@@ -179,7 +179,7 @@ def member_contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, b
 def member_extensions(path: str) -> frozenset[str]:
     """Return the extensions of the files in a local archive that is not compressed."""
     table = only_regular(scan(MappedFile(path)))
-    return extensions(table.names, table.name_offsets)
+    return extensions(table.names.text, table.names.offsets)
 
 
 def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
@@ -231,7 +231,7 @@ def _planned(table: Members, rows: slice, keep: Keep) -> _Plan:
     names: list[str] = []
     for row in range(rows.start, rows.stop):
         try:
-            name = keep(table.name(row))
+            name = keep(table.names[row])
         except Exception as error:  # raised after the members before it have been yielded
             return _Plan(np.array(chosen, np.int64), names, error)
         if name is not None:

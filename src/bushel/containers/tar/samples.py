@@ -10,9 +10,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._index.shard import FileStamp, Keys
+from bushel._index.shard import FileStamp, Keys, Strings
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I32, I64, U8, U32, joined, offsets_of
+from bushel._runtime.arrays import I32, I64, NO_NUMBERS, U8, U32, joined, offsets_of
 from bushel._runtime.messages import log_warning
 from bushel.containers.growing import GrowingArrays
 from bushel.errors import FormatError
@@ -37,8 +37,7 @@ _MISSING = {"offset": np.int64(0), "length": np.int64(MISSING), "crc32": np.uint
 class Members(Struct, frozen=True):
     """The regular files of an archive, in order."""
 
-    names: U8  # uint8[total], the concatenated names
-    name_offsets: I64  # int64[members + 1] into `names`
+    names: Strings
     offset: I64  # int64[members], offset of each member's data
     size: I64  # int64[members], size of its data in bytes
     header: I64  # int64[members], offset of its header
@@ -47,48 +46,33 @@ class Members(Struct, frozen=True):
     @classmethod
     def of(cls, scanned: TarMembers) -> Members:
         """Return all members that a scan found."""
-        places = scanned.offset, scanned.size, scanned.header
-        return cls(scanned.names, scanned.name_offsets, *places)
+        names = Strings(scanned.names, scanned.name_offsets)
+        return cls(names, scanned.offset, scanned.size, scanned.header)
 
     def __len__(self) -> int:
         return len(self.offset)
 
-    def name(self, member: int) -> str:
-        """Return the name of one member."""
-        first, last = self.name_offsets[member], self.name_offsets[member + 1]
-        return self.names[first:last].tobytes().decode("utf-8", "surrogateescape")
-
     def chosen(self, rows: I64) -> Members:
         """Return the members of these numbers, ascending."""
-        length = np.diff(self.name_offsets)
-        is_chosen = np.zeros(len(self), np.bool_)
-        is_chosen[rows] = True
-        names, offsets = self.names[np.repeat(is_chosen, length)], offsets_of(length[rows])
-        return Members(names, offsets, self.offset[rows], self.size[rows], self.header[rows])
-
-    def since(self, member: int) -> Members:
-        """Return the members from one on."""
-        first = self.name_offsets[member]
-        names, offsets = self.names[first:], self.name_offsets[member:] - first
-        return Members(
-            names, offsets, self.offset[member:], self.size[member:], self.header[member:]
-        )
+        if 8 * len(rows) < len(self):
+            names = self.names.chosen(rows)
+        else:  # most of them, by a mask of their bytes, which is faster
+            is_chosen, lengths = np.zeros(len(self), np.bool_), np.diff(self.names.offsets)
+            is_chosen[rows] = True
+            text = self.names.text[np.repeat(is_chosen, lengths)]
+            names = Strings(text, offsets_of(lengths[rows]))
+        return Members(names, self.offset[rows], self.size[rows], self.header[rows])
 
     @classmethod
     def joined(cls, parts: list[Members]) -> Members:
         """Return the members of several parts of an archive, one after the other."""
         if len(parts) == 1:
             return parts[0]
-        lengths = np.concatenate(
-            [np.zeros(1, np.int64), *(np.diff(part.name_offsets) for part in parts)]
-        )
-        none = np.zeros(0, np.int64)
         offset, size, header = (
-            np.concatenate([none, *(getattr(part, name) for part in parts)])
+            np.concatenate([NO_NUMBERS, *(getattr(part, name) for part in parts)])
             for name in ("offset", "size", "header")
         )
-        names = np.concatenate([none.view(np.uint8), *(part.names for part in parts)])
-        return cls(names, np.cumsum(lengths), offset, size, header)
+        return cls(Strings.join(part.names for part in parts), offset, size, header)
 
 
 class Table(Struct, frozen=True):
@@ -226,7 +210,7 @@ class SampleTable:
         self._arrays.share = self._arrays.share or share
         members = Members.joined([*self._rest, members])
         used = self._put(members, last=False)
-        self._rest = [members.since(used)]
+        self._rest = [members.chosen(np.arange(used, len(members)))]
         self._arrays.share = share
 
     def finish(self, members: Members | None = None) -> Table:
@@ -264,11 +248,11 @@ class SampleTable:
 
     def _put(self, members: Members, *, last: bool) -> int:
         """Add the samples of some members, and return the number of members that they take."""
-        grouped = self._names.group(members.names, members.name_offsets, last)
+        grouped = self._names.group(members.names.text, members.names.offsets, last)
         used, groups = grouped[0], Groups(*grouped[1:])
         if len(groups.member) < used:
-            nameless = np.setdiff1d(np.arange(used), groups.member).tolist()
-            self._left_out.update(map(kind_of_nameless, map(members.name, nameless)))
+            nameless = members.names.take(np.setdiff1d(np.arange(used), groups.member))
+            self._left_out.update(map(kind_of_nameless, nameless))
         if self._repeated is not None:
             groups = _joined(groups)
         self.put(members, groups, self._names.extensions)
@@ -422,7 +406,7 @@ def kind_of_nameless(name: str) -> str:
 
 def _duplicate(members: Members, member: int, field: str, path: str) -> FormatError:
     return FormatError(
-        f"{members.name(member)!r}: its sample already has a member for the field {field!r}",
+        f"{members.names[member]!r}: its sample already has a member for the field {field!r}",
         path,
         int(members.header[member]),
         "run `bushel verify` on it",

@@ -141,7 +141,7 @@ def sparse_file(found: TarMembers, path: str) -> FormatError | None:
     if not len(sparse):
         return None
     row = int(sparse[0])
-    message = f"{Members.of(found).name(row)!r} is stored as a sparse file"
+    message = f"{Members.of(found).names[row]!r} is stored as a sparse file"
     return FormatError(message, path, int(found.header[row]), "make the archive without --sparse")
 
 
@@ -186,12 +186,12 @@ class Links:
         if not self._places:
             files = only_regular(scan(self._file))
             places = zip(files.offset.tolist(), files.size.tolist(), strict=True)
-            self._places = {files.name(row): place for row, place in enumerate(places)}
+            self._places = dict(zip(files.names.tolist(), places, strict=True))
         offset, size = scanned.offset.copy(), scanned.size.copy()
         members = replace(Members.of(scanned), offset=offset, size=size)
         is_file = np.isin(scanned.type, REGULAR)
         for row in links:
-            name = members.name(row)
+            name = members.names[row]
             place = self._places.get(self._target(scanned, row, name))
             if place is None:
                 self.left_out["link that leads nowhere"] += 1
@@ -220,9 +220,9 @@ class Links:
 
 def without_junk(members: Members, counts: Counter[str]) -> Members:
     """Return the members that may be data; count the others by kind."""
-    if not may_hold_junk(members.names.tobytes()):
+    if not may_hold_junk(members.names.text.tobytes()):
         return members
-    kinds = [junk_kind(members.name(row)) for row in range(len(members))]
+    kinds = list(map(junk_kind, members.names.tolist()))
     counts.update(filter(None, kinds))
     return members.chosen(np.flatnonzero([kind is None for kind in kinds]))
 
