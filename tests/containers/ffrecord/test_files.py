@@ -57,7 +57,9 @@ class TestReading:
     def test_a_given_spec_names_the_field(self, tmp_path: Path) -> None:
         table = index(tmp_path, GOLDEN, spec=parse_spec({"image": "jpg"}))
         assert {name: column.field.type for name, column in table.fields.items()} == {"image": "jpg"}
-        with pytest.raises(SpecError, match="one field"):
+        with pytest.raises(
+            SpecError, match="one plain field, but spec= declares {.image.: .jpg., .label.: .int.}: declare"
+        ):
             index(tmp_path, GOLDEN, spec=parse_spec({"image": "jpg", "label": "int"}))
 
     def test_golden_datasets(self, golden: Path) -> None:
