@@ -98,7 +98,7 @@ def test_numbered_keys(tmp_path: Path) -> None:
         refuse(writer, "000000002", "'000000002' is in the dataset already")
         writer.append({"n": 4}, key="other")
         writer.extend({"n": [5]}, ["000000008"])
-        refuse(writer, None, "there is no key, but the samples before have one: pass key= or keys=")
+        refuse(writer, None, "the samples before have keys, and this one lacks its own: pass key= or keys=")
     with bushel.Writer(tmp_path / "ds", mode="append", sync=False) as writer:
         writer.append({"n": 6})
         writer.extend({"n": [7]})
@@ -114,7 +114,7 @@ def test_a_sample_without_a_key_comes_too_late(tmp_path: Path, container: str) -
     with bushel.Writer(tmp_path / "ds", {"n": "int"}, container=container, sync=False) as writer:
         for number in range(3):
             writer.append({"n": number}, key=f"k{number}")
-            with pytest.raises(ValueError, match="there is no key"):
+            with pytest.raises(ValueError, match="lacks its own"):
                 writer.append({"n": 9})
     assert list(opened(tmp_path / "ds").keys) == ["k0", "k1", "k2"]
 

@@ -98,10 +98,12 @@ class KeyCheck:
             self.known.add_all(keys)
 
     def _check_kind(self, keys: Sequence[str] | None) -> None:
-        """Refuse new samples with keys after some without them, or the reverse, and keys that are no text."""
+        """Refuse new samples with keys after some without them, or the reverse, and keys that are not text."""
         if keys is None:
             if self.known or not self._needs_keys:
-                message = "there is no key, but the samples before have one: pass key= or keys="
+                message = (
+                    "the samples before have keys, and this one lacks its own: pass key= or keys="
+                )
                 raise ValueError(message)
             return
         if keys and self.known is None:

@@ -122,7 +122,7 @@ class ShardLimits(Struct, frozen=True):
         return min(counts)
 
     def room_after(self, samples: int, size: int) -> tuple[int, int]:
-        """Return the number of samples and of bytes until a shard with so many is full: 0 if it is."""
+        """Return the number of samples and of bytes until a shard that has these is full: 0 if it is."""
         samples_left = _UNLIMITED if self.samples is None else self.samples - samples
         bytes_left = _UNLIMITED if self.bytes is None else self.bytes - size
         return max(samples_left, 0), max(bytes_left, 0)

@@ -196,7 +196,7 @@ def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
     if problem is not None and not len(scanned):
         raise problem
     table = regular(scanned, file.path)
-    # with so many bytes for each, chunks have a limited number of members
+    # at least 8 KiB for each, so that a chunk has 1024 members at most
     sizes = np.maximum(table.size, _CHUNK_BYTES // _CHUNK_MEMBERS)
     plans = (_planned(table, chunk, keep) for chunk in batches_of(sizes, _CHUNK_BYTES))
     plan = next(plans, None)
