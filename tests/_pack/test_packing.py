@@ -76,6 +76,21 @@ def test_any_number_of_workers_writes_the_same_bytes(
     assert [json.loads(line)["position"] for line in logs[0].splitlines()] == [3, 50, 51]
 
 
+def test_a_fingerprint_is_asked_for_once(tmp_path: Path) -> None:
+    """It may be a digest of a million names."""
+    calls: list[int] = []
+
+    class Known(Numbered):
+        @property
+        def fingerprint(self) -> str:
+            calls.append(self.count)
+            return "all of them"
+
+    bushel.pack(Known(7), tmp_path / "whole", container="tar")
+    bushel.pack(Known(8), tmp_path / "parts", container="tar", parts=2)
+    assert calls == [7, 8]
+
+
 class TestBytes:
     def test_nothing_is_encoded_again_when_nothing_changes(self, tmp_path: Path) -> None:
         def same(image: Any) -> Any:

@@ -447,7 +447,7 @@ def _die(*_: Any, **__: Any) -> None:
 def test_memory_of_a_run_does_not_depend_on_what_was_done(tmp_path: Path) -> None:
     task, writes = _run(tmp_path / "out", 3)
     seen: list[bushel.runs.Progress] = []
-    totals = run_parts(task.run, task.plan, writes.write, None, ErrorLimit(), seen.append)
+    totals = run_parts(task, None, seen.append)
     assert (totals.written.samples, totals.kept) == (3, 0)
     assert seen[-1].parts == (3, 3)
 

@@ -56,8 +56,8 @@ def test_types_of_dicts_are_inferred(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("samples", "options", "message"),
     [
-        ([("a", 1)], {}, "sample 0 is a tuple of 2 values: name each of them"),
-        ([("a", 1)], {"spec": {"text": "utf8"}}, "sample 0 is a tuple of 2 values"),
+        ([("a", 1)], {}, "a sample is a tuple of 2 values: name each of them"),
+        ([("a", 1)], {"spec": {"text": "utf8"}}, "a sample is a tuple of 2 values"),
         ([7], {}, "a sample must be a dict of fields, not int"),
     ],
 )

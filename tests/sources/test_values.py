@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -167,3 +167,25 @@ class TestOpening:
             open_source(tmp_path)
         with pytest.raises(FileNotFoundError):
             open_source(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("kind", [list, iter])
+def test_named_tuples_tuples_with_names_and_tensors_are_samples(kind: Any, tmp_path: Path) -> None:
+    """In a list and in a stream as in a dataset of torch."""
+
+    class Pair(NamedTuple):
+        n: int
+        x: Any
+
+    class Tensor:
+        shape, dtype = (3,), np.dtype(np.float32)
+
+        def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+            return np.arange(3, dtype=np.float32)
+
+    spec = {"n": "int", "x": "array"}
+    for number, rows in enumerate(([{"n": 7, "x": Tensor()}], [Pair(7, Tensor())], [(7, Tensor())])):
+        done = bushel.pack(kind(rows), tmp_path / str(number), container="tar", spec=spec)
+        assert done.spec == spec
+        [sample] = bushel.open(tmp_path / str(number))
+        assert (sample["n"], sample["x"].tolist()) == (7, [0, 1, 2])

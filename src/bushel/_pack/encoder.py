@@ -59,7 +59,11 @@ class EncodedColumns(Struct, frozen=True):
     positions: I64  # int64[n], positions in the source
     columns: Mapping[str, Any]  # field to column
     keys: Sequence[str] | None
-    size: int  # number of stored bytes in them
+
+    @property
+    def size(self) -> int:
+        """Number of stored bytes in them."""
+        return sum(map(_stored_size, self.columns.values()))
 
 
 class BadItem(Struct, frozen=True):
@@ -133,14 +137,8 @@ class Encoder(Struct, frozen=True):
                     results += self.one_by_one(positions[first:last])
                     continue
                 some = {name: _rows(column, first, last) for name, column in columns.items()}
-                results.append(
-                    EncodedColumns(
-                        positions[first:last],
-                        some,
-                        keys and keys[first:last],
-                        sum(map(_stored_size, some.values())),
-                    )
-                )
+                keys_of_rows = keys and keys[first:last]
+                results.append(EncodedColumns(positions[first:last], some, keys_of_rows))
             if not count:
                 results += self.one_by_one(positions[:1])
             positions = positions[max(count, 1) :]

@@ -30,11 +30,6 @@ def base_codec(codec: str) -> str:
     return _ALIASES.get(base, base)
 
 
-def image_fields(fields: Mapping[str, Field]) -> list[str]:
-    """Return the names of the fields that hold still images."""
-    return [name for name, field in fields.items() if holds_image(field.codec)]
-
-
 def image_kind(data: Buffer) -> str | None:
     """Return the kind of an image file, a name in `IMAGES`; None if the bytes are not an image."""
     kind = kind_of(data)

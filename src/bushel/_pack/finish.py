@@ -80,26 +80,23 @@ class PartTask(Struct, frozen=True):
             manifest = run.load_part(number, self.plan)
             if manifest is not None:
                 return PartReport(Totals.of(manifest), is_new=False)
-            totals = self._write(number, path, lock, progress)
+            run.forget_result()
+            if not (isinstance(path, Path) or run.single):
+                # a part that is not written whole
+                remove_all(path, first=f"{FOLDER}/manifest.json")
+            log = ErrorList(error_log_path(run.target))
+            try:
+                totals = self.write(number, lock, self.limit, log, progress)
+            except TooManyErrors:
+                publish_errors(run, self.plan, log.lines)
+                raise
         return PartReport(totals, is_new=True)
 
     def after(self, number: int, report: PartReport) -> PartTask:
         """Return the task for the parts that are written after one, whose errors count."""
         errors = self.limit.errors + report.totals.errors
-        items = self.limit.items + self.plan.starts[number + 1] - self.plan.starts[number]
+        items = self.limit.items + self.plan.items(number)
         return replace(self, limit=replace(self.limit, errors=errors, items=items))
-
-    def _write(self, number: int, path: AnyPath, lock: Lock, progress: OnPart | None) -> Totals:
-        self.run.forget_result()
-        if not (isinstance(path, Path) or self.run.single):
-            # a part that is not written whole
-            remove_all(path, first=f"{FOLDER}/manifest.json")
-        log = ErrorList(error_log_path(self.run.target))
-        try:
-            return self.write(number, lock, self.limit, log, progress)
-        except TooManyErrors:
-            publish_errors(self.run, self.plan, log.lines)
-            raise
 
 
 def remove_all(folder: AnyPath, *, first: str) -> None:

@@ -34,7 +34,7 @@ from bushel.storage.names import remove_tree
 
 from .encoder import Result, WorkerPool
 from .feeds import Batch
-from .finish import OnPart
+from .finish import OnPart, PartTask
 from .part import ErrorLimit, Items, Ledger, OrderRange, StreamItems, Work, write_part
 from .prepare import prepare_source
 from .prepared import PackOptions, Prepared, describe_skipped
@@ -102,7 +102,8 @@ def pack_in_parts(
     with lock, ExitStack() as stack:
         if options.engine is None:
             job = replace(job, encode=stack.enter_context(_encoding(prepared, job.processes)))
-        return run_parts(run, plan, job.write, options.engine, limit, progress, only=only)
+        task = PartTask(run, plan, job.write, limit)
+        return run_parts(task, options.engine, progress, only=only)
 
 
 def _everything(prepared: Prepared) -> tuple[Items, dict[str, object]]:
@@ -118,8 +119,9 @@ def _everything(prepared: Prepared) -> tuple[Items, dict[str, object]]:
     if isinstance(order, Sequential):
         plan["shuffle"] = None
     items = OrderRange(order, 0, order.samples)
-    if hasattr(source, "fingerprint"):
-        plan["source"] = prepared.identity
+    fingerprint = prepared.fingerprint
+    if fingerprint is not None:
+        plan["source"] = fingerprint
     # a program may mend samples that are not written yet, and go on; and the fingerprint of a
     # mapped dataset does not say which function it is mapped by
     if isinstance(source, Mapped) or "source" not in plan:
@@ -219,16 +221,16 @@ class PackJob(Struct, frozen=True):
 
     def _writing(self, number: int, target: AnyPath) -> WriterOptions:
         """Return how a part is written. The first one gets the empty folders."""
-        writing, starts = self.prepared.writing, self.plan.starts
+        writing = self.prepared.writing
         # what a killed process left is replaced; in a store it is removed before
         is_left = isinstance(target, Path) and os.path.lexists(target)
         mode: Mode = "overwrite" if is_left or self.run.single else "create"
         return replace(
             writing,
             mode=mode,
-            expected=starts[number + 1] - starts[number],
+            expected=self.plan.items(number),
             folders=writing.folders if number == 0 else writing.folders and (),
-            first_number=starts[number],
+            first_number=self.plan.starts[number],
         )
 
 
@@ -313,7 +315,6 @@ def write_dataset(
         if not options.in_parts:  # parts are locked with the other processes of the run
             lock = stack.enter_context(lock_for_writing(target, options.writer))
         prepared = prepare_source(source, target, container, options)
-        options = replace(options, writer=prepared.writing)
         if prepared.parts is None:
             totals = pack_whole(run, prepared, options, lock, progress)
         else:

@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from bushel._dataset.open.open import files_asked
-from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.mapped import Mapped
-from bushel._dataset.views.stream import StreamDataset
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
@@ -17,7 +14,6 @@ from bushel._writer.options import Mode
 from bushel.storage import AnyLocation, as_path
 
 from .pack_job import PackResult, write_dataset
-from .prepare import DatasetAt
 from .prepared import Images, PackOptions, Part
 
 if TYPE_CHECKING:  # packing without transforms imports none
@@ -273,7 +269,7 @@ def convert(
         >>> done.samples, done.spec
         (12, {'image': 'jpg', 'label': 'int'})
     """
-    options = PackOptions.of(locals(), strict=max_errors == 0)
-    files = files_asked(source, split)
-    opened = files if isinstance(files, Dataset | Mapped | StreamDataset) else DatasetAt(files)
-    return write_dataset(opened, as_path(target), options, callback_of(progress))
+    options = PackOptions.of(locals(), kind="dataset", strict=max_errors == 0)
+    return write_dataset(
+        files_asked(source, split), as_path(target), options, callback_of(progress)
+    )

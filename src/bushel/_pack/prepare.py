@@ -14,7 +14,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.open.open import open_any
 from bushel._dataset.read.columns import names_in_any
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shard_fields import with_declared
@@ -59,12 +58,6 @@ from .run_folder import planned_listing
 
 _ITEMS_IN_PART = 1000  # items of a part, if an engine is given and no number of parts
 _LOOK = 1 << 16  # number of samples whose lengths or shards are looked up at once
-
-
-class DatasetAt(Struct, frozen=True):
-    """A dataset as source that is opened after the target was locked, which it may be."""
-
-    source: Any
 
 
 class _Facts(Struct, frozen=True):
@@ -185,11 +178,10 @@ def prepare_source(
     listing = None
     if options.parts is not None and writing.mode != "overwrite":
         listing = planned_listing(target)
-    location = source
-    if isinstance(source, DatasetAt):
-        location, source = source.source, open_any(source.source, verify=True)
-    opened = _typed(open_source(source, types=options.spec or None, listing=listing), options)
-    refuse_own_source(location, opened, target, options)
+    # the target is locked before a source is opened, which it may be
+    opened = open_source(source, options.kind, types=options.spec or None, listing=listing)
+    opened = _typed(opened, options)
+    refuse_own_source(source, opened, target, options)
     parts = _parts(opened, options)
     order = _order(opened, options, parts)
     facts = _facts_of(opened)

@@ -57,6 +57,7 @@ class PackOptions(Struct, frozen=True, kw_only=True):
     shuffle: Shuffle
     seed: int
     max_errors: float | None
+    kind: str | None = None  # kind of the source; None if it is detected
     # whether the first error is raised as it is
     strict: bool = False
     threads: int | None
@@ -178,14 +179,16 @@ class Prepared(Struct, frozen=True):
         return _REMOTE if remote else _SAMPLES
 
     @property
-    def identity(self) -> str:
-        """Which data the source holds: two calls, in different processes, pack the same items if it is equal.
+    def fingerprint(self) -> str | None:
+        """The fingerprint of the source with its spec; None if it has none of its own.
 
-        Its own fingerprint enters, or a digest of its items; and the sizes and times of a thousand
-        files of a shard at most, of a dataset without checksums. Files of a folder may be mended in
-        between: they enter by their names alone.
+        The sizes and times of a thousand files of a shard at most enter, of a dataset without
+        checksums. Files of a folder may be mended in between: they enter by their names alone.
         """
         source: Any = self.source
+        fingerprint = getattr(source, "fingerprint", None)
+        if fingerprint is None:
+            return None
         facts: list[Any] = [dict(source.spec)]
         if isinstance(source, Dataset):
             facts += [
@@ -193,9 +196,22 @@ class Prepared(Struct, frozen=True):
                 for shard in source.shards[:_STAMPS]
                 if not shard.checksums
             ]
-        if hasattr(source, "fingerprint"):
-            return f"{source.fingerprint} {digest_of_value(facts):08x}"
-        facts += [dict(getattr(source, "labels", {})), self.encoder.feed.origin(0)]
+        return f"{fingerprint} {digest_of_value(facts):08x}"
+
+    @property
+    def identity(self) -> str:
+        """Which data the source holds: two calls, in different processes, pack the same items if it is equal.
+
+        It is the fingerprint of the source, or a digest of its items.
+        """
+        fingerprint, source = self.fingerprint, self.source
+        if fingerprint is not None:
+            return fingerprint
+        facts = [
+            dict(source.spec),
+            dict(getattr(source, "labels", {})),
+            self.encoder.feed.origin(0),
+        ]
         items, before = self.order.samples, digest_of_value(facts)
         digest = digest_of_items(source, Sequential(items, 0), 0, items, before)
         return f"{items} {digest:08x}"

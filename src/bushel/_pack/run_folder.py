@@ -70,6 +70,10 @@ class RunPlan(Struct, frozen=True):
         """Number of parts."""
         return len(self.starts) - 1
 
+    def items(self, number: int) -> int:
+        """Return the number of items of a part."""
+        return self.starts[number + 1] - self.starts[number]
+
     def encode(self) -> bytes:
         """Return the content of `plan.json`."""
         return msgspec.json.format(msgspec.json.encode(self, order="sorted"), indent=1) + b"\n"
@@ -133,10 +137,12 @@ def describe(value: Any) -> Any:
         return list(map(describe, sorted(value) if isinstance(value, set | frozenset) else value))
     if isinstance(value, partial):
         return [describe(value.func), describe(value.args), describe(value.keywords)]
-    if isinstance(value, FunctionType):
+    if isinstance(value, MethodType):
+        return [describe(value.__func__), describe(value.__self__)]
+    if isinstance(value, FunctionType | BuiltinFunctionType | type):
         name = f"{value.__module__}.{value.__qualname__}"
         local = "<" in value.__qualname__ or value.__module__ == "__main__"
-        if not local:
+        if not (local and isinstance(value, FunctionType)):
             return name
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         return [
@@ -144,10 +150,6 @@ def describe(value: Any) -> Any:
             describe(cells),
             describe(value.__defaults__),
         ]
-    if isinstance(value, MethodType):
-        return [describe(value.__func__), describe(value.__self__)]
-    if isinstance(value, type | BuiltinFunctionType):
-        return f"{value.__module__}.{value.__qualname__}"
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     names = getattr(value, "__struct_fields__", None)
     if names is None and is_dataclass(value):

@@ -27,13 +27,11 @@ from bushel.storage.names import remove_tree
 from .finish import (
     PartReport,
     PartTask,
-    WritePart,
     check_errors,
     finish_run,
     publish_errors,
     remove_all,
 )
-from .part import ErrorLimit
 from .prepared import Part
 from .run_folder import RunFolder, RunPlan, Totals, refuse_difference
 from .side_files import error_log_path
@@ -177,29 +175,20 @@ def _refuse_existing(run: RunFolder) -> None:
 
 
 def run_parts(
-    run: RunFolder,
-    plan: RunPlan,
-    write: WritePart,
-    engine: Any,
-    limit: ErrorLimit,
-    progress: OnProgress | None,
-    *,
-    only: Part = None,
+    task: PartTask, engine: Any, progress: OnProgress | None, *, only: Part = None
 ) -> RunTotals:
     """Write the missing parts of a run and finish it; or write one part, or none.
 
     Args:
-        run: The files of the run.
-        plan: The plan that is there.
-        write: Writes a part.
+        task: Writes a part of the run.
         engine: Where parts run: see `bushel.engines`; None for this process, one after another.
-        limit: The treatment of errors.
         progress: Called some times per second.
         only: The only part to write, `plan` for none of them, or None for all that are missing.
 
     Raises:
         TooManyErrors: More items failed than are allowed. Parts that were finished are kept.
     """
+    run, plan, limit = task.run, task.plan, task.limit
     paths = tuple(str(run.part(number)) for number in range(plan.parts))
     if only == "plan":
         return RunTotals(paths, Totals(0, 0, 0, []))
@@ -211,8 +200,8 @@ def run_parts(
         before.pop(only, None)
         numbers = [only]
     errors = sum(totals.errors for totals in before.values())
-    items = sum(plan.starts[number + 1] - plan.starts[number] for number in before)
-    task = PartTask(run, plan, write, replace(limit, errors=errors, items=items))
+    items = sum(map(plan.items, before))
+    task = replace(task, limit=replace(limit, errors=errors, items=items))
     meter = RunMeter(plan, numbers, progress)
     if only is not None:
         return _run_part(task, only, meter)
@@ -273,36 +262,33 @@ class RunMeter:
     def __init__(self, plan: RunPlan, numbers: Sequence[int], progress: OnProgress | None) -> None:
         self._plan = plan
         self._reporter = ProgressReporter(progress)
-        self._total = sum(self._items(number) for number in numbers)
+        self._total = sum(map(plan.items, numbers))
         self._before = plan.parts - len(numbers)
         self._done = self.parts = 0
         self._retries, self.has_samples = 0, False
         self.samples = self.bytes = self.errors = 0
 
-    def _items(self, number: int) -> int:
-        return self._plan.starts[number + 1] - self._plan.starts[number]
-
     def add(self, number: int, report: PartReport) -> None:
         """Add a part that has finished."""
-        self._done += self._items(number)
+        self._done += self._plan.items(number)
         self.parts += 1
         self.errors += report.totals.errors
         self.has_samples |= report.totals.samples > 0
         if report.is_new:
             self.samples += report.totals.samples
             self.bytes += report.totals.bytes
-        self.report(0, 0, 0, 0)
+        self.report()
 
     def look(self, retries: int) -> None:
         """Take the number of retries of the driver."""
         self._retries = retries
-        self.report(0, 0, 0, 0)
+        self.report()
 
     def finish(self) -> None:
         """Report the end of the run."""
         self._reporter.finish()
 
-    def report(self, done: int, samples: int, errors: int, size: int) -> None:
+    def report(self, done: int = 0, samples: int = 0, errors: int = 0, size: int = 0) -> None:
         """Report the numbers of items, samples, errors and bytes of a part that this process writes."""
         self._reporter.report(
             Progress(

@@ -6,6 +6,7 @@ class from a dataset.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -88,6 +89,11 @@ def media_of(extension: str) -> str | None:
 def suffix_of(name: str) -> str:
     """Return the last suffix of a file's name in lower case, without its dot; `txt.gz` for one that is compressed."""
     return _cut(name)[1]
+
+
+def ending_of(name: str) -> str:
+    """Return the last suffix of a file's name in lower case, with its dot."""
+    return os.path.splitext(name)[1].lower()
 
 
 def codec_of_files(kind: str, extensions: Iterable[str]) -> str | None:

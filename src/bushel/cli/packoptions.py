@@ -95,8 +95,7 @@ class ImageOptions(Struct, frozen=True):
         Raises:
             BadParameter: `--resize` is neither a number nor a width and a height.
         """
-        changed = (self.resize, self.quality, self.color, self.encoding, self.inter_method)
-        if not self.center_crop and all(option is None for option in changed):
+        if not given_options(self):
             return None
         from bushel.compat.mxnet.steps import im2rec_steps
 
@@ -205,14 +204,14 @@ def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
     Raises:
         BadParameter: The source has no image field.
     """
-    from bushel._pack.field_plan import image_fields
+    from bushel.codecs import holds_image
     from bushel.spec import parse_spec
 
     fields_of_source = parse_spec(source.spec)
     names = [
         name
-        for name in fields_of_source
-        if name == "image" or name in image_fields(fields_of_source)
+        for name, field in fields_of_source.items()
+        if name == "image" or holds_image(field.codec)
     ]
     if not names:
         raise click.BadParameter(

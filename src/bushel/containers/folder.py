@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.opening import FileStamps
-from bushel._index.shard import Keys, Shard
+from bushel._index.shard import FOLDER, REMOVED, Keys, Shard
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._recognise.junk import counted, junk_kind
 from bushel._recognise.layout import (
@@ -125,6 +125,11 @@ def classes_beside(root: AnyPath) -> frozenset[str]:
                 if not entry.name.startswith(".") and leads_to_folder(entry)
             )
     return frozenset(classes)
+
+
+def has_removal_list(root: AnyPath) -> bool:
+    """Return whether a folder of plain files has a list of removed samples."""
+    return (root / FOLDER / REMOVED).is_file()
 
 
 def junk_of(names: Sequence[str]) -> Counter[str]:

@@ -99,7 +99,7 @@ class Arrays:
     file_field = None
 
     def columns(self, positions: I64) -> tuple[dict[str, Any], list[str] | None]:
-        """Return samples as columns: see `bushel.sources.base.Columnar`. Consecutive ones are views of the arrays."""
+        """Return samples as columns: see `bushel.sources.base.Source`. Consecutive ones are views of the arrays."""
         rows: Any = positions
         if len(positions) and (positions[1:] - positions[:-1] == 1).all():
             rows = slice(int(positions[0]), int(positions[-1]) + 1)

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from bushel._dataset.open.open import open as open_dataset
-from bushel._dataset.open.removal_lists import has_removal_list
 from bushel._dataset.read.remaining import removed_in
+from bushel.containers.folder import has_removal_list
 from bushel.containers.folder_metadata import is_metadata
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, is_local
@@ -171,11 +171,6 @@ def _removed_files(root: AnyPath) -> set[str]:
                     if name != path and not is_metadata(name):
                         paths.add(str(below(root, name, any_text=True)))
     return paths
-
-
-def ending_of(name: str) -> str:
-    """Return the last suffix of a file's name in lower case, with its dot."""
-    return os.path.splitext(name)[1].lower()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.shard import FOLDER
-from bushel._recognise.layout import FileField, FolderLayout, layout_of_kind
+from bushel._recognise.layout import FileField, FolderLayout, ending_of, layout_of_kind
 from bushel._runtime.arrays import I64
 from bushel._runtime.system import room_for
 from bushel.containers.folder import classes_beside, junk_of, layout_report
@@ -22,8 +22,8 @@ from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, absolute, as_path, list_names
 from bushel.storage.names import below, leads_to_folder
 
-from .base import FileSource, Sample, ending_of
-from .media import UNCHANGED, Image, Media, Unchanged, is_unchanged
+from .base import FileSource, Sample
+from .media import UNCHANGED, Image, Media, Unchanged
 from .samples import digest_of_value
 
 T = TypeVar("T")
@@ -135,7 +135,8 @@ class _Folder(FileSource):
     @property
     def has_columns(self) -> bool:
         """Whether the files are local, and the medium does not change them."""
-        return is_unchanged(self._media) and isinstance(self.root, Path)
+        unchanged = getattr(type(self._media), "read", None) is Unchanged.read
+        return unchanged and isinstance(self.root, Path)
 
     def columns(self, positions: I64) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Return files, the numbers of their classes, if they have some, and their keys.

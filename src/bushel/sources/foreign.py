@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from bushel._dataset.views.stream import StreamDataset
-from bushel._runtime.arrays import as_array
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY
 
@@ -49,37 +48,8 @@ def samples_of(source: Any, types: Types) -> Samples | None:
     if hasattr(source, "iloc") and hasattr(source, "columns"):
         return _of_columns(_FrameRows(source), types)
     if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
-        return Samples(_Named(source, types), types=types)
+        return Samples(source, types=types)
     return None
-
-
-class _Named(Sequence[Sample]):
-    """The samples of a sequence as dicts."""
-
-    def __init__(self, samples: Rows, types: Types) -> None:
-        self._samples, self._names = samples, tuple(types or ())
-
-    def __len__(self) -> int:
-        return len(self._samples)
-
-    def __getitem__(self, position: Any) -> Any:
-        sample = self._samples[position]
-        if hasattr(sample, "_asdict"):
-            sample = sample._asdict()
-        elif isinstance(sample, tuple | list):
-            sample = self._with_names(sample, position)
-        if not isinstance(sample, Mapping):
-            return sample  # `Samples` says what it must be
-        return {name: as_array(value) for name, value in sample.items()}
-
-    def _with_names(self, values: Sequence[Any], position: int) -> Sample:
-        if len(values) != len(self._names):
-            raise SpecError(
-                f"sample {position} is a {type(values).__name__} of "
-                f"{len(values)} values: name each of them, in this order, "
-                "with its type, as in spec={'image': 'png', 'label': 'int'}"
-            )
-        return dict(zip(self._names, values, strict=True))
 
 
 class _Rows(Sequence[Sample]):

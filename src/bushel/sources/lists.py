@@ -108,26 +108,24 @@ class ListFile(FileSource):
         if root is not None:
             self._root, self._place = absolute(as_path(root)), "as root= says"
         text = read_text(self._list)
-        numbered = [
-            (number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()
+        self.samples = [
+            (number, line.removesuffix("\r"))
+            for number, line in enumerate(text.split("\n"), 1)
+            if line.strip()
         ]
-        self.samples = [line.removesuffix("\r") for _, line in numbered]
-        self._numbers = np.array([number for number, _ in numbered], np.int64)
         lines: list[ListLine] = []
-        for line in self.samples:
+        for _, line in self.samples:
             with suppress(ValueError):  # a malformed line is an error when it is read
                 lines.append(parse_line(line))
         self._kind = "int" if all(line.labels[0].is_integer() for line in lines) else "float"
         if not first_label and any(len(line.labels) > 1 for line in lines):
             self._kind = "array"
-        _, codec = Image().field([line.strip() for line in self.samples] or ["x.jpg"])
+        _, codec = Image().field([line.strip() for _, line in self.samples] or ["x.jpg"])
         self.spec = {"image": codec, "label": self._kind}
         self.labels: Mapping[str, Sequence[str]] = {}
         if self._kind == "int" and (names := _class_names(lines)):
             self.labels = {"label": names}
-        remaining = self._remaining(self._root)
-        self.samples = [self.samples[position] for position in remaining]
-        self._numbers = self._numbers[remaining]
+        self.samples = [self.samples[position] for position in self._remaining(self._root)]
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -154,10 +152,11 @@ class ListFile(FileSource):
         return listed(self._root, self._parsed(position).path)
 
     def _parsed(self, position: int) -> ListLine:
+        number, line = self.samples[position]
         try:
-            return parse_line(self.samples[position])
+            return parse_line(line)
         except ValueError as error:
-            raise FormatError(f"line {self._numbers[position]}: {error}", self._list) from None
+            raise FormatError(f"line {number}: {error}", self._list) from None
 
 
 def _class_names(lines: Sequence[ListLine]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._kinds import JPEG, kind_of
-from bushel._recognise.layout import media_of, suffix_of
+from bushel._recognise.layout import ending_of, media_of, suffix_of
 from bushel._runtime.arrays import check_count, refuse_bools
 from bushel._runtime.parallel import map_all
 from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
@@ -23,7 +23,7 @@ from bushel.codecs.video import say_narrowed
 from bushel.errors import FormatError, SpecError, needed_by
 from bushel.storage import AnyPath, is_local, read_whole
 
-from .base import REQUESTS, ending_of
+from .base import REQUESTS
 
 IMAGES = tuple(f".{suffix}" for suffix in extensions_of(holds_image))
 """Suffixes of the images that the image codecs read."""
@@ -96,7 +96,6 @@ class Unchanged:
         return read_whole(path)
 
 
-@dataclass(frozen=True, slots=True)
 class Image(Unchanged):
     """Images unchanged, in the field `image`.
 
@@ -109,7 +108,6 @@ class Image(Unchanged):
     kind, suffixes = "image", IMAGES
 
 
-@dataclass(frozen=True, slots=True)
 class Clip(Unchanged):
     """Video files unchanged, in the field `clip`.
 
@@ -122,7 +120,6 @@ class Clip(Unchanged):
     kind, suffixes = "clip", VIDEOS
 
 
-@dataclass(frozen=True, slots=True)
 class Audio(Unchanged):
     """Sound files unchanged, in the field `audio`.
 
@@ -149,11 +146,6 @@ def media_of_names(names: Collection[str]) -> Media:
         )
     [kind] = kinds or {"image"}
     return UNCHANGED[str(kind)]
-
-
-def is_unchanged(media: Media) -> bool:
-    """Return whether the value of a medium is the file as it is."""
-    return getattr(type(media), "read", None) is Unchanged.read
 
 
 UNCHANGED: Mapping[str, Media] = {"image": Image(), "clip": Clip(), "audio": Audio()}

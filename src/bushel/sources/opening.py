@@ -14,20 +14,19 @@ import numpy as np
 
 from bushel._dataset.open.discovery import holds_parts, names_in
 from bushel._dataset.open.open import open_any
-from bushel._dataset.open.removal_lists import has_removal_list
 from bushel._dataset.open.source_paths import expand_paths
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.stream import StreamDataset
-from bushel._recognise.layout import layout_of
+from bushel._recognise.layout import ending_of, layout_of
 from bushel.containers import candidates, installed_candidates
-from bushel.containers.folder import classes_beside
+from bushel.containers.folder import classes_beside, has_removal_list
 from bushel.containers.folder_metadata import is_metadata, tables_above
 from bushel.containers.kept_folder import names_below
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, AnySource, absolute, as_path, is_object
 
 from .arrays import Arrays
-from .base import Source, ending_of
+from .base import Source
 from .files import Files, LabelledFolder
 from .foreign import Adapter, AdapterLike, Rows, StoredStream, samples_of
 from .lists import ListFile
@@ -106,6 +105,8 @@ def open_source(
         return _stored(source)
     if isinstance(source, Source | Stream):
         return source
+    if kind is not None:
+        return _stored(open_any(source, verify=True))
     rows: Any = source  # values are checked where they are encoded
     if hasattr(source, "iter_data") and hasattr(source, "__len__"):
         return Adapter(rows)
@@ -113,8 +114,6 @@ def open_source(
         return Samples(rows_of(source), types=types)
     if isinstance(source, np.ndarray) or (isinstance(source, Mapping) and source):
         return Arrays(source)
-    if isinstance(source, Sequence) and (not len(source) or isinstance(source[0], Mapping)):
-        return Samples(rows, types=types)
     if (samples := samples_of(source, types)) is not None:
         return samples
     if isinstance(source, Iterable):

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ class Samples:
 
     Args:
         samples: The dicts, with the key under `__key__` if they have one. A `Path` as value stands
-            for its file.
+            for its file. They may be named tuples, or tuples for which `types` has names.
         spec: Field names to types; by default they are inferred from the first sample.
         types: Types of fields whose values have no obvious type. Not used with `spec`.
 
@@ -49,17 +49,18 @@ class Samples:
         spec: Mapping[str, str] | None = None,
         types: Mapping[str, str] | None = None,
     ) -> None:
-        self.samples = samples
+        self.samples, self._names = samples, tuple(types or ())
         self.infers_types = spec is None
         if spec is None:
-            spec = infer_spec(next(iter(samples), None), types)
+            first = next((samples[number] for number in range(len(samples))), None)
+            spec = infer_spec(as_dict(first, self._names), types)
         self.spec: Mapping[str, str] = dict(spec)
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def __getitem__(self, position: int) -> Sample:
-        return with_files(self.samples[position])
+        return with_files(as_dict(self.samples[position], self._names))
 
 
 def in_memory(source: Any) -> bool:
@@ -133,19 +134,18 @@ class Stream:
         spec: Mapping[str, str] | None = None,
         types: Mapping[str, str] | None = None,
     ) -> None:
-        self._rest = iter(samples)
-        self._first: list[Sample] = []
+        self._samples, self._names = iter(samples), tuple(types or ())
         self.infers_types = spec is None
         if spec is None:
-            self._first = list(islice(self._rest, 1))
-            spec = infer_spec(next(iter(self._first), None), types)
+            first = list(islice(self._samples, 1))
+            self._samples = chain(first, self._samples)
+            spec = infer_spec(as_dict(next(iter(first), None), self._names), types)
         self.spec: Mapping[str, str] = dict(spec)
 
     def __iter__(self) -> Iterator[Sample]:
         """Yield the samples that have not been taken yet."""
-        while self._first:
-            yield with_files(self._first.pop())
-        yield from map(with_files, self._rest)
+        for sample in self._samples:
+            yield with_files(as_dict(sample, self._names))
 
 
 def infer_spec(sample: Sample | None, known: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -241,6 +241,30 @@ def _type_of(name: str, value: Any) -> str:
         if len(kinds) == 1 and not (kind := kinds.pop()).endswith("[]"):
             return f"{kind}[]"
     raise SpecError(f"the type of field {name!r} cannot be inferred from {value!r:.80}: pass spec=")
+
+
+def as_dict(sample: Any, names: Sequence[str]) -> Any:
+    """Return a sample as a dict, in which tensors are arrays; what is no sample as it is.
+
+    Args:
+        sample: A dict, a named tuple, or a tuple or list of values.
+        names: The names of such values.
+
+    Raises:
+        SpecError: There are not as many names.
+    """
+    if hasattr(sample, "_asdict"):
+        sample = sample._asdict()
+    elif isinstance(sample, tuple | list):
+        if len(sample) != len(names):
+            raise SpecError(
+                f"a sample is a {type(sample).__name__} of {len(sample)} values: name each of "
+                "them, in this order, with its type, as in spec={'image': 'png', 'label': 'int'}"
+            )
+        sample = dict(zip(names, sample, strict=True))
+    if not isinstance(sample, Mapping):
+        return sample
+    return {name: as_array(value) for name, value in sample.items()}
 
 
 def with_files(sample: Sample) -> Sample:

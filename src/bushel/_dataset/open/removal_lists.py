@@ -69,11 +69,6 @@ def _loaded(path: AnyPath, file: str | None) -> list[PlacedList]:
     return [PlacedList(path, removed, file)]
 
 
-def has_removal_list(folder: AnyPath) -> bool:
-    """Return whether a folder of plain files has a list of removed samples."""
-    return (folder / FOLDER / REMOVED).is_file()
-
-
 def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath:
     """Return the path of the list that gets the removed samples of a shard.
 

@@ -290,7 +290,7 @@ def _paths_of_split(source: Any, splits: Mapping[str, list[str]], split: str) ->
     if split == ALL and ALL not in splits:
         paths = [as_path(path) for files in splits.values() for path in files]
         # the folder as a whole has no list of removed samples
-        from .removal_lists import has_removal_list
+        from bushel.containers.folder import has_removal_list
 
         if all(map(_is_dataset, paths)) or any(map(has_removal_list, paths)):
             return paths
