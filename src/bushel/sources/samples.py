@@ -244,7 +244,7 @@ def _type_of(name: str, value: Any) -> str:
 
 
 def as_dict(sample: Any, names: Sequence[str]) -> Any:
-    """Return a sample as a dict, in which tensors are arrays; what is no sample as it is.
+    """Return a sample as a dict, in which tensors are arrays. A value of another kind stays as it is.
 
     Args:
         sample: A dict, a named tuple, or a tuple or list of values.
