@@ -45,9 +45,8 @@ OF_DATASETS: dict[str, Callable[[bushel.Dataset, Path], Any]] = {
     "prefetch": lambda ds, _: bushel.Loader(ds, 2, prefetch=YES),
     "order": lambda ds, _: loader.Exact(len(ds), seed=YES),
     "window of an order": lambda ds, _: loader.Blocks(len(ds), window=YES),
-    "weights": lambda ds, _: bushel.mix({ds: YES}),
-    "weights by name": lambda ds, _: bushel.mix({"a": ds}, weights={"a": YES}),
-    "seed of a mixture": lambda ds, _: bushel.mix({ds: 1.0}, seed=YES),
+    "weights": lambda ds, _: bushel.mix({"a": ds}, weights={"a": YES}),
+    "seed of a mixture": lambda ds, _: bushel.mix({"a": ds}, weights={"a": 1}, seed=YES),
     "schedule": lambda ds, _: bushel.mix({"a": ds}, schedule=[(0, {"a": 1}), (YES, {"a": 1})]),
     "rows": lambda ds, _: loader.Megatron(YES),
     "threads of verify": lambda ds, _: bushel.verify(folder_of(ds), threads=YES),
@@ -106,6 +105,6 @@ def test_a_bool_is_no_number_of_a_transform(transform: Any, option: str) -> None
 
 def test_numbers_of_numpy_are_numbers(ds: bushel.Dataset) -> None:
     assert list(ds.shard(NP.int64(1), NP.int32(4)).keys) == list(ds.shard(1, 4).keys)
-    assert bushel.mix({ds: NP.float32(1)}, seed=NP.int64(3)).order.seed == 3
+    assert bushel.mix({"a": ds}, weights={"a": NP.float32(1)}, seed=NP.int64(3)).order.seed == 3
     assert type(loader.Exact(NP.int64(8), seed=NP.uint8(1)).seed) is int
     assert transforms.RandomApply([GREY], p=NP.float64(0.5)).p == 0.5

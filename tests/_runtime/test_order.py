@@ -19,7 +19,7 @@ from tests._runtime.order_by_document import derive_by_document, hash32, mix64, 
 
 from bushel._runtime.order import Blocks, Exact, Permutation, Sequential, derive
 from bushel._runtime.scheduled import SampleOrder, Scheduled
-from bushel._runtime.shuffle import Mixed, Order, Shuffle, Weighted, balanced_order, make_order, weighted_order
+from bushel._runtime.shuffle import Order, Shuffle, Weighted, balanced_order, make_order, weighted_order
 from bushel.loader.order.bucketed import Bucketed, bucketed_order
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.packed import Packed, pieces_of
@@ -64,7 +64,6 @@ KINDS: dict[str, Callable[..., SampleOrder | Bucketed | Packed]] = {
     "exact": Exact,
     "blocks": Blocks,
     "sequential": Sequential,
-    "mixed": Mixed,
     "weighted": weighted,
     "balanced": balanced,
     "bucketed": bucketed,
@@ -104,21 +103,6 @@ def blocks_by_document(samples: int, seed: int, size: int, window: int, epoch: i
     return permute_by_document(blocks, key, 0, q // size) * size + q % size
 
 
-def mixed_by_document(sizes: list[int], shares: list[int], samples: int, seed: int, e: int, p: int) -> int:
-    length = sum(shares)
-    g = e * samples + p
-    b = g // length
-    key = derive_by_document(1, 4, length, seed, b)
-    sets = [
-        next(i for i in range(len(shares)) if permute_by_document(length, key, 0, x) < sum(shares[: i + 1]))
-        for x in range(length)
-    ]
-    i = sets[g % length]
-    draw = b * shares[i] + sets[: g % length].count(i)
-    key = derive_by_document(1, 5, sizes[i], seed, draw // sizes[i], i)
-    return sum(sizes[:i]) + permute_by_document(sizes[i], key, 0, draw % sizes[i])
-
-
 @pytest.mark.parametrize("vector", vectors("words"), ids=str)
 def test_derive_gives_the_published_keys(vector: dict[str, Any]) -> None:
     assert derive(*vector["words"]) == int(vector["derived"], 16) == derive_by_document(*vector["words"])
@@ -127,7 +111,6 @@ def test_derive_gives_the_published_keys(vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("vector", vectors("order"), ids=lambda v: f"{v['order']}-{v['samples']}-{v['epoch']}")
 def test_orders_give_the_published_samples(vector: dict[str, Any]) -> None:
     arguments: dict[str, Any] = {name: vector[name] for name in ("samples", "seed", "size", "window") if name in vector}
-    arguments |= {name: tuple(vector[name]) for name in ("sizes", "shares") if name in vector}
     given = ["weights", "classes", "lengths", "batch_size", "batch_tokens", "drop_last", "tokens", "longer", "base"]
     given += ["sources", "points", "ramp"]
     arguments |= {name: vector[name] for name in given if name in vector}
@@ -179,24 +162,6 @@ def test_blocks_agree_with_the_document(samples: int, seed: int, size: int, wind
     positions = data.draw(st.lists(st.integers(0, samples - 1), max_size=3))
     expected = [blocks_by_document(samples, seed, size, window, 2, p) for p in positions]
     assert Blocks(samples, seed, size, window).take(2, np.array(positions, np.int64)).tolist() == expected
-
-
-@given(
-    sizes=st.lists(st.integers(1, 20), min_size=1, max_size=4),
-    shares=st.lists(st.integers(1, 6), min_size=4, max_size=4),
-    samples=st.integers(1, 50),
-    seed=st.integers(0, 2**64 - 1),
-    epoch=st.integers(0, 9),
-    data=st.data(),
-)
-def test_mixed_agrees_with_the_document(
-    sizes: list[int], shares: list[int], samples: int, seed: int, epoch: int, data: st.DataObject
-) -> None:
-    position = data.draw(st.integers(0, samples - 1))
-    shares = shares[: len(sizes)]
-    order = Mixed(tuple(sizes), tuple(shares), samples, seed)
-    expected = mixed_by_document(sizes, shares, samples, seed, epoch, position)
-    assert order.take(epoch, np.array([position], np.int64)).tolist() == [expected]
 
 
 @given(
@@ -359,7 +324,7 @@ def test_shuffle_means_an_order(shuffle: Shuffle, order: Order) -> None:
         (4, TypeError, "shuffle=True, seed=4"),
         (0, TypeError, "shuffle=True, seed=0"),
         (0.5, TypeError, "an order such as Blocks"),
-        (Mixed((9,), (1,), 9, 4), TypeError, "mixture"),
+        (weighted([1] * 9, 9, 4), TypeError, "not an order"),
         (Exact(8, 4), ValueError, "8 samples, but there are 9"),
         (Exact(9, 3), ValueError, "seed 3"),
     ],
@@ -382,9 +347,16 @@ def balanced_by_document(classes: list[int | None], seed: int, e: int, p: int) -
     kinds = sorted({each for each in classes if each is not None})
     members = [i for kind in kinds for i, each in enumerate(classes) if each == kind]
     sizes = [classes.count(kind) for kind in kinds]
-    shares = [-(-4096 // len(kinds))] * len(kinds)
-    mixed = Mixed(tuple(sizes), tuple(shares), len(classes), seed)
-    return members[int(mixed.take(e, np.array([p], np.int64))[0])]
+    s = -(-4096 // len(kinds))
+    length = len(kinds) * s
+    g = e * len(classes) + p
+    b = g // length
+    key = derive_by_document(1, 4, length, seed, b)
+    class_of = [permute_by_document(length, key, 0, x) // s for x in range(g % length + 1)]
+    i = class_of[-1]
+    draw = b * s + class_of[:-1].count(i)
+    key = derive_by_document(1, 5, sizes[i], seed, draw // sizes[i], i)
+    return members[sum(sizes[:i]) + permute_by_document(sizes[i], key, 0, draw % sizes[i])]
 
 
 @given(

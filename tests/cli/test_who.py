@@ -75,7 +75,7 @@ def test_mixtures(root: Path, tmp_path: Path) -> None:
     other = write(tmp_path / "other", LENGTHS[:40], container="tar")
     first = bushel.open(root / "data")
     for mixture in (
-        bushel.mix({first: 0.7, other: 0.3}),
+        bushel.mix({"a": first, "b": other}, weights={"a": 0.7, "b": 0.3}),
         bushel.mix({"a": first, "b": other}, schedule=[(0, {"a": 1}), (50, {"b": 1})], until=80),
     ):
         loader = bushel.Loader(mixture, 4)

@@ -9,6 +9,7 @@ without state, too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ class Permutation(Struct, frozen=True):
 
 ORDER_VERSION = 1
 
-_EXACT, _BLOCKS, _WINDOWS, MIXED, PART, WEIGHTED = 1, 2, 3, 4, 5, 6
+_EXACT, _BLOCKS, _WINDOWS, BALANCED, _PART, WEIGHTED = 1, 2, 3, 4, 5, 6
 BUCKETS, TOGETHER, PACKS, WINDOWS = 7, 8, 9, 10
 """Uses of derived keys: the order of batches of similar samples, the samples of a bucket, rows of packs, and
 random windows."""
@@ -132,6 +133,27 @@ def check_positions(samples: int, epoch: int, positions: I64) -> None:
             f"positions {positions.min()} to {positions.max()}: "
             f"expected positions between 0 and {samples - 1}"
         )
+
+
+def draws_of_epoch(samples: int, epoch: int, positions: I64) -> I64:
+    """Return the draws at positions of an epoch of `samples` draws, which continues where the last one ended."""
+    check_positions(samples, epoch, positions)
+    if (epoch + 1) * samples > LIMIT:
+        raise ValueError(f"epoch {epoch} of {samples} draws ends beyond 2**48 draws")
+    return positions + epoch * samples
+
+
+def draw_samples(sets: I64, earlier: I64, sizes: Sequence[int], seed: int) -> I64:
+    """Return the samples of draws from sets that are numbered one after another, each in random order, pass after pass.
+
+    Args:
+        sets: int64[n], the set of each draw.
+        earlier: int64[n], the number of earlier draws from that set.
+        sizes: Samples of each set.
+        seed: The seed.
+    """
+    sizes_of_sets = np.array(sizes, np.int64)
+    return kernels.draw_samples(sets, earlier, sizes_of_sets, derive(ORDER_VERSION, _PART), seed)
 
 
 class _OncePerEpoch(Struct, frozen=True):

@@ -22,14 +22,12 @@ from bushel import kernels
 from .arrays import I64, U32
 from .order import (
     LIMIT,
-    ORDER_VERSION,
-    PART,
     Blocks,
     Exact,
     Sequential,
     check_order,
-    check_positions,
-    derive,
+    draw_samples,
+    draws_of_epoch,
 )
 from .shuffle import Order
 
@@ -212,20 +210,17 @@ class Scheduled(Struct, frozen=True, eq=False):
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        check_positions(self.samples, epoch, positions)
-        if (epoch + 1) * self.samples > LIMIT:
-            raise ValueError(f"epoch {epoch} of a mixture ends beyond 2**48 draws")
-        return self.samples_of(positions + epoch * self.samples)
+        return self.samples_of(draws_of_epoch(self.samples, epoch, positions))
 
     def samples_of(self, draws: I64) -> I64:
         """Return the samples of draws, numbered from the start of the schedule: int64[n] to int64[n]."""
         sets, numbers = self.sets_of(draws)
-        sizes = np.array(self.sizes, np.int64)
-        samples = kernels.draw_samples(sets, numbers, sizes, derive(ORDER_VERSION, PART), self.seed)
+        sizes = self.sizes
+        samples = draw_samples(sets, numbers, sizes, self.seed)
         for number, source in enumerate(self.sources):
             if isinstance(source, Scheduled):  # has an order of its own
                 mine = np.flatnonzero(sets == number)
-                samples[mine] = int(sizes[:number].sum()) + source.samples_of(numbers[mine])
+                samples[mine] = sum(sizes[:number]) + source.samples_of(numbers[mine])
         return samples
 
     def sets_of(self, draws: I64) -> tuple[I64, I64]:

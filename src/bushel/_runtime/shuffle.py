@@ -1,4 +1,4 @@
-"""Orders that draw by shares or weights, and the order that `shuffle=` and `seed=` choose."""
+"""Orders that draw by classes or weights, and the order that `shuffle=` and `seed=` choose."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from bushel import kernels
 
 from .arrays import F64, I64, Array
 from .order import (
-    LIMIT,
-    MIXED,
+    BALANCED,
     ORDER_VERSION,
-    PART,
     WEIGHTED,
     Blocks,
     Exact,
@@ -23,104 +21,12 @@ from .order import (
     check_order,
     check_positions,
     derive,
+    draw_samples,
+    draws_of_epoch,
 )
-from .public import public
 
-BLOCK = 4096
-"""Number of draws of a block of a mixture without names, in which each dataset has its share to within one sample."""
 _SUMS_OF_A_GUIDE = 8  # from one entry of the guide to the next
 _BALANCED_BLOCK = 4096  # smallest number of draws in which every class has exactly its share
-
-
-@public("bushel.loader")
-class Mixed(Struct, frozen=True):
-    """Several sets of samples, numbered consecutively, in fixed proportions.
-
-    An endless sequence of draws is cut into blocks. Each block has `shares[i]` draws from set i, in
-    random order. The draws from a set follow an `Exact` order, another for each pass through the
-    set. An epoch is `samples` draws, and the next epoch continues where it ends, so no set starts
-    again before all of its samples were drawn.
-
-    Attributes:
-        sizes: Samples in each set.
-        shares: Draws from each set in a block, at least 1.
-        samples: Draws in an epoch.
-        seed: 0 to 2**64 - 1.
-
-    Examples:
-        >>> from bushel.loader import Mixed
-        >>> order = Mixed(sizes=(6, 6), shares=(3, 1), samples=8)
-        >>> sets, earlier = order.draws(np.arange(4))
-        >>> sorted(sets.tolist())  # three of the first set, one of the second
-        [0, 0, 0, 1]
-    """
-
-    sizes: tuple[int, ...]
-    shares: tuple[int, ...]
-    samples: int
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_order(self)
-        if (
-            not self.sizes
-            or len(self.sizes) != len(self.shares)
-            or min(self.sizes) < 1
-            or min(self.shares) < 1
-        ):
-            raise ValueError(
-                f"sizes {self.sizes}, shares {self.shares}: expected one of each per set, 1 or more"
-            )
-
-    @property
-    def version(self) -> str:
-        """Kind, parameters and version. A loader refuses a saved state of another version."""
-        sizes, shares = (",".join(map(str, numbers)) for numbers in (self.sizes, self.shares))
-        return f"mixed({sizes};{shares};{self.samples})/{ORDER_VERSION}"
-
-    def take(self, epoch: int, positions: I64) -> I64:
-        """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        check_positions(self.samples, epoch, positions)
-        if (epoch + 1) * self.samples > LIMIT:
-            raise ValueError(f"epoch {epoch} of a mixture ends beyond 2**48 draws")
-        sets, draws = self.draws(positions + epoch * self.samples)
-        sizes = np.array(self.sizes, np.int64)
-        return kernels.draw_samples(sets, draws, sizes, derive(ORDER_VERSION, PART), self.seed)
-
-    def draws(self, positions: I64) -> tuple[I64, I64]:
-        """Return the set of each draw of the endless sequence, and the number of earlier draws from that set."""
-        state = derive(ORDER_VERSION, MIXED, sum(self.shares), self.seed)
-        return kernels.mixed_draws(positions, np.array(self.shares, np.int64), state)
-
-
-def share_block(weights: list[float]) -> tuple[int, ...]:
-    """Divide a block by weight into integers, each at least 1 and otherwise within 1 of its exact share."""
-    if len(weights) > BLOCK:
-        raise ValueError(
-            f"a mixture of {len(weights)} datasets is too large: it has at most {BLOCK}"
-        )
-    exact = np.array(weights, np.float64) / sum(weights) * BLOCK
-    shares = np.maximum(np.floor(exact).astype(np.int64), 1)
-    while shares.sum() < BLOCK:
-        shares[np.argmax(exact - shares)] += 1
-    while shares.sum() > BLOCK:  # shares of small weights were raised to 1
-        shares[np.argmax(np.where(shares > 1, shares - exact, -np.inf))] -= 1
-    return tuple(shares.tolist())
-
-
-def draws_until(order: Mixed, until: Literal["first", "all"]) -> int:
-    """Return the number of draws until the first set, or the last one, was read completely."""
-    sizes, shares, block = np.array(order.sizes), np.array(order.shares), sum(order.shares)
-    if until == "first":
-        whole = int((sizes // shares).min())  # blocks without a repetition
-        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block))
-        return whole * block + int(np.argmax(draws >= sizes[sets]))
-    if until == "all":
-        # blocks after which some set is not read completely
-        whole = int((-(-sizes // shares) - 1).max())
-        sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block))
-        return whole * block + int(np.flatnonzero(draws == sizes[sets] - 1).max()) + 1
-    raise ValueError(f'unknown until={until!r}: expected "first", "all" or a number of samples')
 
 
 class Weighted(Struct, frozen=True, eq=False, dict=True):
@@ -164,7 +70,8 @@ class Weighted(Struct, frozen=True, eq=False, dict=True):
 class Balanced(Struct, frozen=True, eq=False):
     """Samples of every class equally often. A class repeats its samples only after all of them were drawn.
 
-    It is a `Mixed` order of the classes, in which all have the same share.
+    An endless sequence of draws is cut into blocks, in which every class has the same share, in
+    random order. The draws from a class follow an `Exact` order, another for each pass through it.
     """
 
     members: I64  # int64[n], the samples of the first class, then the samples of the second one, …
@@ -183,12 +90,13 @@ class Balanced(Struct, frozen=True, eq=False):
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
-        return self.members[self._mixed.take(epoch, positions)]
-
-    @property
-    def _mixed(self) -> Mixed:
-        share = max(1, -(-_BALANCED_BLOCK // len(self.sizes)))
-        return Mixed(self.sizes, (share,) * len(self.sizes), self.samples, self.seed)
+        draws = draws_of_epoch(self.samples, epoch, positions)
+        # of each class in a block
+        share = -(-_BALANCED_BLOCK // len(self.sizes))
+        shares = np.full(len(self.sizes), share, np.int64)
+        state = derive(ORDER_VERSION, BALANCED, int(shares.sum()), self.seed)
+        classes, earlier = kernels.mixed_draws(draws, shares, state)
+        return self.members[draw_samples(classes, earlier, self.sizes, self.seed)]
 
 
 def weighted_order(weights: Array, seed: int) -> Weighted:
@@ -230,7 +138,7 @@ def balanced_order(classes: Array, name: str, seed: int) -> Balanced:
     return Balanced(members, tuple(sizes.tolist()), len(classes), seed)
 
 
-Order = Sequential | Exact | Blocks | Mixed | Weighted | Balanced
+Order = Sequential | Exact | Blocks | Weighted | Balanced
 
 Shuffle = bool | Literal["exact", "blocks"] | Sequential | Exact | Blocks | None
 """The values of `shuffle=`, which mean the same in `Loader`, `pack` and `split`:
@@ -263,8 +171,7 @@ def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
             it.
 
     Raises:
-        TypeError: `shuffle` is neither a bool, a str, None nor an order; or it is the order of a
-            mixture.
+        TypeError: `shuffle` is neither a bool, a str, None nor an order.
         ValueError: The name of the order is unknown, or an order object has another number of
             samples or another seed than the arguments.
     """
@@ -272,10 +179,6 @@ def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
         if shuffle not in _KINDS:
             raise ValueError(f"unknown order shuffle={shuffle!r}: {_WRITE}")
         return _KINDS[shuffle](samples, seed)
-    if isinstance(shuffle, Mixed):
-        raise TypeError(
-            "a Mixed order is for mixtures only: write Loader(bushel.mix(...)) without shuffle="
-        )
     if not isinstance(shuffle, Sequential | Exact | Blocks):
         if isinstance(shuffle, int):
             hint = f"to give a seed, write shuffle=True, seed={shuffle}"

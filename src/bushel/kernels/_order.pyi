@@ -101,7 +101,7 @@ def count_rows(sizes: NDArray[np.uint32], window: int, capacity: int) -> NDArray
 def mixed_draws(
     draws: NDArray[np.int64], shares: NDArray[np.int64], state: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the sets of draws of the order `mixed` of docs/order.md. It is fast for draws that ascend.
+    """Return the sets of draws of the order `balanced` of docs/order.md. It is fast for draws that ascend.
 
     Args:
         draws: int64[n], the draws, 0 to 2**62 - 1.

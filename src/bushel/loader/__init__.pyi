@@ -6,7 +6,6 @@ from bushel._runtime.order import Exact as Exact
 from bushel._runtime.order import Sequential as Sequential
 from bushel._runtime.parallel import map_all as map_all
 from bushel._runtime.parallel import parallel_map as parallel_map
-from bushel._runtime.shuffle import Mixed as Mixed
 from bushel._runtime.threads import Threads as Threads
 from bushel._runtime.threads import cpu_count as cpu_count
 from bushel.loader.device.device import DeviceDecoder as DeviceDecoder

@@ -143,7 +143,7 @@ def test_windows_of_views_and_of_several_datasets(tmp_path: Path) -> None:
     for unlike in (other, other.windows("steps", 2), other.windows("steps", 3, pad=True)):
         with pytest.raises(bushel.errors.UnsupportedError, match="made in the same way"):
             bushel.concat([ds.windows("steps", 3), unlike])
-    mixed = bushel.mix({ds.windows("steps", 3): 0.5, other.windows("steps", 3): 0.5})
+    mixed = bushel.mix({"a": ds.windows("steps", 3), "b": other.windows("steps", 3)}, weights={"a": 1, "b": 1})
     assert all("@" in key for batch in bushel.Loader(mixed, 4) for key in batch["__key__"])
 
 

@@ -175,7 +175,6 @@ def test_packs_of_a_schedule_resume_with_another_future(tmp_path: Path) -> None:
 
 def test_mistakes_are_explained(sets: dict[str, bushel.Dataset]) -> None:
     one = {"web": 1.0, "code": 1.0, "news": 1.0}
-    unnamed = bushel.mix({sets["web"]: 1.0})
     for given, options, error, says in (
         (sets, {}, ValueError, "needs weights= or schedule="),
         (sets, {"weights": one, "schedule": [(0, one)]}, ValueError, "and not both"),
@@ -189,11 +188,12 @@ def test_mistakes_are_explained(sets: dict[str, bushel.Dataset]) -> None:
         (sets, {"weights": one, "transforms": {"dog": {}}}, KeyError, "'dog'"),
         (sets, {"weights": one, "until": "last"}, ValueError, "unknown until="),
         ({}, {"weights": {}}, ValueError, "needs datasets"),
-        (list(sets.values()), {"weights": one}, TypeError, "give them names"),
+        (list(sets.values()), {"weights": one}, TypeError, "takes a mapping of names"),
         ({"a/b": sets["web"]}, {"weights": {"a/b": 1}}, TypeError, "without '/'"),
-        ({"a": unnamed}, {"weights": {"a": 1}}, TypeError, "a mixture with names"),
+        ({"a": sets["web"].map(dict)}, {"weights": {"a": 1}}, TypeError, "'a' is a Mapped"),
         ({"a": sets["web"][:0]}, {"weights": {"a": 1}}, ValueError, "empty: 'a'"),
-        ({sets["web"]: 1.0}, {"weights": {"web": 1}}, TypeError, "need names"),
+        ({sets["web"]: 1.0}, {}, TypeError, "weights by name: write bushel.mix"),
+        ({"": sets["web"]}, {"weights": {"": 1}}, TypeError, "takes a mapping of names"),
     ):
         arguments: Any = given
         keywords: dict[str, Any] = {**options}

@@ -188,7 +188,7 @@ def test_costs_of_other_fields_count(ds: bushel.Dataset) -> None:
 
 
 def test_packs_of_mixtures_and_weights(ds: bushel.Dataset) -> None:
-    rows = rows_of(made(bushel.mix({ds[:100]: 0.5, ds[100:]: 0.5}, seed=5), shuffle=None))
+    rows = rows_of(made(bushel.mix({"a": ds[:100], "b": ds[100:]}, weights={"a": 1, "b": 1}, seed=5), shuffle=None))
     drawn = [int(key[1:]) for row in rows for key, _ in row]
     assert abs(sum(number >= 100 for number in drawn) / len(drawn) - 0.5) < 0.1
     weights = np.arange(COUNT) % 2
@@ -223,7 +223,11 @@ def test_mistakes_are_explained(ds: bushel.Dataset, tmp_path: Path) -> None:
         ({"pack_by": {"tokens.length": -1}}, ValueError, "expected weights from 0"),
         ({"pack_by": {}}, TypeError, "expected a column of lengths"),
         ({"pack_by": {3: 1}}, TypeError, "expected names of columns"),
-        ({"pack_longer": "split", "ds": bushel.mix({ds: 1.0}, seed=5), "shuffle": None}, ValueError, "shares"),
+        (
+            {"pack_longer": "split", "ds": bushel.mix({"a": ds}, weights={"a": 1}, seed=5), "shuffle": None},
+            ValueError,
+            "shares",
+        ),
     ):
         given: dict[str, Any] = {"ds": ds, **options}
         with pytest.raises(error, match=says):

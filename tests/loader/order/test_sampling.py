@@ -114,7 +114,7 @@ def test_errors(ds: bushel.Dataset, options: dict[str, Any], error: type[Excepti
     with pytest.raises(error, match=says):
         bushel.Loader(ds, 4, **options)
     with pytest.raises(ValueError, match="mixture"):
-        bushel.Loader(bushel.mix({ds: 1.0}), 4, weights="w")
+        bushel.Loader(bushel.mix({"a": ds}, weights={"a": 1}), 4, weights="w")
 
 
 def test_classes_of_a_view(ds: bushel.Dataset) -> None:

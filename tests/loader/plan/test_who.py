@@ -69,7 +69,7 @@ def test_mixtures(ds: bushel.Dataset, options: dict[str, Any]) -> None:
     inner = bushel.mix({"a": ds[:40], "b": ds[40:70]}, {"a": 1, "b": 2}, until=80)
     sets: dict[str, Any] = {"in": inner, "c": ds[70:]}
     for mixture in (
-        bushel.mix({ds[:50]: 0.3, ds[50:]: 0.7}),
+        bushel.mix({"a": ds[:50], "b": ds[50:]}, weights={"a": 0.3, "b": 0.7}),
         bushel.mix(sets, schedule=[(0, {"in": 1}), (70, {"in": 1, "c": 3})], until=130),
     ):
         assert_agrees(mixture, list(ds.keys), {"batch_size": 4, **options})

@@ -115,8 +115,8 @@ def test_an_order_that_expands_much_is_warned_of(folder: Path, options: Any) -> 
 @pytest.mark.usefixtures("small_memory")
 def test_of_a_mixture_too(folder: Path) -> None:
     ds = bushel.open(folder)
-    with pytest.warns(UserWarning, match="'mixed' expands"):
-        bushel.Loader(bushel.mix({ds[:600]: 1, ds[600:]: 1}), 4)
+    with pytest.warns(UserWarning, match="'scheduled' expands"):
+        bushel.Loader(bushel.mix({"a": ds[:600], "b": ds[600:]}, weights={"a": 1, "b": 1}), 4)
 
 
 def test_only_fields_that_are_read_count(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

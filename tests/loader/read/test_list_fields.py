@@ -79,7 +79,8 @@ def test_batches_equal_the_ordinary_ones(tmp_path: Path, container: str) -> None
         made = listed_batches(lambda: bushel.Loader(ds, 6, **{"threads": 1, "seed": 5} | options))  # noqa: B023
         assert made >= SAMPLES // 6, options
     assert listed_batches(lambda: bushel.Loader(ds[::-2], 6, threads=0, shuffle=True)) == 4
-    assert listed_batches(lambda: bushel.Loader(bushel.mix({ds: 1, ds[:9]: 2}, until=90), 6, threads=0)) == 15
+    mixture = bushel.mix({"a": ds, "b": ds[:9]}, weights={"a": 1, "b": 2}, until=90)
+    assert listed_batches(lambda: bushel.Loader(mixture, 6, threads=0)) == 15
     assert listed_batches(lambda: bushel.Loader(ds, 6, threads=1, transforms={"text": str.upper})) == 0
     assert listed_batches(lambda: bushel.Loader(ds, 6, threads=1, sample_transform=dict)) == 0
 

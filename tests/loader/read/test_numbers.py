@@ -106,7 +106,8 @@ def test_all_codecs_with_images_labels_and_shards(tmp_path: Path, container: str
     compare(lambda: bushel.Loader(ds, None, threads=1, keys=False))
     view = ds[::-3]
     assert compare(lambda: bushel.Loader(view, 8, threads=1, shuffle=True)) > 0
-    assert compare(lambda: bushel.Loader(bushel.mix({ds: 1, ds[:9]: 2}, until=90), 8, threads=1)) > 0
+    mixture = bushel.mix({"a": ds, "b": ds[:9]}, weights={"a": 1, "b": 2}, until=90)
+    assert compare(lambda: bushel.Loader(mixture, 8, threads=1)) > 0
 
 
 def test_values_that_numpy_stacks_in_another_way(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-// Draws from several sets of samples, and draws by weight: the orders `mixed`, `scheduled` and `weighted` of
+// Draws from several sets of samples, and draws by weight: the orders `balanced`, `scheduled` and `weighted` of
 // docs/order.md.
 #pragma once
 #include <cstddef>

@@ -368,7 +368,7 @@ def _fused(fields: Iterable[FieldTransforms], plain: Container[str]) -> frozense
 
 
 class Sources(Struct, frozen=True, eq=False):
-    """The named datasets of a mixture.
+    """The datasets of a mixture.
 
     Attributes:
         names: Their names.
@@ -381,10 +381,8 @@ class Sources(Struct, frozen=True, eq=False):
     transforms: tuple[SampleTransforms, ...] = ()
 
     @classmethod
-    def of(cls, mixture: Mixture, made: SampleTransforms, make: Any) -> Sources | None:
-        """Return the datasets of a mixture; None if they have no names."""
-        if not mixture.sources:
-            return None
+    def of(cls, mixture: Mixture, made: SampleTransforms, make: Any) -> Sources:
+        """Return the datasets of a mixture."""
         by_source = [
             made if leaf.transforms is None else make(leaf.transforms) for leaf in mixture.sources
         ]

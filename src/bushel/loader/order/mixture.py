@@ -13,7 +13,6 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import check_count, python_numbers, refuse_bools
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
-from bushel._runtime.shuffle import Mixed, draws_until, share_block
 
 if TYPE_CHECKING:
     from bushel.transforms.by_field import Transforms
@@ -43,7 +42,7 @@ class Mixture(Struct, frozen=True):
     Attributes:
         dataset: All of the datasets, one after another.
         order: The order of an epoch.
-        sources: The datasets by name, in the same order; empty if they have no names.
+        sources: The datasets by name, in the same order.
 
     Examples:
         >>> mixture = bushel.mix({"cats": ds[:6], "dogs": ds[6:]}, weights={"cats": 1, "dogs": 3})
@@ -52,8 +51,8 @@ class Mixture(Struct, frozen=True):
     """
 
     dataset: Dataset
-    order: Mixed | Scheduled
-    sources: tuple[Source, ...] = ()
+    order: Scheduled
+    sources: tuple[Source, ...]
 
     def __len__(self) -> int:
         """Number of samples in an epoch."""
@@ -65,33 +64,22 @@ class Mixture(Struct, frozen=True):
         return self.dataset.fingerprint
 
     def __repr__(self) -> str:
-        if isinstance(self.order, Scheduled):
-            names = ", ".join(
-                f"{name!r} of {size}"
-                for name, size in zip(self._names(), self.order.sizes, strict=True)
-            )
-            first, *changes = self.order.points
-            weights = f" by {' : '.join(f'{weight:g}' for weight in first[1])}"
-            if changes:
-                weights = f", {len(changes)} changes of weights"
-            epoch = f"{len(self)} samples per epoch, seed {self.order.seed}"
-            return f"<bushel.loader.Mixture: {names} samples{weights}; {epoch}>"
-        block = sum(self.order.shares)
-        pairs = zip(self.order.shares, self.order.sizes, strict=True)
-        parts = [f"{share / block:.3g} of {size} samples" for share, size in pairs]
-        return (
-            f"<bushel.loader.Mixture: {', '.join(parts)}; "
-            f"{len(self)} samples per epoch, seed {self.order.seed}>"
-        )
-
-    def _names(self) -> list[str]:
-        """Return the names of the outermost mixture."""
-        return list(dict.fromkeys(source.name.partition("/")[0] for source in self.sources))
+        order = self.order
+        # of the outermost mixture
+        names = dict.fromkeys(source.name.partition("/")[0] for source in self.sources)
+        sizes = zip(names, order.sizes, strict=True)
+        datasets = ", ".join(f"{name!r} of {size}" for name, size in sizes)
+        first, *changes = order.points
+        weights = f" by {' : '.join(f'{weight:g}' for weight in first[1])}"
+        if changes:
+            weights = f", {len(changes)} changes of weights"
+        epoch = f"{len(self)} samples per epoch, seed {order.seed}"
+        return f"<bushel.loader.Mixture: {datasets} samples{weights}; {epoch}>"
 
 
 @public()
 def mix(
-    datasets: Mapping[Dataset, float] | Mapping[str, Dataset | Mixture],
+    datasets: Mapping[str, Dataset | Mixture],
     weights: Mapping[str, float] | None = None,
     *,
     schedule: Schedule | None = None,
@@ -100,18 +88,16 @@ def mix(
     seed: int = 0,
     until: Until = "first",
 ) -> Mixture:
-    """Mix datasets by weight. With names, each has its share to within one sample at every point.
+    """Mix datasets by weight. Each has its share to within one sample at every point.
 
     Each dataset is read in a random order, pass after pass, another for each pass. The order is a
     pure function of (seed, epoch, position), so a loader over a mixture resumes like any other.
-    With names, samples have their name (`__source__`), weights may change, and training may resume
-    with another future of the schedule.
+    Samples have the name of their dataset (`__source__`), weights may change, and training may
+    resume with another future of the schedule.
 
     Args:
-        datasets: A mapping of names to datasets or mixtures; or of datasets to weights. Weights
-            need not add up to 1. Without names they are above 0, a share is at least 1/4096, and
-            every block of 4096 samples has the shares.
-        weights: Name to weight, 0 or more, of every dataset.
+        datasets: A mapping of names to datasets or mixtures.
+        weights: Name to weight, 0 or more, of every dataset. They need not add up to 1.
         schedule: Weights that change: pairs of a number of samples of the mixture, from 0, and the
             weights from there on, such as
             `[(0, {"web": 1}), (1_000_000, {"web": 0.5, "code": 0.5})]`. A name that is left out has
@@ -141,42 +127,47 @@ def mix(
         ['cats', 'cats', 'dogs', 'cats']
     """
     seed, until = python_numbers(seed), python_numbers(until)
-    if not isinstance(datasets, Mapping):
+    if not isinstance(datasets, Mapping) or any(
+        not isinstance(name, str) or "/" in name or not name for name in datasets
+    ):
         raise TypeError(
-            "mix takes a mapping of names to datasets, not "
-            f"{type(datasets).__name__}: give them names"
+            "mix takes a mapping of names, texts without '/', to datasets, and their weights by "
+            'name: write bushel.mix({"web": a, "code": b}, weights={"web": 0.7, "code": 0.3})'
         )
-    if any(isinstance(dataset, Dataset) for dataset in datasets):
-        if weights is not None or schedule is not None or transforms is not None:
+    points = _points(datasets, weights, schedule)
+    sources, leaves, parts, start = list[int | Scheduled](), list[Source](), list[Dataset](), 0
+    remaining = dict(transforms or {})
+    for name, part in datasets.items():
+        transform = remaining.pop(name, None)
+        if isinstance(part, Mixture):
+            sources.append(part.order)
+            for leaf in part.sources:
+                inner = transform if leaf.transforms is None else leaf.transforms
+                leaves.append(Source(f"{name}/{leaf.name}", start + leaf.start, inner))
+            parts.append(part.dataset)
+        elif isinstance(part, Dataset):
+            sources.append(len(part))
+            leaves.append(Source(name, start, transform))
+            parts.append(part)
+        else:
             raise TypeError(
-                "weights=, schedule= and transforms= need names: "
-                'write bushel.mix({"web": a, "code": b}, ...)'
+                f"mix: {name!r} is a {type(part).__name__}: "
+                "expected a dataset, or a mixture; what ds.map would do, "
+                "sample_transform= does, whose samples have their dataset's name (`__source__`)"
             )
-        return _unnamed(datasets, seed, until)  # type: ignore[arg-type]
-    return _named(
-        datasets,
-        _points(datasets, weights, schedule),
-        dict(transforms or {}),
-        until,
-        ramp=ramp,
-        seed=seed,
-    )
-
-
-def _unnamed(datasets: Mapping[Dataset, float], seed: int, until: Until) -> Mixture:
-    weights = list(datasets.values())
-    refuse_bools(weights=weights)
-    if not weights or not all(0 < weight < float("inf") for weight in weights):
-        raise ValueError(
-            f"invalid weights {weights}: a mixture needs datasets with finite weights above 0"
+        if not len(parts[-1]):
+            raise ValueError(f"a dataset of the mixture is empty: {name!r}")
+        start += len(parts[-1])
+    if remaining:
+        raise KeyError(
+            f"transforms= has {next(iter(remaining))!r}, which is not mixed: {', '.join(datasets)}"
         )
-    sizes = tuple(map(len, datasets))
-    if 0 in sizes:
-        raise ValueError(f"a dataset of the mixture is empty: the sizes are {sizes}")
-    shares = share_block(weights)
-    order = Mixed(sizes, shares, 0, seed)
-    samples = until if isinstance(until, int) else draws_until(order, until)
-    return Mixture(concat(list(datasets)), replace(order, samples=samples))
+    endless = Scheduled(tuple(sources), points, ramp, 0, seed)
+    if isinstance(until, int):
+        samples = until
+    else:
+        samples = _scheduled_length(endless, list(datasets), until)
+    return Mixture(concat(parts), replace(endless, samples=samples), tuple(leaves))
 
 
 def _points(
@@ -184,7 +175,7 @@ def _points(
 ) -> tuple[Point, ...]:
     """Return the weights by number of draws."""
     if (weights is None) == (schedule is None):
-        raise ValueError("a mixture with names needs weights= or schedule=, and not both")
+        raise ValueError("a mixture needs weights= or schedule=, and not both")
     pairs = [(0, weights)] if schedule is None else list(schedule)
     if not datasets:
         raise ValueError("invalid weights []: a mixture needs datasets with finite weights above 0")
@@ -215,51 +206,6 @@ def _points(
             raise KeyError(f"weights= has no weight for {lacking[0]!r}: 0 leaves it out")
         points.append((at, values))
     return tuple(points)
-
-
-def _named(
-    datasets: Mapping[Any, Any],
-    points: tuple[Point, ...],
-    transforms: dict[str, Any],
-    until: Until,
-    *,
-    ramp: bool,
-    seed: int,
-) -> Mixture:
-    sources, leaves, parts, start = list[int | Scheduled](), list[Source](), list[Dataset](), 0
-    for name, part in datasets.items():
-        if not isinstance(name, str) or "/" in name or not name:
-            raise TypeError(f"mix: {name!r} is not a name: expected texts without '/'")
-        transform = transforms.pop(name, None)
-        if isinstance(part, Mixture) and isinstance(part.order, Scheduled):
-            sources.append(part.order)
-            for leaf in part.sources:
-                inner = transform if leaf.transforms is None else leaf.transforms
-                leaves.append(Source(f"{name}/{leaf.name}", start + leaf.start, inner))
-            parts.append(part.dataset)
-        elif isinstance(part, Dataset):
-            sources.append(len(part))
-            leaves.append(Source(name, start, transform))
-            parts.append(part)
-        else:
-            raise TypeError(
-                f"mix: {name!r} is a {type(part).__name__}: "
-                "expected a dataset, or a mixture with names; what ds.map would do, "
-                "sample_transform= does, whose samples have their dataset's name (`__source__`)"
-            )
-        if not len(parts[-1]):
-            raise ValueError(f"a dataset of the mixture is empty: {name!r}")
-        start += len(parts[-1])
-    if transforms:
-        raise KeyError(
-            f"transforms= has {next(iter(transforms))!r}, which is not mixed: {', '.join(datasets)}"
-        )
-    endless = Scheduled(tuple(sources), points, ramp, 0, seed)
-    if isinstance(until, int):
-        samples = until
-    else:
-        samples = _scheduled_length(endless, list(datasets), until)
-    return Mixture(concat(parts), replace(endless, samples=samples), tuple(leaves))
 
 
 def _scheduled_length(

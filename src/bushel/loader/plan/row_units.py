@@ -12,7 +12,7 @@ import numpy as np
 
 from bushel._runtime.arrays import I64
 from bushel._runtime.scheduled import Scheduled
-from bushel._runtime.shuffle import Balanced, Mixed, Weighted
+from bushel._runtime.shuffle import Balanced, Weighted
 from bushel.errors import TooManyErrors
 from bushel.loader.order.bucketed import Bucketed
 from bushel.loader.order.chunks import RowPieces
@@ -221,7 +221,7 @@ def nothing_left(order: AnyOrder, epoch: int, report: ErrorReport) -> TooManyErr
         which = "samples that are not longer"
     else:
         which = f"samples of epoch {epoch}"
-    if isinstance(order, Weighted | Balanced | Mixed | Scheduled):
+    if isinstance(order, Weighted | Balanced | Scheduled):
         which = f"samples that epoch {epoch} draws"
     first = f", such as {bad[0]}" if (bad := report.bad_samples()) else ""
     return TooManyErrors(

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from bushel._runtime.arrays import I64
 from bushel._runtime.order import ORDER_VERSION
 from bushel._runtime.scheduled import scheduled_of
-from bushel._runtime.shuffle import Mixed
 from bushel.errors import StateError
 from bushel.loader.options import LoaderOptions
 from bushel.loader.order.chunks import Megatron
@@ -169,13 +168,8 @@ def _options_of(version: str, seed: int, dataset: Any, lengths: str | None) -> d
         return {"shuffle": kind == "exact"}
     if kind == "blocks":
         return {"shuffle": kind}
-    if kind == "mixed":
-        sizes, shares, [samples] = (
-            tuple(map(int, part.split(","))) for part in parameters.split(";")
-        )
-        return {"dataset": Mixture(dataset, Mixed(sizes, shares, samples, seed))}
     if (scheduled := scheduled_of(version, seed)) is not None:
-        return {"dataset": Mixture(dataset, scheduled)}
+        return {"dataset": Mixture(dataset, scheduled, ())}
     form, _, base = parameters.partition(";")
     if (match := _ROWS.fullmatch(form)) is None:
         raise StateError(
@@ -293,7 +287,7 @@ class PlanAnswers:
         counts as one.
 
         Returns:
-            A number for each name; empty for a dataset that is not a mixture with names.
+            A number for each name; empty for a dataset that is not a mixture.
 
         Raises:
             IndexError: The step or rank does not exist.

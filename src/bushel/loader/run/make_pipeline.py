@@ -48,10 +48,8 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         sample=options.sample_transform,
     )
     transforms, sources = make(options.transforms), None
-    if (
-        isinstance(options.dataset, Mixture)
-        and (sources := Sources.of(options.dataset, transforms, make)) is not None
-    ):
+    if isinstance(options.dataset, Mixture):
+        sources = Sources.of(options.dataset, transforms, make)
         transforms = sources.all_transforms(transforms)
     requested = options.fields
     if isinstance(source, Mapped):

@@ -97,7 +97,7 @@ class Pipeline(Struct, frozen=True):
         keys: Whether batches and samples have keys.
         shape: The form of batches whose rows are shared by documents; None if each sample has its
             own row.
-        sources: The named datasets of a mixture, whose samples say where they come from.
+        sources: The datasets of a mixture, whose samples say where they come from.
         windows: The random windows of fields, or None without such fields.
         device: Decodes images on a device; None if the CPU decodes all.
     """

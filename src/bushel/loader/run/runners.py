@@ -280,8 +280,6 @@ class Groups:
         for number, plan in enumerate(group):
             start, end = end, end + len(plan.samples)
             batch: Batch = {} if keys is None else {KEY: keys[start:end]}
-            if pipeline.sources is not None:
-                batch[SOURCE] = pipeline.sources.names_of(plan.samples)
             missing, size = len(names), 0
             for name in names:
                 if name in listed:
@@ -293,6 +291,8 @@ class Groups:
                 else:
                     continue
                 missing -= 1
+            if pipeline.sources is not None:  # after the fields, as in samples
+                batch[SOURCE] = pipeline.sources.names_of(plan.samples)
             if excluded and not excluded.isdisjoint(plan.samples.tolist()):
                 missing += 1
             batches.append(None if missing else Made(batch, size, lists))
