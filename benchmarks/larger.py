@@ -67,7 +67,7 @@ def loaded(path: Path, order: str, seed: int) -> Iterator[int]:
 def advised(path: Path, seed: int) -> Iterator[int]:
     """Yield the number of records of each batch that is read with `pread`."""
     ds = bushel.open(path)
-    [(files, extents)] = BatchReader.of(ds).extents(np.random.default_rng(seed).permutation(len(ds)))
+    [(files, extents)] = BatchReader(ds).extents(np.random.default_rng(seed).permutation(len(ds)))
     numbers = [os.open(file.path, os.O_RDONLY) for file in files]
     file = np.broadcast_to(extents.file, len(ds)).tolist()
     rows = [

@@ -172,13 +172,6 @@ class _OncePerEpoch(Struct, frozen=True):
             return self._take(epoch, positions)
         return positions.copy()
 
-    def look_up(self, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
-        """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1.
-
-        Entries of the same `window` positions, counted from 0, may come in any order.
-        """
-        return table[self.take(epoch, np.arange(first, last))]
-
     def _take(self, epoch: int, positions: I64) -> I64:
         return positions.copy()
 

@@ -246,7 +246,6 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
                     del batch
                     request_time = perf_counter()
                     training = request_time - got
-                self._clock.add(counts)
                 del step
             self._clock.add({"training": training})
         finally:

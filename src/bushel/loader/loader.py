@@ -18,7 +18,7 @@ from bushel.loader.plan.planning import plan_of
 from bushel.loader.plan.who import PlanAnswers, steps_after, unequal_steps, without_batches
 from bushel.loader.read.costs import warn_if_costly
 from bushel.loader.read.loadable import Loadable
-from bushel.loader.run.make_pipeline import leaves_out, pipeline_of
+from bushel.loader.run.make_pipeline import pipeline_of
 from bushel.loader.run.pipeline import Finished
 from bushel.loader.run.processes import run_processes
 from bushel.loader.run.runners import run_batches
@@ -223,7 +223,7 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
         return self._steps(self._place())
 
     def _use_rank(self) -> None:
-        check_whole_batches(self, leaves_out=leaves_out(self, self._pipeline.excluded))
+        check_whole_batches(self, self._pipeline.excluded)
         for loader in (self, self._before):
             if loader is not None:
                 loader._plan = replace(loader._plan, rank=self.rank, world_size=self.world_size)

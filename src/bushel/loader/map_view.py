@@ -15,7 +15,7 @@ from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
-from bushel.loader.run.make_pipeline import random_windows
+from bushel.loader.read.random_window import RandomWindows
 from bushel.loader.run.pipeline import Pipeline
 from bushel.loader.run.processes import SharedCounts
 from bushel.loader.values.bad_samples import Failure, raise_first
@@ -71,7 +71,7 @@ class MapView(MapOptions):
         )
         check_fields(self.fields, spec, planned.names)
         seed = check_count("seed", self.seed, most=(1 << 64) - 1)
-        fields, windows = random_windows(self.fields, self.dataset, seed)
+        fields, windows = RandomWindows.of(self.dataset, self.fields, seed)
         order = Sequential(len(self.dataset), seed)
         self._pipeline = Pipeline(
             source_of(self.dataset), order, fields, transforms=planned, windows=windows

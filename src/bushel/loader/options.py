@@ -285,17 +285,21 @@ def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
             )
 
 
-def check_whole_batches(options: LoaderOptions, *, leaves_out: str | None) -> None:
+def check_whole_batches(options: LoaderOptions, excluded: Collection[int]) -> None:
     """Check that samples are not left out where batches have to be full, or ranks need as many batches as each other.
 
     Args:
         options: The options, with the number of ranks that was found out.
-        leaves_out: The option by which samples are left out, or None if no option does that.
+        excluded: The samples that `exclude=` names.
 
     Raises:
         ValueError: Samples may be left out there.
     """
-    if leaves_out is None:
+    if options.on_error == "skip":
+        leaves_out = "on_error='skip'"
+    elif options.on_error == "raise" and excluded:
+        leaves_out = "exclude="
+    else:
         return
     if (options.world_size or 1) > 1:
         why = (

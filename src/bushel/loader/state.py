@@ -234,10 +234,11 @@ def _continue(loader: Any, loaded: LoaderState) -> None:
             "has places for them, and cannot be made again. Start without the state"
         )
     loaded.check(version=order.version, fingerprint=loader._fingerprint)
-    if hasattr(order, "reseeded"):
-        order = order.reseeded(loaded.seed)
-    else:
+    # packs and chunks have the seed of their base
+    if "seed" in order.__struct_fields__:
         order = replace(order, seed=loaded.seed)
+    else:
+        order = replace(order, base=replace(order.base, seed=loaded.seed))
     plan = replace(loader._plan, order=order)
     loaded.check_samples(plan.at(loaded.epoch).units.positions)
     windows = loader._pipeline.windows and replace(loader._pipeline.windows, seed=loaded.seed)

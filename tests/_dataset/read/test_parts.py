@@ -58,7 +58,7 @@ def test_elements_of_each_sample(tmp_path: Path, container: str) -> None:
         mask: Any = {"actions": WINDOWS, "steps": WINDOWS, "label": True}
         for samples in (
             ds.read(OF, mask),
-            ds.decode_samples(BatchReader.of(ds).read_encoded(OF, mask), OF, fields=mask),
+            ds.decode_samples(BatchReader(ds).read_encoded(OF, mask), OF, fields=mask),
         ):
             for place, (sample, of) in enumerate(zip(samples, OF.tolist(), strict=True)):
                 np.testing.assert_array_equal(sample["actions"], values[of][WINDOWS.of(place)])

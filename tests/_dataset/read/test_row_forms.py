@@ -45,7 +45,7 @@ def arrays(path: Path, container: str, lengths: list[int], kind: str = "npy") ->
 
 def planned(ds: bushel.Dataset, positions: list[int], mask: Any) -> int:
     """Return the bytes that a read needs of the files."""
-    both = BatchReader.of(ds).extents(positions, mask)
+    both = BatchReader(ds).extents(positions, mask)
     return sum(int(np.maximum(extents.length, 0).sum()) for _, extents in both)
 
 

@@ -44,15 +44,13 @@ def test_windows_share_the_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for encoded in (False, True):
         calls.clear()
         found = (
-            ds.decode_samples(BatchReader.of(ds).read_encoded(OF, MASK), OF, fields=MASK)
-            if encoded
-            else ds.read(OF, MASK)
+            ds.decode_samples(BatchReader(ds).read_encoded(OF, MASK), OF, fields=MASK) if encoded else ds.read(OF, MASK)
         )
         assert len(calls) == 3  # one decoding of each clip
         for place, (sample, of) in enumerate(zip(found, OF.tolist(), strict=True)):
             np.testing.assert_array_equal(sample["video"], wholes[of][WINDOWS.of(place)])
     assert not np.shares_memory(found[0]["video"], found[2]["video"])
-    assert BatchReader.of(ds).drain_whole_clips() == 0
+    assert BatchReader(ds).drain_whole_clips() == 0
 
 
 def test_a_clip_whose_packets_do_not_give_the_frames(tmp_path: Path) -> None:
@@ -73,7 +71,7 @@ def test_parts_are_counted_once(tmp_path: Path) -> None:
         writer.append({"video": data})
     ds = bushel.open(tmp_path / "x")
     same: Any = Ranges.regular(np.array([3, 3]), np.arange(4), np.full(2, FRAMES))
-    first, second = (sample["video"] for sample in BatchReader.of(ds).read_encoded([0, 0], {"video": same}))
+    first, second = (sample["video"] for sample in BatchReader(ds).read_encoded([0, 0], {"video": same}))
     assert first.part.of_clip
     assert first.nbytes == first.part.nbytes > 0
     assert second.nbytes == 0

@@ -148,13 +148,19 @@ def test_mistakes_are_explained(ds: bushel.Dataset) -> None:
         ({"on_error": "skip"}, ValueError, "without the bad documents"),
         ({"exclude": ["k1"]}, ValueError, "without the bad documents"),
         ({"shuffle": Megatron(), "seed": 1 << 32}, ValueError, "order of Megatron"),
-        ({"shuffle": Megatron(), "weights": np.ones(COUNT)}, ValueError, "one of its own"),
+        (
+            {"shuffle": Megatron(), "weights": np.ones(COUNT)},
+            ValueError,
+            "weights= has an order of its own: leave out shuffle=Megatron",
+        ),
     ):
         given: dict[str, Any] = {**options}
         with pytest.raises(error, match=says):
             made(ds, **given)
     with pytest.raises(TypeError, match="Megatron is an order of chunks"):
-        bushel.Loader(ds, 4, shuffle=Megatron(), bucket_by="tokens.length", batch_tokens=1000)
+        bushel.Loader(ds, 4, shuffle=Megatron())
+    with pytest.raises(ValueError, match="bucket_by= has an order of its own: leave out shuffle=Megatron"):
+        bushel.Loader(ds, shuffle=Megatron(), bucket_by="tokens.length", batch_tokens=1000)
     with pytest.raises(ValueError, match="rows=0"):
         Megatron(rows=0)
 

@@ -194,4 +194,3 @@ def test_versions_name_what_the_order_depends_on() -> None:
     order = order_of([3, 50], longer="cut")
     assert order.version == "packed(40,16,cut,00000000;exact/1)/1"
     assert order_of([3, 50], longer="split").version == "packed(40,16,split,00000000;exact/1)/1"
-    assert order.reseeded(9).seed == 9

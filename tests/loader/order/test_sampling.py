@@ -99,7 +99,7 @@ def test_states_of_other_weights_are_refused(ds: bushel.Dataset) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"weights": "w", "balance": "name"}, ValueError, "only one"),
+        ({"weights": "w", "balance": "name"}, ValueError, "leave out balance="),
         ({"weights": "w", "shuffle": "blocks"}, ValueError, "leave out shuffle"),
         ({"weights": [1, 2]}, ValueError, "2 weights for 60"),
         ({"weights": np.zeros(COUNT)}, ValueError, "above 0"),

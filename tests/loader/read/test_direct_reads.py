@@ -49,7 +49,8 @@ def small_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def is_direct(loader: Loader) -> bool:
     """Return whether a loader reads its files directly."""
-    return loader._pipeline.source.reader.pool.direct  # type: ignore[union-attr]
+    source: Any = loader._pipeline.source
+    return bool(source.dataset.reader.pool.direct)
 
 
 def batches(loader: Loader) -> list[Any]:

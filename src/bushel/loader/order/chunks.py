@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U32, check_count, offsets_of, ranges
@@ -109,10 +108,6 @@ class Chunked(Struct, frozen=True, eq=False, dict=True):
     def is_even(self) -> bool:
         """Whether all epochs have equally many rows."""
         return isinstance(self.base, Sequential | Exact | Blocks)
-
-    def reseeded(self, seed: int) -> Chunked:
-        """Return the same order with another seed."""
-        return replace(self, base=replace(self.base, seed=seed))
 
     def rows(self, epoch: int, until: int | None = None) -> int:
         """Return the number of rows of an epoch. The tokens after the last whole row are left out.
@@ -289,10 +284,6 @@ class MegatronChunks(Struct, frozen=True, eq=False, dict=True):
         """Kind, parameters, CRC-32 of the lengths, and version. A loader refuses a saved state of another version."""
         rows = self.order.rows or "one pass"
         return f"megatron({self.tokens},{self.overlap},{rows},{self.checksum:08x})/{ORDER_VERSION}"
-
-    def reseeded(self, seed: int) -> MegatronChunks:
-        """Return the same order with another seed."""
-        return replace(self, seed=seed)
 
     def rows(self, epoch: int, until: int | None = None) -> int:
         """Return the number of rows of an epoch, or `until` if there are more."""

@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._runtime.arrays import I64, U32, Array, offsets_of, ranges
@@ -196,10 +195,6 @@ class Packed(Struct, frozen=True, eq=False, dict=True):
             cut = ",split"
         parameters = f"{self.tokens},{self.window}{cut},{self.checksum:08x}"
         return f"packed({parameters};{self.base.version})/{ORDER_VERSION}"
-
-    def reseeded(self, seed: int) -> Packed:
-        """Return the same order with another seed."""
-        return replace(self, base=replace(self.base, seed=seed))
 
     @cached_property
     def at(self) -> Callable[[int, int], Window]:

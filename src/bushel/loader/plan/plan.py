@@ -16,7 +16,6 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import I64, offsets_of, ranges
-from bushel._runtime.shuffle import Balanced, Weighted
 from bushel.loader.values.rows import Rows
 
 if TYPE_CHECKING:
@@ -330,9 +329,3 @@ class Steps(Struct, frozen=True):
         if left <= 0 or plan.drop_last:
             return False
         return plan.pad == "wrap" or self.units.has_share(left, plan.rank, plan.world_size)
-
-
-def draws_of(order: object, plan: BatchPlan) -> I64:
-    """Return the numbers that seed transforms: samples, or positions of the order if samples repeat in an epoch."""
-    base = getattr(order, "base", order)
-    return plan.positions if isinstance(base, Weighted | Balanced) else plan.samples

@@ -18,14 +18,7 @@ from bushel._dataset.views.mapped import Mapped
 from bushel._runtime.arrays import I64, Array, check_count
 from bushel._runtime.order import Exact
 from bushel._runtime.scheduled import SampleOrder
-from bushel._runtime.shuffle import (
-    Balanced,
-    Shuffle,
-    Weighted,
-    balanced_order,
-    make_order,
-    weighted_order,
-)
+from bushel._runtime.shuffle import balanced_order, make_order, weighted_order
 from bushel.errors import UnsupportedError
 from bushel.loader.order.bucketed import Bucketed, TooLongError, bucketed_order, checked_lengths
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
@@ -48,45 +41,36 @@ _MOST_UNREAD = 1 << 30
 """Bytes that an exact order may read before its first batch, to find where the samples of a remote dataset are."""
 
 
-def _sampled_order(options: LoaderOptions, dataset: Any) -> Weighted | Balanced:
-    """Return the order for `weights=` or `balance=` of a loader.
+def _check_one_order(options: LoaderOptions) -> None:
+    """Check that only one option says in which order samples come.
 
     Raises:
-        ValueError: Both or another order are asked for, or weights or classes are unusable.
-        TypeError: A column is named, but the dataset has no index.
-        KeyError: The column does not exist.
+        ValueError: Two do.
     """
-    weights, balance, shuffle = options.weights, options.balance, _shuffle(options)
-    if weights is not None and balance is not None:
-        raise ValueError("weights= and balance= are two orders: give only one of them")
-    if shuffle is not None:
-        raise ValueError(
-            f"weights= and balance= draw in an order of their own: leave out shuffle={shuffle!r}"
-        )
-    if balance is not None:
-        return balanced_order(_column(dataset, balance, "balance"), balance, options.seed)
-    if isinstance(weights, str):
-        column = _column(dataset, weights, "weights")
-        return weighted_order(np.ma.filled(column, 0), options.seed)
-    if len(weights_of_samples := np.asarray(weights)) != len(dataset):
-        raise ValueError(
-            f"weights= has {len(weights_of_samples)} weights for {len(dataset)} samples"
-        )
-    return weighted_order(weights_of_samples, options.seed)
+    shuffle, of_buckets = options.shuffle, options.bucket_by is not None
+    orders = {
+        "a mixture": isinstance(options.dataset, Mixture),
+        "bucket_by=": of_buckets,
+        "weights=": options.weights is not None,
+        "balance=": options.balance is not None,
+    }
+    chosen = [name for name, is_given in orders.items() if is_given]
+    # mixtures and buckets are shuffled in any case
+    is_said = shuffle is True or (of_buckets and shuffle == "exact")
+    if shuffle is not None and not (is_said and chosen[:1] in (["a mixture"], ["bucket_by="])):
+        chosen.append(f"shuffle={shuffle!r}")
+    if len(chosen) > 1:
+        raise ValueError(f"{chosen[0]} has an order of its own: leave out {chosen[1]}")
 
 
 def _order_of_buckets(options: LoaderOptions, dataset: Loadable, bucket_by: Any) -> Bucketed:
     """Return the order for `bucket_by=` of a loader.
 
     Raises:
-        ValueError: Another order is asked for, a length is missing, or a sample is too long for
-            every batch.
+        ValueError: A length is missing, or a sample is too long for every batch.
         TypeError: A column is named, but the dataset has no index.
         KeyError: The column does not exist.
     """
-    shuffle = _shuffle(options)
-    if shuffle not in (None, True, "exact"):
-        raise ValueError(f"bucket_by= has an order of its own: leave out shuffle={shuffle!r}")
     name, lengths = "length", bucket_by
     if isinstance(bucket_by, str):
         name, lengths = bucket_by, _column(dataset, bucket_by, "bucket_by")
@@ -239,15 +223,6 @@ def _order_of_packs(options: LoaderOptions, source: Loadable) -> Packed:
     return Packed(order, pieces, tokens, window, kernels.crc32(pieces.costs.view(np.uint8)))
 
 
-def _refuse_shares(options: LoaderOptions, order: str) -> None:
-    """Refuse options that draw samples by shares, if an order has no place for them."""
-    drawn = options.weights is not None or options.balance is not None
-    if drawn or isinstance(options.dataset, Mixture):
-        raise ValueError(
-            f"{order} is one of its own: leave out weights= and balance=, and do not mix"
-        )
-
-
 def _order_of_chunks(options: LoaderOptions, source: Loadable) -> Chunks:
     """Return the order for `chunk_by=` of a loader.
 
@@ -271,7 +246,6 @@ def _order_of_chunks(options: LoaderOptions, source: Loadable) -> Chunks:
     parameters = sizes, tokens, options.overlap, kernels.crc32(sizes.view(np.uint8))
     if not isinstance(options.shuffle, Megatron):
         return Chunked(_order(options, source, len(sizes)), *parameters)
-    _refuse_shares(options, "the order of Megatron")
     check_count("seed", options.seed, most=(1 << 32) - 1, instead=" for the order of Megatron")
     return MegatronChunks(options.shuffle, *parameters, options.seed)
 
@@ -349,6 +323,7 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan:
             places.
     """
     ends = options.rank or 0, options.world_size or 1, options.drop_last, options.pad
+    _check_one_order(options)
     _check_alone(options)
     if options.pack_by is not None or options.chunk_by is not None:
         rows = check_count("batch_size", options.batch_size, least=1, instead=" of rows")
@@ -356,7 +331,6 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan:
             return Plan(_order_of_packs(options, source), rows, *ends, kind=PackedRows)
         return Plan(_order_of_chunks(options, source), rows, *ends, kind=ChunkRows)
     if options.bucket_by is not None:
-        _refuse_shares(options, "the order of bucket_by=")
         return Plan(_order_of_buckets(options, source, options.bucket_by), 1, *ends, kind=Buckets)
     if options.batch_tokens is not None or isinstance(options.batch_size, Mapping):
         raise ValueError(
@@ -377,28 +351,34 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan:
 
 
 def _order(options: LoaderOptions, source: Loadable, samples: int) -> SampleOrder:
-    """Return the order of a number of samples for some options."""
-    mixed = options.dataset.order if isinstance(options.dataset, Mixture) else None
-    if options.weights is None and options.balance is None:
-        if mixed is None and options.shuffle == "blocks":
-            return replace(blocks_that_fit(source, options.seed, options.fields), samples=samples)
-        if mixed is None:
-            return make_order(_shuffle(options), samples, options.seed)
-        shuffle, seed = _shuffle(options), options.seed
-        if shuffle not in (None, True):
-            raise ValueError(f"a mixture has its own order: leave out shuffle={shuffle!r}")
+    """Return the order of a number of samples for some options.
+
+    Raises:
+        ValueError: Seeds differ, or weights or classes are unusable.
+        TypeError: A column is named, but the dataset has no index; or the order is one of chunks.
+        KeyError: The column does not exist.
+    """
+    shuffle, seed, weights = options.shuffle, options.seed, options.weights
+    if isinstance(options.dataset, Mixture):
+        mixed = options.dataset.order
         if seed not in (0, mixed.seed):
             raise ValueError(f"the mixture has seed {mixed.seed}, but seed={seed}: leave out seed=")
         return mixed
-    if mixed is not None:
-        raise ValueError("a mixture has its own order: leave out weights= and balance=")
-    return _sampled_order(options, source)
-
-
-def _shuffle(options: LoaderOptions) -> Shuffle:
-    """Return `shuffle=`, which is not the order of Megatron where that has no meaning."""
-    if isinstance(options.shuffle, Megatron):
+    if options.balance is not None:
+        column = _column(source, options.balance, "balance")
+        return balanced_order(column, options.balance, seed)
+    if isinstance(weights, str):
+        return weighted_order(np.ma.filled(_column(source, weights, "weights"), 0), seed)
+    if weights is not None:
+        if len(weights_of_samples := np.asarray(weights)) != len(source):
+            raise ValueError(
+                f"weights= has {len(weights_of_samples)} weights for {len(source)} samples"
+            )
+        return weighted_order(weights_of_samples, seed)
+    if shuffle == "blocks":
+        return replace(blocks_that_fit(source, seed, options.fields), samples=samples)
+    if isinstance(shuffle, Megatron):
         raise TypeError(
             "Megatron is an order of chunks: give chunk_by=, such as chunk_by='tokens.length'"
         )
-    return options.shuffle
+    return make_order(shuffle, samples, seed)

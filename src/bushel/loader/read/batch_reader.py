@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from bushel._dataset.read.columns import looked_at
 from bushel._dataset.read.known_values import copy_values
-from bushel._dataset.read.selection import Given, Mask, Sample, Selection
+from bushel._dataset.read.selection import Given, Mask, Sample
 from bushel._dataset.read.shards import kinds, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.columns import NUMBERS, Kind
@@ -31,7 +31,6 @@ from bushel.storage import Extents, File
 from .number_field import NumberField, Rooms
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.reader import Reader
     from bushel._dataset.read.stored_reader import Room
     from bushel.storage.fetch import Held
 
@@ -43,19 +42,10 @@ class BatchReader(Struct, frozen=True):
     """Reads and decodes the samples of batches of a dataset, in two steps.
 
     Attributes:
-        dataset: The dataset.
-        reader: Its reader.
-        selection: The samples and fields that it has of the reader's.
+        dataset: The dataset or view.
     """
 
     dataset: Dataset
-    reader: Reader
-    selection: Selection
-
-    @classmethod
-    def of(cls, dataset: Dataset) -> BatchReader:
-        """Return the reads of a dataset or view."""
-        return cls(dataset, dataset.reader, dataset.selection)
 
     @property
     def remote(self) -> bool:
@@ -88,7 +78,7 @@ class BatchReader(Struct, frozen=True):
             room: Memory for the stored bytes of some fields.
         """
         chosen = self._chosen(positions, fields)
-        return self.reader.read(*chosen, decode=False, parts=decode, held=held, room=room)
+        return self.dataset.reader.read(*chosen, decode=False, parts=decode, held=held, room=room)
 
     def decode_samples(
         self,
@@ -99,11 +89,11 @@ class BatchReader(Struct, frozen=True):
     ) -> list[Sample]:
         """Decode samples of `read_encoded`, as `Dataset.decode_samples` does."""
         absolute, elements = self._chosen(positions, fields)
-        return self.reader.decode_samples(stored, absolute, encoded, elements)
+        return self.dataset.reader.decode_samples(stored, absolute, encoded, elements)
 
     def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
         """Ask the operating system to load what `read_encoded` will need. Returns at once."""
-        self.reader.prefetch(*self._chosen(positions, fields), decode=decode)
+        self.dataset.reader.prefetch(*self._chosen(positions, fields), decode=decode)
 
     def extents(
         self, positions: Given, fields: Mask = None, *, decode: bool = True
@@ -113,7 +103,7 @@ class BatchReader(Struct, frozen=True):
         Raises:
             FormatError: A shard has changed, or damage touches one of the samples.
         """
-        reader = self.reader
+        reader = self.dataset.reader
         absolute, elements = self._chosen(positions, fields)
         requested = reader.asked(absolute, elements)
         groups = reader.readable(absolute, requested)
@@ -126,11 +116,12 @@ class BatchReader(Struct, frozen=True):
 
     def _chosen(self, positions: Given, fields: Mask) -> tuple[I64, dict[str, Elements]]:
         """Return positions and fields of the view as its reader has them."""
-        return self.selection.all_of(positions), self.selection.wanted(fields)
+        selection = self.dataset.selection
+        return selection.all_of(positions), selection.wanted(fields)
 
     def drain_whole_clips(self) -> int:
         """Return how many clips were read whole since the last call because their packets did not give the frames."""
-        return self.reader.whole_clips_since()
+        return self.dataset.reader.whole_clips_since()
 
 
 def gathers(dataset: object, fields: Mask = None) -> list[str]:

@@ -210,7 +210,7 @@ def _can_read_more(dataset: Dataset, enough: int, fields: Any, *, decode: bool) 
     samples = len(dataset)
     places = np.linspace(0, samples, min(samples, _LOOKED_AT), endpoint=False).astype(np.int64)
     with suppress(*DAMAGE):  # found when a batch is read
-        planned = BatchReader.of(dataset).extents(places, fields, decode=decode)
+        planned = BatchReader(dataset).extents(places, fields, decode=decode)
         nbytes = sum(total_of(extents.length) for _, extents in planned)
         if nbytes * samples // len(places) > enough:
             first = planned[0][0][0]

@@ -79,7 +79,7 @@ def source_of(dataset: Loadable, fields: Any = None) -> BatchReader | PlainReade
         reader = dataset.reader.narrowed(dataset.selection.wanted(fields))
         if reader is not dataset.reader:
             dataset = type(dataset)((), reader=reader, selection=dataset.selection)
-        return BatchReader.of(dataset)
+        return BatchReader(dataset)
     return PlainReader(dataset)
 
 

@@ -144,9 +144,10 @@ class RandomWindows(Struct, frozen=True, dict=True):
             KeyError: The index does not say how many elements samples have.
             SpecError: Nothing says when the elements of a field are.
         """
-        elements_of_fields = fields.items() if isinstance(fields, Mapping) else ()
+        if not isinstance(fields, Mapping):
+            return fields, None
         windows = {
-            name: window for name, window in elements_of_fields if isinstance(window, RandomWindow)
+            name: window for name, window in fields.items() if isinstance(window, RandomWindow)
         }
         if not windows:
             return fields, None
@@ -180,8 +181,7 @@ class RandomWindows(Struct, frozen=True, dict=True):
                 leading[0],
             )
         return {
-            name: slice(None) if name in windows else elements
-            for name, elements in elements_of_fields
+            name: slice(None) if name in windows else elements for name, elements in fields.items()
         }, drawn
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.planning import shape_of
 from bushel.loader.read.costs import read_directly
 from bushel.loader.read.loadable import Loadable, excluded_positions, source_of
+from bushel.loader.read.random_window import RandomWindows
 from bushel.loader.values.collate import AsFloats, Collate
 from bushel.transforms.values import Call
 
@@ -24,7 +25,6 @@ from .pipeline import Pipeline
 if TYPE_CHECKING:
     from bushel.loader.device.device_step import DeviceStep
     from bushel.loader.plan.plan import AnyOrder
-    from bushel.loader.read.random_window import RandomWindows
 
 
 def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pipeline:
@@ -55,16 +55,18 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     if isinstance(source, Mapped):
         source, requested = _chosen_fields(source, requested, decode=decode), None
     check_fields(requested, source.spec, transforms.names)
-    fields, windows = random_windows(
-        requested, source, order.seed, packed=options.pack_by or options.chunk_by
-    )
+    shape = shape_of(options, source)
+    fields, windows = RandomWindows.of(source, requested, order.seed)
+    if windows is not None and shape is not None:
+        raise ValueError(
+            "pack_by= and chunk_by= fill rows with whole documents: leave RandomWindow out"
+        )
     excluded = excluded_positions(source, options.exclude)
-    check_whole_batches(options, leaves_out=leaves_out(options, excluded))
+    check_whole_batches(options, excluded)
     if windows is not None:
         read = source
     else:
         read = read_directly(source, fields, decode=decode)
-    shape = shape_of(options, source)
     return Pipeline(
         source_of(read, fields),
         order,
@@ -84,15 +86,6 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     )
 
 
-def leaves_out(options: LoaderOptions, excluded: Collection[int]) -> str | None:
-    """Return the option by which samples are left out, or None if no option does that."""
-    if options.on_error == "skip":
-        return "on_error='skip'"
-    if options.on_error == "raise" and excluded:
-        return "exclude="
-    return None
-
-
 def _device(
     options: LoaderOptions, transforms: SampleTransforms, sources: Sources | None
 ) -> DeviceStep | None:
@@ -107,29 +100,6 @@ def _device(
     from bushel.loader.device.device_step import device_step_of
 
     return device_step_of(options, transforms)
-
-
-def random_windows(
-    fields: Any, dataset: Any, seed: int, *, packed: object = None
-) -> tuple[Any, RandomWindows | None]:
-    """Return `fields=` of a loader without random windows, and these windows, or None if it has no random windows.
-
-    Raises:
-        TypeError, ValueError, KeyError: As `RandomWindows.of`.
-        ValueError: The loader packs whole documents.
-    """
-    if not isinstance(fields, Mapping) or all(
-        isinstance(elements, bool | slice | range) for elements in fields.values()
-    ):
-        return fields, None
-    from bushel.loader.read.random_window import RandomWindows
-
-    mask, windows = RandomWindows.of(dataset, fields, seed)
-    if windows is not None and packed is not None:
-        raise ValueError(
-            "pack_by= and chunk_by= fill rows with whole documents: leave RandomWindow out"
-        )
-    return mask, windows
 
 
 def _with_one_type(dataset: object, collate: Collate | None) -> Collate | None:

@@ -14,10 +14,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
+from bushel._runtime.shuffle import Balanced, Weighted
 from bushel._runtime.threads import Clock
 from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
-from bushel.loader.decode.sample_transforms import SampleDraws, SampleTransforms, Sources
-from bushel.loader.plan.plan import BatchPlan, draws_of
+from bushel.loader.decode.sample_transforms import (
+    SampleDraws,
+    SampleTransforms,
+    Sources,
+    transformed,
+)
+from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
 from bushel.loader.read.batch_reader import BatchReader
 from bushel.loader.read.loadable import PlainReader, describe, failure_of
@@ -192,7 +198,7 @@ class Pipeline(Struct, frozen=True):
         clock.add({"storage": perf_counter() - start})
         if others_size or self.is_stored or (self.sources is not None and self.sources.transforms):
             return Fetched(stored, size)
-        draws = draws_of(self.order, plan)
+        draws = self._draws(plan)
         encoded = self.transforms.encoded
         decoded = self._decode(plan.epoch, plan.samples, stored, draws, encoded, clock)
         return Fetched(decoded, size, decoded=True)
@@ -204,9 +210,14 @@ class Pipeline(Struct, frozen=True):
             good = [number not in self.excluded for number in plan.samples.tolist()]
         samples = plan.samples[good]
         if self.windows is not None:
-            draws = draws_of(self.order, plan)[good]
+            draws = self._draws(plan)[good]
             fields = self.windows.mask(fields, plan.epoch, samples, draws)
         return samples, fields
+
+    def _draws(self, plan: BatchPlan) -> I64:
+        """Return the numbers that seed transforms: samples, or positions of the order if samples repeat in an epoch."""
+        base = getattr(self.order, "base", self.order)
+        return plan.positions if isinstance(base, Weighted | Balanced) else plan.samples
 
     def _fetch(
         self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None, room: Room | None = None
@@ -258,7 +269,7 @@ class Pipeline(Struct, frozen=True):
         runs = [(self.transforms, begin, stop)]
         if self.sources is not None and self.sources.transforms:
             runs = self.sources.runs(plan.samples, begin, stop)
-        seeds = draws_of(self.order, plan)
+        seeds = self._draws(plan)
         decoded: list[Sample | Failure] = []
         for transforms, first, last in runs:
             pieces: Iterable[tuple[int, int]] = [(0, last - first)]
@@ -284,9 +295,8 @@ class Pipeline(Struct, frozen=True):
                     self.device,
                 )
                 decoding = micro.apply()
-                clock.add({"decode": decoding, "transform": perf_counter() - started - decoding})
-                if micro.refused:
-                    clock.add({"refused_seek_tables": len(micro.refused)})
+                counts = {"decode": decoding, "transform": perf_counter() - started - decoding}
+                clock.add(counts | {"refused_seek_tables": len(micro.refused)})
                 decoded += micro.samples
         return decoded
 
@@ -407,8 +417,6 @@ class Pipeline(Struct, frozen=True):
         if not self.keys and not callable(self.collate):
             del batch[KEY]
         if self.batch_transform is not None:
-            from bushel.loader.decode.sample_transforms import transformed
-
             with nullcontext() if self.device is None else self.device.stream.complete():
                 batch = transformed(self.batch_transform, batch, self.order.seed, plan)
         return batch

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from bushel._runtime.arrays import I64, Array, offsets_of
 from bushel._runtime.threads import Result, Threads
 from bushel.loader.decode.micro_batch import count_bytes
-from bushel.loader.decode.sample_transforms import SOURCE
+from bushel.loader.decode.sample_transforms import SOURCE, transformed
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import ArrayFactory, Tries
 from bushel.loader.read.number_field import Rooms
@@ -38,7 +38,8 @@ from .pipeline import Finished, Pipeline
 from .run import Iteration, PrefetchWindow, run_inline, run_threads
 
 if TYPE_CHECKING:
-    from bushel.loader.read.batch_reader import BatchReader, NumberReader
+    from bushel._dataset.views.dataset import Dataset
+    from bushel.loader.read.batch_reader import NumberReader
     from bushel.loader.read.list_fields import FieldList, ListFields
     from bushel.loader.read.number_field import NumberField
     from bushel.loader.values.rows import Rows, RowShape
@@ -240,8 +241,8 @@ class Groups:
 
     def keys(self, samples: I64) -> list[str]:
         """Return the keys of samples."""
-        source = cast("BatchReader", self._pipeline.source)
-        return source.reader.keys(source.selection.absolute(samples))
+        dataset = cast("Dataset", self._pipeline.source.dataset)
+        return dataset.reader.keys(dataset.selection.absolute(samples))
 
     def make(self, group: list[BatchPlan], result: Result[_Group]) -> None:
         """Make the batches of a group."""
@@ -321,8 +322,6 @@ class Groups:
                 batch[name] = self._listed.collated(name, batch[name], plan.samples)
             self._iteration.clock.add({"collate": perf_counter() - start})
         if (call := self._pipeline.batch_transform) is not None:
-            from bushel.loader.decode.sample_transforms import transformed
-
             start = perf_counter()
             batch = transformed(call, batch, self._pipeline.order.seed, plan)
             self._iteration.clock.add({"collate": perf_counter() - start})
