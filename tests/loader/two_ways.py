@@ -11,7 +11,7 @@ import pytest
 
 import bushel
 from bushel.loader.read.batch_arrays import ArrayFactory
-from bushel.loader.run import pipeline, runners
+from bushel.loader.run import pipeline
 
 __all__ = ["compare", "counted", "ordinary", "outcome", "same"]
 
@@ -21,7 +21,7 @@ def ordinary() -> Iterator[None]:
     """Read all fields in the ordinary way."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "gathered_numbers", lambda *_, **__: [])
-        patch.setattr(runners, "_listed", lambda *_: None)
+        patch.setattr(pipeline, "list_fields", lambda *_, **__: None)
         yield
 
 

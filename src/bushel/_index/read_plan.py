@@ -280,7 +280,9 @@ class _Builder:
         """Plan a plain field of samples of several shards."""
         extents = self._missing(self._total)
         for group, column in present:
-            self._put(extents, group, column, group.rows, group.places_in(self._total))
+            # the samples of a single shard are all of them
+            at = slice(None) if group.places is None else group.places
+            self._put(extents, group, column, group.rows, at)
         return extents
 
     def _in_parts(
@@ -351,7 +353,7 @@ class _Builder:
         return Extents(file, offset, np.full(size, MISSING, np.int64), sums)
 
     def _put(
-        self, extents: Extents, group: Group, column: FieldExtents, rows: I64, at: I64
+        self, extents: Extents, group: Group, column: FieldExtents, rows: I64, at: I64 | slice
     ) -> None:
         """Fill in the extents of rows of a field at the numbers `at`."""
         extents.file[at] = self.file(group, column)  # type: ignore[index] # `_missing` makes an array

@@ -16,19 +16,20 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 from weakref import WeakSet
 
+from msgspec import Struct
+
 from bushel._runtime.arrays import check_count, python_numbers
-from bushel._runtime.threads import Clock, cpu_count
+from bushel._runtime.threads import cpu_count
 from bushel.errors import TooManyErrors, UnsupportedError, error_limit
 from bushel.loader.read.batch_arrays import BufferPool
 from bushel.loader.run.pipeline import Finished, Pipeline
-from bushel.loader.run.run import Iteration, PrefetchWindow
+from bushel.loader.run.run import Clock, Iteration, PrefetchWindow
 from bushel.loader.run.stats import LoaderStats
 from bushel.loader.values.bad_samples import BadSample, ErrorReport
 from bushel.loader.values.collate import Batch
 from bushel.loader.values.outputs import Output
 
 from .options import BatchOptions, check_shared
-from .state import Progress
 
 
 def detect_rank(
@@ -97,10 +98,30 @@ else:  # the default of a type is for type checkers only
     Item = typing.TypeVar("Item")
 
 
+class Progress(Struct):
+    """The progress of one iteration. Each `for` has its own, so an old iterator cannot change a newer one.
+
+    Attributes:
+        epoch: Number of the epoch.
+        start: Positions of the epoch that were consumed before the iteration.
+        samples: Positions of the epoch that are consumed.
+        given: Number of batches that the iteration gave to the trainer.
+    """
+
+    epoch: int
+    start: int = 0
+    samples: int = 0
+    given: int = 0
+
+    @classmethod
+    def at(cls, epoch: int, samples: int = 0) -> Progress:
+        """Return the progress of an iteration that starts in an epoch after this many samples."""
+        return cls(epoch, samples, samples)
+
+
 class LoaderBase(BatchOptions, ABC, Generic[Item]):
     """Base class of `Loader` and `StreamLoader`: their options, and the progress of training."""
 
-    _is_single = False  # whether the trainer gets single samples instead of batches
     _resuming: ClassVar[Mapping[str, bool]] = {}
     """The options of `load_state_dict` for a copy of the loader."""
 
@@ -221,7 +242,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         self._progress, self._started = progress, False
 
     def _iterate(self, progress: Progress) -> Generator[Item]:
-        finished = self._run(progress, self._report, self._clock)
+        finished = self._run(progress)
         if current_thread() is main_thread():
             _of_main_thread.add(finished)
         request_time, training = perf_counter(), 0.0
@@ -286,7 +307,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         """
         self._follow_rank()
         progress = self._next()
-        finished = self._run(progress, ErrorReport(self._report.max_errors), Clock(), ahead=False)
+        finished = self._run(progress, ahead=False)
         for batch in self._batches_of(progress, finished):
             return batch
         raise ValueError(
@@ -308,36 +329,25 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
 
         A sample that was skipped, and a batch of such samples, is None.
         """
-        if self._is_single:
-            yield from self._single(progress, step)
-        else:
-            yield step.consumed, step.batch, step.samples
+        yield step.consumed, step.batch, step.samples
 
-    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
-        """Yield the samples of a read one by one."""
-        raise NotImplementedError
-
-    def _iteration(
-        self, pipeline: Pipeline, report: ErrorReport, clock: Clock, *, ahead: bool
-    ) -> Iteration:
+    def _iteration(self, pipeline: Pipeline, *, ahead: bool) -> Iteration:
         """Return the arguments of the functions that make batches: see `_run`."""
+        report, clock = self._report, self._clock
         threads, window = self._threads, self._window
         if not ahead:
+            report, clock = ErrorReport(report.max_errors), Clock()
             threads, window = 0, PrefetchWindow.of(1, self.prefetch_bytes)
         return Iteration(pipeline, report, clock, self._output, self._pool, threads, window)
 
     @abstractmethod
-    def _run(
-        self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True
-    ) -> Generator[Finished]:
+    def _run(self, progress: Progress, *, ahead: bool = True) -> Generator[Finished]:
         """Yield the batches of an epoch from `progress` on.
 
         Args:
             progress: Where to start.
-            report: Records bad samples.
-            clock: Adds up times.
-            ahead: Whether to make batches ahead, in threads or processes; if not, each is made when
-                it is asked for.
+            ahead: Whether to make batches ahead, in threads or processes. If not, each is made when
+                it is asked for, and neither times nor bad samples are recorded.
         """
 
     @abstractmethod

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import check_count
 from bushel._runtime.public import public
-from bushel._runtime.threads import Clock
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.planning import plan_of
 from bushel.loader.plan.who import PlanAnswers, steps_after, unequal_steps, without_batches
@@ -22,11 +21,11 @@ from bushel.loader.run.make_pipeline import pipeline_of
 from bushel.loader.run.pipeline import Finished
 from bushel.loader.run.processes import run_processes
 from bushel.loader.run.runners import run_batches
-from bushel.loader.values.bad_samples import ErrorReport, write_errors
+from bushel.loader.values.bad_samples import write_errors
 
-from .base import Item, LoaderBase
-from .options import LoaderOptions, check_dataset, check_rules, check_whole_batches
-from .state import LoaderState, Progress, place_after, resume
+from .base import Item, LoaderBase, Progress
+from .options import LoaderOptions, check_dataset, check_whole_batches
+from .state import LoaderState, place_after, resume
 
 
 @public()
@@ -199,7 +198,6 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
             raise ValueError(
                 "collate, batch_transform, drop_last and pad need batches, but batch_size=None"
             )
-        check_rules(self.collate, source.spec)
         self._pipeline = pipeline_of(self, source, self._plan.order)
         warn_if_costly(self._plan.order, source, self.fields)
         self._set(dataset=source, seed=self._plan.order.seed)
@@ -239,7 +237,7 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
 
     def __repr__(self) -> str:
         plan, units = self._plan, self._plan.at(self.epoch).units
-        batches = "single samples" if self._is_single else plan.sizes
+        batches = "single samples" if self._is_single else units.sizes(plan.batch_size)
         processes = ""
         if self.processes:
             processes = f" in each of {self.processes} processes"
@@ -253,11 +251,12 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
     def _repr_html_(self) -> str:
         from bushel._pictures.notebook import batch_html, facts_html
 
-        units, samples = self._plan.at(self.epoch).units, self._progress.samples
+        plan, samples = self._plan, self._progress.samples
+        units = plan.at(self.epoch).units
         consumed = f"{samples:,} of {units.positions:,} {units.unit} consumed"
         facts = [
-            ("gives", "single samples" if self._is_single else self._plan.sizes),
-            ("order", self._plan.order.version),
+            ("gives", "single samples" if self._is_single else units.sizes(plan.batch_size)),
+            ("order", plan.order.version),
             ("seed", str(self.seed)),
             ("rank", f"{self.rank} of {self.world_size}"),
             ("processes", str(self.processes)),
@@ -278,18 +277,19 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
             return without_batches(self)
         return None
 
-    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+    def _parts(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+        if not self._is_single:
+            yield from super()._parts(progress, step)
+            return
         plan, before = self._of(progress.epoch)._plan, progress.samples
         for number, sample in enumerate(step.batch, 1):
             consumed = min(plan.order.samples, before + number * plan.stride)
             yield consumed, sample, sample is not None
 
-    def _run(
-        self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True
-    ) -> Generator[Finished]:
+    def _run(self, progress: Progress, *, ahead: bool = True) -> Generator[Finished]:
         loader, consumed = self._of(progress.epoch), progress.samples
         steps = loader._plan.at(progress.epoch)
-        iteration = self._iteration(loader._pipeline, report, clock, ahead=ahead)
+        iteration = self._iteration(loader._pipeline, ahead=ahead)
         if self.processes and ahead:
             return run_processes(iteration, steps, consumed, self.processes)
         return run_batches(iteration, steps.batches(consumed))
@@ -393,8 +393,7 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
             return super().peek()
         planned = self._batch_of(step or 0, rank, epoch)
         loader = self._of(planned.epoch)
-        report = ErrorReport(self._report.max_errors)
-        iteration = self._iteration(loader._pipeline, report, Clock(), ahead=False)
+        iteration = self._iteration(loader._pipeline, ahead=False)
         run = run_batches(iteration, iter([planned]))
         for batch in self._batches_of(Progress.at(planned.epoch), run):
             return batch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from bushel._dataset.read.selection import Selection
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.order import Sequential
-from bushel._runtime.threads import Clock
 from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms
 from bushel.loader.plan.plan import BatchPlan
@@ -18,6 +17,7 @@ from bushel.loader.read.loadable import source_of
 from bushel.loader.read.random_window import RandomWindows
 from bushel.loader.run.pipeline import Pipeline
 from bushel.loader.run.processes import SharedCounts
+from bushel.loader.run.run import Clock
 from bushel.loader.values.bad_samples import Failure, raise_first
 from bushel.loader.values.collate import Sample, collate
 
@@ -71,7 +71,9 @@ class MapView(MapOptions):
         )
         check_fields(self.fields, spec, planned.names)
         seed = check_count("seed", self.seed, most=(1 << 64) - 1)
-        fields, windows = RandomWindows.of(self.dataset, self.fields, seed)
+        fields, windows = self.fields, None
+        if isinstance(fields, Mapping):
+            fields, windows = RandomWindows.of(self.dataset, fields, seed)
         order = Sequential(len(self.dataset), seed)
         self._pipeline = Pipeline(
             source_of(self.dataset), order, fields, transforms=planned, windows=windows

@@ -25,6 +25,7 @@ from bushel.loader.order.chunks import Megatron
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.order.packed import Longer
 from bushel.loader.plan.plan import Pad
+from bushel.loader.read.batch_reader import names_read
 from bushel.loader.read.loadable import Loadable
 from bushel.loader.read.random_window import Fields
 from bushel.loader.values.bad_samples import BadSample, OnError
@@ -237,7 +238,7 @@ def check_fields(fields: Any, spec: Mapping[str, str], transformed: Collection[s
                 f"fields= names {name!r}, which the dataset "
                 f"does not have: {_meant(name, tuple(spec))}"
             )
-    read = [name for name in names if not isinstance(fields, Mapping) or fields[name] is not False]
+    read = names_read(fields, spec)
     if left_out := [name for name in transformed if name not in read]:
         raise SpecError(
             f"transforms= changes {left_out[0]!r}, which fields= "

@@ -1,4 +1,4 @@
-"""Places in a training run: its saved state, the progress of one iteration, and how a loader goes on from a state.
+"""Places in a training run: its saved state, and how a loader goes on from a state.
 
 The state may be older than shards that were appended, samples that were removed, or a change of the
 schedule of a mixture after the samples that were drawn.
@@ -23,28 +23,9 @@ from bushel.loader.order.packed import Packed
 from bushel.loader.read.costs import blocks_of_state
 from bushel.loader.values.bad_samples import read_errors
 
+from .base import Progress
+
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
-
-
-class Progress(Struct):
-    """The progress of one iteration. Each `for` has its own, so an old iterator cannot change a newer one.
-
-    Attributes:
-        epoch: Number of the epoch.
-        start: Positions of the epoch that were consumed before the iteration.
-        samples: Positions of the epoch that are consumed.
-        given: Number of batches that the iteration gave to the trainer.
-    """
-
-    epoch: int
-    start: int = 0
-    samples: int = 0
-    given: int = 0
-
-    @classmethod
-    def at(cls, epoch: int, samples: int = 0) -> Progress:
-        """Return the progress of an iteration that starts in an epoch after this many samples."""
-        return cls(epoch, samples, samples)
 
 
 class LoaderState(Struct, frozen=True):
@@ -274,7 +255,7 @@ def place_after(loader: Any, steps: int) -> Progress:
     if steps >= left:
         steps, place = steps - left, Progress.at(place.epoch + 1)
         while whole and steps >= (whole := loader._plan.at(place.epoch).all_steps()):
-            epochs = steps // whole if loader._plan.is_even else 1
+            epochs = steps // whole if loader._plan.at(0).units.is_even else 1
             steps, place = steps - epochs * whole, Progress.at(place.epoch + epochs)
     consumed = loader._of(place.epoch)._plan.at(place.epoch).consumed(place.samples, steps)
     return Progress.at(place.epoch, consumed)

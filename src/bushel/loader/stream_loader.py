@@ -15,20 +15,19 @@ from bushel._dataset.views.stream import StreamDataset, check_again
 from bushel._runtime.arrays import check_count
 from bushel._runtime.order import LIMIT, ORDER_VERSION, Exact, Sequential, derive
 from bushel._runtime.public import public
-from bushel._runtime.threads import Clock
 from bushel.errors import UnsupportedError
 from bushel.loader.decode.sample_transforms import SampleTransforms, generator
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import PlainReader
 from bushel.loader.run.pipeline import Finished, Pipeline
 from bushel.loader.run.run import run_inline, run_threads
-from bushel.loader.values.bad_samples import ErrorReport, Failure
+from bushel.loader.values.bad_samples import Failure
 from bushel.loader.values.collate import Sample
 from bushel.transforms.values import Call
 
-from .base import Item, LoaderBase
+from .base import Item, LoaderBase, Progress
 from .options import StreamOptions, check_rules
-from .state import LoaderState, Progress
+from .state import LoaderState
 
 if TYPE_CHECKING:
     from bushel._dataset.read.stored_reader import Room
@@ -222,9 +221,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
             f"epoch {self.epoch}, {self._progress.samples} samples consumed>"
         )
 
-    def _run(
-        self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True
-    ) -> Generator[Finished]:
+    def _run(self, progress: Progress, *, ahead: bool = True) -> Generator[Finished]:
         if not ahead:
             check_again(self.stream, "no batch of it can be read without counting it")
         stored = self._stored(progress.epoch)
@@ -240,7 +237,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         plans = _plans(progress.epoch, progress.samples, self.batch_size)
         if self.steps is not None:
             plans = islice(plans, max(0, self.steps - progress.samples // self.batch_size))
-        iteration = self._iteration(pipeline, report, clock, ahead=ahead)
+        iteration = self._iteration(pipeline, ahead=ahead)
         if ahead:
             finished = run_threads(iteration, plans, fetchers=1)
         else:

@@ -16,7 +16,7 @@ from bushel._pictures.texts import plain_text, shortened
 from bushel._pictures.thumbnail import encoded, shrunk
 from bushel.errors import CodecError
 from bushel.loader import Loader
-from bushel.loader.decode.sample_transforms import SOURCE
+from bushel.loader.order.mixture import SOURCE
 from bushel.spec import KEY
 
 from .named import Tokenizer

@@ -21,6 +21,7 @@ from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError
 from bushel.loader import Blocks
 from bushel.loader.read.batch_arrays import gathered_numbers
+from bushel.loader.read.batch_reader import gathers
 from bushel.storage import as_path
 from bushel.storage.expansion_cache import expansion_cache
 
@@ -166,11 +167,11 @@ def test_a_loader_begins_without_reading_all_sections(server: Server) -> None:
     remote = bushel.open(urls)
     asked = len(server.asked)
     # Fields of numbers are gathered only where all tables are known: to look at them all would be to read all sections.
-    assert gathered_numbers(remote, None, {}, (), decode=True) == []
+    assert gathered_numbers(remote, gathers(remote), {}, decode=True) == []
     assert len(server.asked) == asked
     assert not any(shard.loaded for shard in remote.shards)
     remote.read(range(len(remote)))
-    assert gathered_numbers(remote, None, {}, (), decode=True)
+    assert gathered_numbers(remote, gathers(remote), {}, decode=True)
 
 
 def test_files_without_an_index_are_indexed_by_a_scan_of_whole_chunks(server: Server, tmp_path: Path) -> None:

@@ -176,4 +176,4 @@ def test_the_plan_of_chunks_shares_rows_as_any_plan() -> None:
     batches = list(plan.at(0).batches())
     assert [len(batch.rows.ends) for batch in batches if batch.rows] == [4] * plan.at(0).steps()
     assert batches[-1].consumed == order.rows(0)
-    assert plan.sizes == "batches of 4 rows of 20 tokens"
+    assert plan.at(0).units.sizes(4) == "batches of 4 rows of 20 tokens"

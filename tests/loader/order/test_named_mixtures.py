@@ -54,6 +54,22 @@ def test_samples_say_where_they_are_from(sets: dict[str, bushel.Dataset], option
         assert "__key__" not in single
 
 
+@pytest.mark.parametrize("batch_size", [None, 4])
+@pytest.mark.parametrize("threads", [0, 2])
+def test_stored_samples_say_where_they_are_from(tmp_path: Path, threads: int, batch_size: int | None) -> None:
+    parts = {}
+    for name in "ab":
+        with bushel.Writer(tmp_path / name, {"numbers": "int[]"}, container="bag") as writer:
+            for number in range(8):
+                writer.append({"numbers": [number]}, key=f"{name}{number}")
+        parts[name] = bushel.open(tmp_path / name)
+    mixture = bushel.mix(parts, {"a": 1, "b": 1})
+    for item in bushel.Loader(mixture, batch_size, decode=False, threads=threads):
+        keys = item["__key__"] if batch_size else [item["__key__"]]
+        names = item["__source__"] if batch_size else [item["__source__"]]
+        assert names == [key[0] for key in keys]
+
+
 def test_an_epoch_ends_with_a_dataset(sets: dict[str, bushel.Dataset]) -> None:
     weights = {"web": 0.5, "code": 0.3, "news": 0.2}
     first = labels(bushel.Loader(bushel.mix(sets, weights=weights), 8))

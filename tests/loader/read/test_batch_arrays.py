@@ -103,7 +103,7 @@ def test_arrays_that_are_empty_or_too_large_are_not_made() -> None:
 
 
 def test_the_first_value_decides_and_another_shape_gives_up_the_array() -> None:
-    memory = ArrayFactory(None, BufferPool())
+    memory = ArrayFactory(None, BufferPool(), ["x"])
     arrays = BatchArrays(2, memory)
     value = np.ones(LARGE, np.float32)
     row = arrays.put("x", 1, value)
@@ -116,7 +116,7 @@ def test_the_first_value_decides_and_another_shape_gives_up_the_array() -> None:
 
 
 def test_rules_other_than_stack_have_no_array() -> None:
-    memory = ArrayFactory({"a": "list", "b": "stack", "c": Padded(0), "d": len}, BufferPool())
+    memory = ArrayFactory({"a": "list", "b": "stack", "c": Padded(0), "d": len}, BufferPool(), "abcde")
     assert [memory.stacks(name) for name in "abcde"] == [False, True, False, False, True]
 
 

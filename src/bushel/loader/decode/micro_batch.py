@@ -19,8 +19,14 @@ from bushel._runtime.arrays import I32, Array, as_array
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.codecs.parts import Part
 from bushel.loader.read.batch_arrays import BatchArrays, is_large
-from bushel.loader.read.loadable import Loadable, failure_of
-from bushel.loader.values.bad_samples import Failure, apply_calls, checked, named, note_once
+from bushel.loader.values.bad_samples import (
+    Failure,
+    apply_calls,
+    checked,
+    failure_of,
+    named,
+    note_once,
+)
 from bushel.loader.values.collate import Sample
 from bushel.spec import KEY
 from bushel.transforms import EachFrame
@@ -39,6 +45,7 @@ from .sample_transforms import FieldTransforms, SampleDraws, SampleTransforms
 
 if TYPE_CHECKING:
     from bushel.loader.device.device_step import DeviceStep
+    from bushel.loader.read.loadable import Loadable
 
 # stored bytes that are decoded before they are transformed, so that caches hold them
 _MICRO_BATCH_BYTES = 1 << 16
@@ -247,16 +254,19 @@ class MicroBatch(Struct, frozen=True):
         return {at: sample[field] for at, sample in self._good() if is_stored(sample.get(field))}
 
     def _rows_of(
-        self, field: str, step: FieldTransforms, plan: DecodePlan, shape: tuple[int, ...]
+        self, field: str, step: FieldTransforms, plan: DecodePlan, *frames: int
     ) -> Array | None:
-        """Return the batch array that images of a field are decoded into; None if they have arrays of their own."""
+        """Return the batch array that images of a field are decoded into; None if they have arrays of their own.
+
+        Sequences have a number of frames.
+        """
         # what a transform of samples returns is written into the rows: images must not be there before
         if self.arrays is None or self.transforms.sample is not None:
             return None
         if step.frames is None and not step.rest:
-            return self.arrays.array(field, shape, plan.dtype)
+            return self.arrays.array(field, plan.shape, plan.dtype)
         if step.frames is not None and not plan.rest:
-            return self.arrays.sequences(field, shape, plan.dtype)
+            return self.arrays.sequences(field, (*frames, *plan.shape), plan.dtype)
         return None
 
     def _device_of(self, field: str) -> DeviceStep | None:
@@ -287,7 +297,7 @@ class MicroBatch(Struct, frozen=True):
             return set(stored)
         batch = None
         if device is None:
-            batch = self._rows_of(field, step, plan, plan.shape)
+            batch = self._rows_of(field, step, plan)
         else:
             plan = device.host_plan(field)
         started, spent, decoded = perf_counter(), thread_time(), 0
@@ -391,10 +401,9 @@ class MicroBatch(Struct, frozen=True):
         for at, sample in self._good():
             if at not in stored:
                 continue
-            shape = (len(stored[at]), *plan.shape)
-            batch = self._rows_of(field, step, plan, shape)
+            batch = self._rows_of(field, step, plan, len(stored[at]))
             if batch is None:
-                out = np.empty(shape, plan.dtype)
+                out = np.empty((len(stored[at]), *plan.shape), plan.dtype)
             else:
                 out = batch[self.first + at]
             refused: list[int] = []

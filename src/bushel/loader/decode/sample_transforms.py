@@ -1,6 +1,6 @@
 """Plan which transforms of a loader are fused into decoding, and which are applied afterwards. Pure: no I/O.
 
-The datasets of a mixture may have transforms of their own. The random numbers of samples and of
+The random numbers of samples and of
 transforms of batches are a function of seed, epoch and sample only, so they do not depend on the
 thread, process, batch or rank that transforms a sample.
 """
@@ -8,7 +8,7 @@ thread, process, batch or rank that transforms a sample.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container, Iterable, Mapping, MutableSequence, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,7 +38,6 @@ from bushel.transforms.values import Call, Normalize, ToCHW, Transform
 from bushel.transforms.warp import Warping
 
 if TYPE_CHECKING:
-    from bushel.loader.order.mixture import Mixture
     from bushel.loader.plan.plan import BatchPlan
 
 
@@ -149,8 +148,6 @@ def transformed(call: Call, batch: Any, seed: int, plan: BatchPlan) -> Any:
 
 _AS_STORED = ImageReading()
 _MASKS = ("mask", "segm", "label", "annot")
-SOURCE = "__source__"
-"""The name of the dataset in each sample of a mixture."""
 
 
 class FieldTransforms(Struct, frozen=True):
@@ -183,7 +180,9 @@ class FieldTransforms(Struct, frozen=True):
     @property
     def fields(self) -> tuple[str, ...]:
         """All fields that change."""
-        return (self.field, *names_of((*self.images[1:], *self.followers)))
+        if not self.images:
+            return (self.field,)
+        return (*self.images, *names_of(self.followers))
 
     @property
     def random(self) -> bool:
@@ -365,58 +364,3 @@ def _fused(fields: Iterable[FieldTransforms], plain: Container[str]) -> frozense
         for name in step.images or (step.field,)
         if not step.images or (step.plan.size is not None and name in plain)
     )
-
-
-class Sources(Struct, frozen=True, eq=False):
-    """The datasets of a mixture.
-
-    Attributes:
-        names: Their names.
-        starts: int64[datasets], the number of samples of the mixture's dataset before each.
-        transforms: The transforms of each; empty if all have the transforms of the loader.
-    """
-
-    names: tuple[str, ...]
-    starts: I64
-    transforms: tuple[SampleTransforms, ...] = ()
-
-    @classmethod
-    def of(cls, mixture: Mixture, made: SampleTransforms, make: Any) -> Sources:
-        """Return the datasets of a mixture."""
-        by_source = [
-            made if leaf.transforms is None else make(leaf.transforms) for leaf in mixture.sources
-        ]
-        starts = np.array([source.start for source in mixture.sources], np.int64)
-        names = tuple(source.name for source in mixture.sources)
-        return cls(
-            names, starts, () if all(steps is made for steps in by_source) else tuple(by_source)
-        )
-
-    def numbers(self, samples: I64) -> I64:
-        """Return the number of the dataset of each sample."""
-        return np.searchsorted(self.starts, samples, side="right") - 1
-
-    def names_of(self, samples: I64) -> list[str]:
-        """Return the name of the dataset of each sample."""
-        return [self.names[number] for number in self.numbers(samples).tolist()]
-
-    def name(self, decoded: MutableSequence[Any], samples: I64) -> None:
-        """Write the name of its dataset into each sample."""
-        for sample, name in zip(decoded, self.names_of(samples), strict=True):
-            if isinstance(sample, dict):
-                sample[SOURCE] = name
-
-    def runs(self, samples: I64, begin: int, stop: int) -> list[tuple[SampleTransforms, int, int]]:
-        """Return the runs of samples of one dataset: its transforms, the place of the first of them, and the end."""
-        numbers = self.numbers(samples[begin:stop])
-        firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        bounds = [*(begin + firsts).tolist(), stop]
-        chosen = [self.transforms[number] for number in numbers[firsts].tolist()]
-        return list(zip(chosen, bounds, bounds[1:], strict=False))
-
-    def all_transforms(self, made: SampleTransforms) -> SampleTransforms:
-        """Return a value that has the fields of all transforms, for questions about batches of all datasets."""
-        if not self.transforms:
-            return made
-        fields = tuple(field for steps in (made, *self.transforms) for field in steps.fields)
-        return replace(made, fields=fields)

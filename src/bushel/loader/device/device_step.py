@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from bushel._runtime.arrays import I64, Array, offsets_of
 from bushel._runtime.threads import cpu_count
 from bushel.errors import CodecError
-from bushel.loader.read.loadable import Loadable, failure_of
-from bushel.loader.values.bad_samples import Failure
+from bushel.loader.values.bad_samples import Failure, failure_of
 from bushel.loader.values.collate import Batch, Sample, collate
 from bushel.spec import KEY
 from bushel.transforms.fused import DecodePlan, decode_into, geometry_rows
@@ -29,6 +28,7 @@ from .device import DeviceDecoder, EncodedImages, goes_to_device
 if TYPE_CHECKING:
     from bushel.loader.decode.sample_transforms import SampleTransforms
     from bushel.loader.options import LoaderOptions
+    from bushel.loader.read.loadable import Loadable
 
 AT_ONCE = 3
 """Batches that the decoder works on, or that are copied into a buffer for it, at a time: their threads only wait."""

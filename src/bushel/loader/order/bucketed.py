@@ -173,7 +173,8 @@ def bucketed_order(
     members = np.argsort(
         numbers.astype(np.int16 if len(most) < 1 << 15 else np.int64), kind="stable"
     )
-    present, buckets = _runs(numbers[members])
+    present, firsts = np.unique(numbers[members], return_index=True)
+    buckets = np.append(firsts, len(members))
     if isinstance(batch_size, Mapping):
         sizes = most[present]
     else:
@@ -189,30 +190,6 @@ def bucketed_order(
     for part in (members, buckets, starts, stops):
         checksum = kernels.crc32(np.ascontiguousarray(part).view(np.uint8), checksum)
     return Bucketed(members, buckets, starts, stops, checksum, seed)
-
-
-def checked_lengths(lengths: Array, samples: int, name: str) -> Array:
-    """Return the lengths that `bucket_by=` names, after a check that every sample has one.
-
-    Raises:
-        ValueError: They are not one finite number from 0 for each sample.
-    """
-    if lengths.ndim != 1 or lengths.dtype.kind not in "biuf":
-        raise ValueError(
-            "bucket_by= must be one number for each sample, "
-            f"not {lengths.dtype} of shape {lengths.shape}"
-        )
-    if len(lengths) != samples:
-        raise ValueError(f"bucket_by= has {len(lengths)} lengths for {samples} samples")
-    if (missing := int(np.ma.getmaskarray(lengths).sum())) > 0:
-        raise ValueError(
-            f"bucket_by={name!r}: {missing} samples have no "
-            f"value; ds.where('{name} is not None') has the others"
-        )
-    sizes = np.ma.getdata(lengths)
-    if len(sizes) and not (np.isfinite(sizes).all() and (sizes >= 0).all()):
-        raise ValueError(f"bucket_by={name!r}: lengths must be finite and 0 or more")
-    return sizes
 
 
 def _check(batch_size: BatchSizes, batch_tokens: float | None) -> None:
@@ -253,14 +230,6 @@ def _binary_buckets(lengths: F64) -> I64:
     rounded += 8 * exponents.astype(np.int64)
     rounded[lengths == 0] = -(1 << 14)
     return rounded
-
-
-def _runs(ascending: I64) -> tuple[I64, I64]:
-    """Return the different numbers of an ascending list, and where each begins, followed by the length of the list."""
-    if not len(ascending):
-        return np.zeros(0, np.int64), np.zeros(1, np.int64)
-    firsts = np.flatnonzero(np.diff(ascending, prepend=ascending[0] - 1))
-    return ascending[firsts], np.append(firsts, len(ascending))
 
 
 def _most_samples(tokens: float, longest: F64) -> I64:

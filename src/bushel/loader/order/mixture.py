@@ -2,37 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.views.concat import concat
 from bushel._dataset.views.dataset import Dataset
-from bushel._runtime.arrays import check_count, python_numbers, refuse_bools
+from bushel._runtime.arrays import I64, check_count, python_numbers, refuse_bools
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
 
 if TYPE_CHECKING:
+    from bushel.loader.decode.sample_transforms import SampleTransforms
     from bushel.transforms.by_field import Transforms
 
 Until = Literal["first", "all"] | int
 Schedule: TypeAlias = "Sequence[tuple[int, Mapping[str, float]]]"
 
 
-class Source(Struct, frozen=True):
-    """A dataset of a mixture.
+SOURCE = "__source__"
+"""The name of the dataset in each sample of a mixture."""
+
+
+class Sources(Struct, frozen=True, eq=False):
+    """The datasets of a mixture, one after another.
 
     Attributes:
-        name: Its name; of one in a mixture that is mixed again, the names of both, as `text/web`.
-        start: Number of samples of the mixture's dataset before its own.
-        transforms: Its transforms, instead of the loader's; None if it has none of its own.
+        names: Their names; of those in a mixture that is mixed again, the names of both, as
+            `text/web`.
+        starts: int64[datasets], the number of samples before each.
+        transforms: The transforms of each, instead of the loader's; None for the loader's. Once
+            they are `planned`, empty if all have the transforms of the loader.
     """
 
-    name: str
-    start: int
-    transforms: Any = None
+    names: tuple[str, ...] = ()
+    starts: I64 = np.zeros(0, np.int64)
+    transforms: tuple[Any, ...] = ()
+
+    def planned(self, usual: SampleTransforms, plan: Callable[[Any], SampleTransforms]) -> Sources:
+        """Return the datasets with transforms as samples take them, given the planned ones of the loader."""
+        if all(transforms is None for transforms in self.transforms):
+            return replace(self, transforms=())
+        steps = [usual if own is None else plan(own) for own in self.transforms]
+        return replace(self, transforms=tuple(steps))
+
+    def numbers(self, samples: I64) -> I64:
+        """Return the number of the dataset of each sample."""
+        return np.searchsorted(self.starts, samples, side="right") - 1
+
+    def names_of(self, samples: I64) -> list[str]:
+        """Return the name of the dataset of each sample."""
+        return [self.names[number] for number in self.numbers(samples).tolist()]
+
+    def name(self, decoded: MutableSequence[Any], samples: I64) -> None:
+        """Write the name of its dataset into each sample."""
+        for sample, name in zip(decoded, self.names_of(samples), strict=True):
+            if isinstance(sample, dict):
+                sample[SOURCE] = name
+
+    def runs(self, samples: I64, begin: int, stop: int) -> list[tuple[SampleTransforms, int, int]]:
+        """Return the runs of samples of one dataset: its transforms, the place of the first of them, and the end."""
+        numbers = self.numbers(samples[begin:stop])
+        firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        bounds = [*(begin + firsts).tolist(), stop]
+        chosen = [self.transforms[number] for number in numbers[firsts].tolist()]
+        return list(zip(chosen, bounds, bounds[1:], strict=False))
 
 
 @public("bushel.loader")
@@ -42,7 +79,7 @@ class Mixture(Struct, frozen=True):
     Attributes:
         dataset: All of the datasets, one after another.
         order: The order of an epoch.
-        sources: The datasets by name, in the same order.
+        sources: Their names and transforms.
 
     Examples:
         >>> mixture = bushel.mix({"cats": ds[:6], "dogs": ds[6:]}, weights={"cats": 1, "dogs": 3})
@@ -52,7 +89,7 @@ class Mixture(Struct, frozen=True):
 
     dataset: Dataset
     order: Scheduled
-    sources: tuple[Source, ...]
+    sources: Sources = Sources()
 
     def __len__(self) -> int:
         """Number of samples in an epoch."""
@@ -66,7 +103,7 @@ class Mixture(Struct, frozen=True):
     def __repr__(self) -> str:
         order = self.order
         # of the outermost mixture
-        names = dict.fromkeys(source.name.partition("/")[0] for source in self.sources)
+        names = dict.fromkeys(name.partition("/")[0] for name in self.sources.names)
         sizes = zip(names, order.sizes, strict=True)
         datasets = ", ".join(f"{name!r} of {size}" for name, size in sizes)
         first, *changes = order.points
@@ -135,20 +172,24 @@ def mix(
             'name: write bushel.mix({"web": a, "code": b}, weights={"web": 0.7, "code": 0.3})'
         )
     points = _points(datasets, weights, schedule)
-    sources, leaves, parts, start = list[int | Scheduled](), list[Source](), list[Dataset](), 0
+    orders, parts, start = list[int | Scheduled](), list[Dataset](), 0
+    names, starts, by_name = list[str](), list[int](), list[Any]()
     remaining = dict(transforms or {})
     for name, part in datasets.items():
         transform = remaining.pop(name, None)
         if isinstance(part, Mixture):
-            sources.append(part.order)
-            for leaf in part.sources:
-                inner = transform if leaf.transforms is None else leaf.transforms
-                leaves.append(Source(f"{name}/{leaf.name}", start + leaf.start, inner))
+            inner = part.sources
+            orders.append(part.order)
             parts.append(part.dataset)
+            names += [f"{name}/{inner_name}" for inner_name in inner.names]
+            starts += (start + inner.starts).tolist()
+            by_name += [transform if own is None else own for own in inner.transforms]
         elif isinstance(part, Dataset):
-            sources.append(len(part))
-            leaves.append(Source(name, start, transform))
+            orders.append(len(part))
             parts.append(part)
+            names.append(name)
+            starts.append(start)
+            by_name.append(transform)
         else:
             raise TypeError(
                 f"mix: {name!r} is a {type(part).__name__}: "
@@ -162,12 +203,13 @@ def mix(
         raise KeyError(
             f"transforms= has {next(iter(remaining))!r}, which is not mixed: {', '.join(datasets)}"
         )
-    endless = Scheduled(tuple(sources), points, ramp, 0, seed)
+    endless = Scheduled(tuple(orders), points, ramp, 0, seed)
     if isinstance(until, int):
         samples = until
     else:
         samples = _scheduled_length(endless, list(datasets), until)
-    return Mixture(concat(parts), replace(endless, samples=samples), tuple(leaves))
+    sources = Sources(tuple(names), np.array(starts, np.int64), tuple(by_name))
+    return Mixture(concat(parts), replace(endless, samples=samples), sources)
 
 
 def _points(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -168,6 +168,8 @@ class Packed(Struct, frozen=True, eq=False, dict=True):
     tokens: int
     window: int
     checksum: int
+    is_even: ClassVar[bool] = False
+    """Whether all epochs have equally many rows."""
 
     @property
     def samples(self) -> int:

@@ -49,6 +49,10 @@ class BatchPlan(Struct, frozen=True):
     consumed: int
     rows: Rows | None = None
 
+    def part(self, places: Any) -> BatchPlan:
+        """Return a batch of the samples at some places of this one."""
+        return BatchPlan(self.epoch, self.positions[places], self.samples[places], self.consumed)
+
     @property
     def first(self) -> int:
         """A number that no other batch of the epoch has: the first of its positions."""
@@ -113,14 +117,13 @@ class Units(Struct, frozen=True):
     unit: ClassVar[str] = "samples"
     """The unit of the positions that a state counts."""
 
-    @classmethod
-    def is_even(cls, order: Any) -> bool:
-        """Whether all epochs of an order have equally many units."""
+    @property
+    def is_even(self) -> bool:
+        """Whether all epochs of the order have equally many units."""
         return True
 
-    @classmethod
-    def sizes(cls, order: Any, batch_size: int) -> str:
-        """The sizes of batches, in words."""
+    def sizes(self, batch_size: int) -> str:
+        """Return the sizes of batches, in words."""
         return f"batches of {batch_size}"
 
     @property
@@ -200,16 +203,6 @@ class Plan(Struct, frozen=True):
             raise ValueError(
                 "drop_last leaves out the last batch and pad fills it: give only one of them"
             )
-
-    @property
-    def is_even(self) -> bool:
-        """Whether all epochs have equally many steps."""
-        return self.kind.is_even(self.order)
-
-    @property
-    def sizes(self) -> str:
-        """The sizes of the batches, in words."""
-        return self.kind.sizes(self.order, self.batch_size)
 
     @property
     def stride(self) -> int:

@@ -20,13 +20,12 @@ from bushel._runtime.order import Exact
 from bushel._runtime.scheduled import SampleOrder
 from bushel._runtime.shuffle import balanced_order, make_order, weighted_order
 from bushel.errors import UnsupportedError
-from bushel.loader.order.bucketed import Bucketed, TooLongError, bucketed_order, checked_lengths
+from bushel.loader.order.bucketed import Bucketed, TooLongError, bucketed_order
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.order.packed import Longer, Packed, pieces_of, usual_window
 from bushel.loader.read.costs import blocks_that_fit, bytes_to_find
 from bushel.loader.read.loadable import Loadable
-from bushel.loader.values.rows import NAMES, RowShape
 
 from .plan import Plan
 from .row_units import Buckets, ChunkRows, PackedRows
@@ -34,7 +33,8 @@ from .row_units import Buckets, ChunkRows, PackedRows
 if TYPE_CHECKING:
     from bushel.loader.options import LoaderOptions
 
-_LENGTH = ".length"
+LENGTH = ".length"
+"""The end of the names of columns with the lengths of a field."""
 _MOST_TOKENS = (1 << 31) - 1
 _SAMPLES_PER_READ = 64  # without a batch size
 _MOST_UNREAD = 1 << 30
@@ -74,7 +74,17 @@ def _order_of_buckets(options: LoaderOptions, dataset: Loadable, bucket_by: Any)
     name, lengths = "length", bucket_by
     if isinstance(bucket_by, str):
         name, lengths = bucket_by, _column(dataset, bucket_by, "bucket_by")
-    sizes = checked_lengths(np.asanyarray(lengths), len(dataset), name)
+    column = np.asanyarray(lengths)
+    if column.ndim != 1 or column.dtype.kind not in "biuf":
+        raise ValueError(
+            "bucket_by= must be one number for each sample, "
+            f"not {column.dtype} of shape {column.shape}"
+        )
+    if len(column) != len(dataset):
+        raise ValueError(f"bucket_by= has {len(column)} lengths for {len(dataset)} samples")
+    sizes = _of_all_samples(column, name, "bucket_by")
+    if len(sizes) and not (np.isfinite(sizes).all() and (sizes >= 0).all()):
+        raise ValueError(f"bucket_by={name!r}: lengths must be finite and 0 or more")
     try:
         return bucketed_order(
             sizes,
@@ -163,24 +173,6 @@ def _check_alone(options: LoaderOptions) -> None:
         )
 
 
-def shape_of(options: LoaderOptions, source: Loadable) -> RowShape | None:
-    """Return the form of the batches; None if each sample has its own row.
-
-    Raises:
-        ValueError: A field of the dataset has the name of another entry of batches.
-    """
-    by, tokens = options.pack_by or options.chunk_by, options.pack_tokens or options.chunk_tokens
-    if by is None or tokens is None:
-        return None
-    read = source.spec if options.fields is None else options.fields
-    for name in NAMES if options.chunk_by is None else NAMES[-1:]:
-        if name in read:
-            raise ValueError(
-                f"such a batch has {name!r} of its own: leave the field {name!r} out with fields="
-            )
-    return RowShape(next(iter(_costs(by))).removesuffix(_LENGTH), tokens, options.chunk_by is None)
-
-
 def _order_of_packs(options: LoaderOptions, source: Loadable) -> Packed:
     """Return the order for `pack_by=` of a loader.
 
@@ -232,7 +224,7 @@ def _order_of_chunks(options: LoaderOptions, source: Loadable) -> Chunks:
         KeyError: The column does not exist.
     """
     name, tokens = options.chunk_by, options.chunk_tokens or 0
-    if not isinstance(name, str) or not name.endswith(_LENGTH):
+    if not isinstance(name, str) or not name.endswith(LENGTH):
         raise TypeError(
             f"chunk_by={name!r}: expected the column with "
             "the lengths of a field, such as 'tokens.length'"
@@ -272,17 +264,26 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
             f"{how}. If a transform makes the tokens, as a tokenizer does, store "
             "what it makes with `bushel convert --transform`, and load that"
         ) from None
-    if (missing := int(np.ma.getmaskarray(column).sum())) > 0:
-        raise ValueError(
-            f"{argument}={name!r}: {missing} samples have no "
-            f"value; ds.where('{name} is not None') has the others"
-        )
-    lengths = np.ma.getdata(column)
+    lengths = _of_all_samples(column, name, argument)
     if lengths.dtype.kind not in "biu":
         raise ValueError(f"{argument}={name!r}: expected whole numbers, not {lengths.dtype}")
     if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > 1 << 48):
         raise ValueError(f"{argument}={name!r}: lengths must be between 0 and 2**48")
     return lengths.astype(np.int64)
+
+
+def _of_all_samples(column: Array, name: str, argument: str) -> Array:
+    """Return the values of a column that all samples have.
+
+    Raises:
+        ValueError: A sample has none.
+    """
+    if (missing := int(np.ma.getmaskarray(column).sum())) > 0:
+        raise ValueError(
+            f"{argument}={name!r}: {missing} samples have no "
+            f"value; ds.where('{name} is not None') has the others"
+        )
+    return np.ma.getdata(column)
 
 
 def _costs(by: str | Mapping[str, float]) -> dict[str, float]:
@@ -304,7 +305,7 @@ def _costs(by: str | Mapping[str, float]) -> dict[str, float]:
         ):
             raise ValueError(f"pack_by={by!r}: expected weights from 0, not {weight!r}")
     first = next(iter(by))
-    if not first.endswith(_LENGTH) or by[first] != 1:
+    if not first.endswith(LENGTH) or by[first] != 1:
         raise ValueError(
             f"pack_by={by!r}: the first column must be the length of the "
             "field that is packed, with the weight 1, such as 'tokens.length'"

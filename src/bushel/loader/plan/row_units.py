@@ -36,10 +36,9 @@ class Buckets(Units, frozen=True):
     one.
     """
 
-    @classmethod
-    def sizes(cls, order: Bucketed, batch_size: int) -> str:
-        """The sizes of batches, in words."""
-        sizes = order.stops - order.starts
+    def sizes(self, batch_size: int) -> str:
+        """Return the sizes of batches, in words."""
+        sizes = self.order.stops - self.order.starts
         if len(sizes):
             return f"batches of {sizes.min()} to {sizes.max()} samples"
         return "no batches"
@@ -91,15 +90,14 @@ class Buckets(Units, frozen=True):
 class _SharedRows(Units, frozen=True):
     """Rows that several documents share."""
 
-    @classmethod
-    def sizes(cls, order: Any, batch_size: int) -> str:
-        """The sizes of batches, in words."""
-        return f"batches of {batch_size} rows of {order.tokens} tokens"
+    def sizes(self, batch_size: int) -> str:
+        """Return the sizes of batches, in words."""
+        return f"batches of {batch_size} rows of {self.order.tokens} tokens"
 
-    @classmethod
-    def is_even(cls, order: Any) -> bool:
-        """Whether all epochs of an order have equally many units."""
-        return bool(order.is_even)
+    @property
+    def is_even(self) -> bool:
+        """Whether all epochs of the order have equally many units."""
+        return bool(self.order.is_even)
 
     def at_a_time(self, batch_size: int) -> int:
         """Return the number of batches that are planned together."""
@@ -110,11 +108,6 @@ class PackedRows(_SharedRows, frozen=True):
     """Rows of packs. They are planned window by window, so the first batch takes as long wherever it is."""
 
     unit = "pieces"
-
-    @classmethod
-    def is_even(cls, order: Any) -> bool:
-        """Whether all epochs of an order have equally many units."""
-        return False
 
     def borders(self, consumed: int = 0) -> Iterator[I64]:
         """Yield the borders of the units after a position: int64[units + 1]."""

@@ -19,7 +19,7 @@ from bushel._runtime.scheduled import scheduled_of
 from bushel.errors import StateError
 from bushel.loader.options import LoaderOptions
 from bushel.loader.order.chunks import Megatron
-from bushel.loader.order.mixture import Mixture
+from bushel.loader.order.mixture import Mixture, Sources
 from bushel.loader.read.costs import blocks_of_state
 from bushel.loader.state import LoaderState
 
@@ -28,7 +28,6 @@ from .planning import plan_of
 from .row_units import Buckets
 
 if TYPE_CHECKING:
-    from bushel.loader.decode.sample_transforms import Sources
     from bushel.loader.read.loadable import Loadable
     from bushel.loader.run.pipeline import Pipeline
 
@@ -169,7 +168,7 @@ def _options_of(version: str, seed: int, dataset: Any, lengths: str | None) -> d
     if kind == "blocks":
         return {"shuffle": kind}
     if (scheduled := scheduled_of(version, seed)) is not None:
-        return {"dataset": Mixture(dataset, scheduled, ())}
+        return {"dataset": Mixture(dataset, scheduled)}
     form, _, base = parameters.partition(";")
     if (match := _ROWS.fullmatch(form)) is None:
         raise StateError(

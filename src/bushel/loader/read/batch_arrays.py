@@ -11,22 +11,24 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.read.stored_reader import Room
-from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64, U8, Array, offsets_of
 from bushel._runtime.system import fresh_memory, keep_freed_memory
 from bushel.loader.values.bad_samples import DAMAGE, Failure
 from bushel.loader.values.collate import Collate, FieldCollate, Padded, Ragged, Sample
 from bushel.spec import KEY
 
-from .batch_reader import NumberReader, gathers, number_readers
+from .batch_reader import NumberReader, number_readers
 from .costs import bytes_to_find
 from .number_field import NumberField, Rooms
+
+if TYPE_CHECKING:
+    from .list_fields import ListFields
 
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
@@ -145,25 +147,22 @@ def _take(size: int, free: deque[mmap.mmap]) -> mmap.mmap | None:
 
 
 def gathered_numbers(
-    dataset: object,
-    fields: Any,
+    dataset: Any,
+    names: Collection[str],
     rules: Mapping[str, FieldCollate],
-    transformed: Collection[str],
     *,
     decode: bool,
     joined: bool = False,
 ) -> list[NumberReader]:
     """Return the readers of numbers of one iteration.
 
-    They gather fields without transforms, of a dataset in local files, whose values are stacked, or
-    joined by `Ragged` or `Padded`.
+    Of the fields that `gathers` names, they gather those whose values are stacked, or joined by
+    `Ragged` or `Padded`.
     """
     number_fields = []
-    for name in gathers(dataset, fields):
+    for name in names:
         rule = rules.get(name)
         ragged = type(rule) is Ragged
-        if name in transformed:
-            continue
         if joined:
             if rule in (None, "stack") or type(rule) is Padded:
                 number_fields.append(NumberField(name, ragged=True, axes=1))
@@ -174,7 +173,7 @@ def gathered_numbers(
             number_fields.append(
                 NumberField(name, ragged=rule is not None, axes=None if rule is None else 1)
             )
-    if not number_fields or not isinstance(dataset, Dataset) or bytes_to_find(dataset, fields):
+    if not number_fields or bytes_to_find(dataset, names):
         # to find out whether all sections have a field as the first one, all of them would be read
         # first
         return []
@@ -207,23 +206,26 @@ class ArrayFactory:
     Args:
         collate: How samples become a batch: only fields that are stacked have a batch array.
         pool: Source of the memory.
-        numbers: Gather fields of numbers into their arrays.
         names: The fields of the batches, in order.
+        numbers: Gather fields of numbers into their arrays.
+        listed: Makes the other fields without samples; None if it cannot make any.
 
     Attributes:
         pool: Source of the memory.
-        numbers: Gather fields of numbers.
         names: The fields of the batches, in order.
+        numbers: Gather fields of numbers.
+        listed: Makes other fields without samples, or None.
     """
 
     def __init__(
         self,
         collate: Collate | None,
         pool: BufferPool,
+        names: Sequence[str],
         numbers: Sequence[NumberReader] = (),
-        names: Sequence[str] = (),
+        listed: ListFields | None = None,
     ) -> None:
-        self.pool, self.numbers, self.names = pool, numbers, names
+        self.pool, self.names, self.numbers, self.listed = pool, names, numbers, listed
         self._rules = collate if isinstance(collate, Mapping) else {}
         self._ragged = set[str]()
         self._tries = Tries()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
@@ -43,26 +43,22 @@ class BatchReader(Struct, frozen=True):
 
     Attributes:
         dataset: The dataset or view.
+        decode: Whether the samples will be decoded. If not, all stored bytes are read.
     """
 
     dataset: Dataset
+    decode: bool = True
 
     @property
     def remote(self) -> bool:
         """Whether any of its files is outside the file system of this machine."""
         return self.dataset.remote
 
-    @property
-    def size(self) -> int:
-        """Size of its files in bytes."""
-        return self.dataset.size
-
     def read_encoded(
         self,
         positions: Given,
         fields: Mask = None,
         *,
-        decode: bool = True,
         held: Held | None = None,
         room: Room | None = None,
     ) -> list[Sample]:
@@ -73,12 +69,13 @@ class BatchReader(Struct, frozen=True):
         Args:
             positions: int64[n].
             fields: The mask.
-            decode: Whether they will be decoded. If not, all stored bytes are read.
             held: Bytes of remote files that need not be requested.
             room: Memory for the stored bytes of some fields.
         """
         chosen = self._chosen(positions, fields)
-        return self.dataset.reader.read(*chosen, decode=False, parts=decode, held=held, room=room)
+        return self.dataset.reader.read(
+            *chosen, decode=False, parts=self.decode, held=held, room=room
+        )
 
     def decode_samples(
         self,
@@ -91,13 +88,11 @@ class BatchReader(Struct, frozen=True):
         absolute, elements = self._chosen(positions, fields)
         return self.dataset.reader.decode_samples(stored, absolute, encoded, elements)
 
-    def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
+    def prefetch(self, positions: Given, fields: Mask = None) -> None:
         """Ask the operating system to load what `read_encoded` will need. Returns at once."""
-        self.dataset.reader.prefetch(*self._chosen(positions, fields), decode=decode)
+        self.dataset.reader.prefetch(*self._chosen(positions, fields), decode=self.decode)
 
-    def extents(
-        self, positions: Given, fields: Mask = None, *, decode: bool = True
-    ) -> list[tuple[list[File], Extents]]:
+    def extents(self, positions: Given, fields: Mask = None) -> list[tuple[list[File], Extents]]:
         """Return the extents that `read_encoded` will read together, with the files that they count.
 
         Raises:
@@ -107,8 +102,8 @@ class BatchReader(Struct, frozen=True):
         absolute, elements = self._chosen(positions, fields)
         requested = reader.asked(absolute, elements)
         groups = reader.readable(absolute, requested)
-        rest = reader.unknown(groups, requested) if decode else requested
-        plan = reader.plan(groups, len(absolute), rest, parts=decode)
+        rest = reader.unknown(groups, requested) if self.decode else requested
+        plan = reader.plan(groups, len(absolute), rest, parts=self.decode)
         return [
             ([reader.file(*numbers) for numbers in batch.files], batch.extents)
             for batch in plan.batches
@@ -124,8 +119,15 @@ class BatchReader(Struct, frozen=True):
         return self.dataset.reader.whole_clips_since()
 
 
-def gathers(dataset: object, fields: Mask = None) -> list[str]:
-    """Return the fields of a mask that may be gathered: plain ones of a `Dataset`, wholly read."""
+def names_read(fields: Any, spec: Mapping[str, str]) -> list[str]:
+    """Return the names of the fields that `fields=` of a loader reads, in order."""
+    if fields is None:
+        return list(spec)
+    return [name for name in fields if not isinstance(fields, Mapping) or fields[name] is not False]
+
+
+def gathers(dataset: object, fields: Mask = None, transformed: Collection[str] = ()) -> list[str]:
+    """Return the fields of a mask that may be gathered: plain ones of a `Dataset`, wholly read, without transforms."""
     if type(dataset) is not Dataset or not len(dataset) or dataset.reader.windows is not None:
         return []
     chosen = dataset.selection
@@ -133,7 +135,7 @@ def gathers(dataset: object, fields: Mask = None) -> list[str]:
     return [
         name
         for name, elements in requested.items()
-        if elements is None and not chosen.fields[name].sequence
+        if elements is None and not chosen.fields[name].sequence and name not in transformed
     ]
 
 

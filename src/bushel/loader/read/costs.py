@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,9 +26,10 @@ from bushel.errors import StateError
 from bushel.kernels import MappedFile
 from bushel.loader.values.bad_samples import DAMAGE
 
-from .batch_reader import BatchReader
+from .batch_reader import BatchReader, names_read
 
 if TYPE_CHECKING:
+    from bushel._index.table import ShardIndex
     from bushel.loader.plan.plan import AnyOrder
 
 _PARTS = 4
@@ -66,26 +66,23 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
     reader, samples = dataset.reader, len(dataset)
     count = min(_PARTS, samples)
     firsts = np.array([samples * part // count for part in range(count + 1)])
-    chosen = [
-        (number, reader.shards[number]) for number in map(dataset.shard_of, firsts[:-1].tolist())
-    ]
-    tables = [shard.index if fetch or shard.local or shard.loaded else None for _, shard in chosen]
-    if not any(table is not None and table.compressed for table in tables):
+    whole = reader.samples(dataset.selection.absolute(firsts[:-1]))
+    numbers = (np.searchsorted(reader.starts, whole, side="right") - 1).tolist()
+    tables: dict[int, ShardIndex] = {}
+    for number in dict.fromkeys(numbers):
+        shard = reader.shards[number]
+        if fetch or shard.local or shard.loaded:
+            tables[number] = shard.index
+    if not any(table.compressed for table in tables.values()):
         return None
     parts = []
-    for first, end, (number, _), table in zip(firsts, firsts[1:], chosen, tables, strict=False):
-        if table is not None:
+    for first, end, number in zip(firsts, firsts[1:], numbers, strict=False):
+        if (table := tables.get(number)) is not None:
             places = np.arange(first, min(end, first + _SAMPLES_PER_PART))
             whole = reader.samples(dataset.selection.absolute(places))
             inside = (whole >= reader.starts[number]) & (whole < reader.starts[number + 1])
             parts.append(Part(table, whole[inside] - reader.starts[number], places[inside]))
-    left_out = (
-        {name for name, elements in fields.items() if elements is False}
-        if isinstance(fields, Mapping)
-        else ()
-    )
-    names = frozenset(dataset.spec if fields is None else fields).difference(left_out)
-    return Expansion.of(parts, samples, names)
+    return Expansion.of(parts, samples, names_read(fields, dataset.spec))
 
 
 def blocks_that_fit(dataset: Any, seed: int = 0, fields: Any = None) -> Blocks:
@@ -210,7 +207,7 @@ def _can_read_more(dataset: Dataset, enough: int, fields: Any, *, decode: bool) 
     samples = len(dataset)
     places = np.linspace(0, samples, min(samples, _LOOKED_AT), endpoint=False).astype(np.int64)
     with suppress(*DAMAGE):  # found when a batch is read
-        planned = BatchReader(dataset).extents(places, fields, decode=decode)
+        planned = BatchReader(dataset, decode).extents(places, fields)
         nbytes = sum(total_of(extents.length) for _, extents in planned)
         if nbytes * samples // len(places) > enough:
             first = planned[0][0][0]

@@ -16,7 +16,6 @@ from bushel.kernels import cold_reads
 from bushel.loader.values.collate import FieldCollate, collate_values
 
 from .batch_arrays import POOLED, BufferPool, is_large
-from .batch_reader import gathers
 
 
 class FieldList(NamedTuple):
@@ -166,27 +165,22 @@ def _is_whole(plan: ReadPlan) -> bool:
 
 
 def list_fields(
-    dataset: object,
-    fields: Any,
+    dataset: Any,
+    names: Collection[str],
     rules: Mapping[str, FieldCollate],
-    transformed: Collection[str],
     pool: BufferPool,
     *,
     decode: bool,
 ) -> ListFields | None:
     """Return the fields that are made without samples, apart from numbers; None without such fields.
 
-    These are fields without transforms of a dataset in local files: all if they stay stored bytes,
-    otherwise those whose values take less time to decode than to pass from thread to thread.
+    Of the fields of a dataset in local files that `gathers` names, these are all if they stay
+    stored bytes, otherwise those whose values take less time to decode than to pass from thread to
+    thread.
     """
-    if not isinstance(dataset, Dataset) or dataset.remote:
+    if names and decode:
+        codecs = dataset.selection.fields
+        names = [name for name in names if is_light(codecs[name].codec)]
+    if not names or dataset.remote:
         return None
-    codecs = dataset.selection.fields
-    names = [
-        name
-        for name in gathers(dataset, fields)
-        if name not in transformed and (not decode or is_light(codecs[name].codec))
-    ]
-    if names:
-        return ListFields(dataset, names, rules, pool, decode=decode)
-    return None
+    return ListFields(dataset, names, rules, pool, decode=decode)

@@ -135,7 +135,9 @@ class RandomWindows(Struct, frozen=True, dict=True):
     seed: int
 
     @classmethod
-    def of(cls, dataset: Any, fields: Any, seed: int) -> tuple[Any, RandomWindows | None]:
+    def of(
+        cls, dataset: Any, fields: Mapping[str, Any], seed: int
+    ) -> tuple[Mapping[str, Any], RandomWindows | None]:
         """Return `fields=` without random windows, and these windows, or None if it has no random windows.
 
         Raises:
@@ -144,8 +146,6 @@ class RandomWindows(Struct, frozen=True, dict=True):
             KeyError: The index does not say how many elements samples have.
             SpecError: Nothing says when the elements of a field are.
         """
-        if not isinstance(fields, Mapping):
-            return fields, None
         windows = {
             name: window for name, window in fields.items() if isinstance(window, RandomWindow)
         }

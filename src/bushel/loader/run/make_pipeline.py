@@ -6,18 +6,23 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel.codecs.image import ImageReading
-from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
-from bushel.loader.options import LoaderOptions, check_fields, check_whole_batches
-from bushel.loader.order.mixture import Mixture
-from bushel.loader.plan.planning import shape_of
+from bushel.loader.decode.sample_transforms import SampleTransforms
+from bushel.loader.options import LoaderOptions, check_fields, check_rules, check_whole_batches
+from bushel.loader.order.mixture import Mixture, Sources
+from bushel.loader.plan.planning import LENGTH
+from bushel.loader.read.batch_reader import names_read
 from bushel.loader.read.costs import read_directly
-from bushel.loader.read.loadable import Loadable, excluded_positions, source_of
+from bushel.loader.read.loadable import Loadable, source_of
 from bushel.loader.read.random_window import RandomWindows
+from bushel.loader.values.bad_samples import excluded_positions
 from bushel.loader.values.collate import AsFloats, Collate
+from bushel.loader.values.rows import NAMES, RowShape
 from bushel.transforms.values import Call
 
 from .pipeline import Pipeline
@@ -38,10 +43,11 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     Raises:
         ValueError, TypeError: Options contradict each other, or the dataset.
     """
-    decode = bool(options.decode)
+    decode, spec = bool(options.decode), source.spec
+    check_rules(options.collate, spec)
     make = partial(
         SampleTransforms.of,
-        spec=source.spec,
+        spec=spec,
         decode=decode,
         reducing_gap=options.reducing_gap,
         reading=ImageReading(options.exif_rotate, options.allow_truncated),
@@ -49,14 +55,19 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     )
     transforms, sources = make(options.transforms), None
     if isinstance(options.dataset, Mixture):
-        sources = Sources.of(options.dataset, transforms, make)
-        transforms = sources.all_transforms(transforms)
+        sources = options.dataset.sources.planned(transforms, make)
+        # for questions about batches of all datasets
+        steps = (transforms, *sources.transforms)
+        transforms = replace(transforms, fields=tuple(step for own in steps for step in own.fields))
     requested = options.fields
     if isinstance(source, Mapped):
         source, requested = _chosen_fields(source, requested, decode=decode), None
-    check_fields(requested, source.spec, transforms.names)
-    shape = shape_of(options, source)
-    fields, windows = RandomWindows.of(source, requested, order.seed)
+    else:
+        check_fields(requested, spec, transforms.names)
+    shape = _shape(options, spec)
+    fields, windows = requested, None
+    if isinstance(requested, Mapping):
+        fields, windows = RandomWindows.of(source, requested, order.seed)
     if windows is not None and shape is not None:
         raise ValueError(
             "pack_by= and chunk_by= fill rows with whole documents: leave RandomWindow out"
@@ -68,10 +79,9 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     else:
         read = read_directly(source, fields, decode=decode)
     return Pipeline(
-        source_of(read, fields),
+        source_of(read, fields, decode=decode),
         order,
         fields,
-        decode,
         transforms,
         options.collate if shape else _with_one_type(source, options.collate),
         None if options.batch_transform is None else Call.of(options.batch_transform),
@@ -84,6 +94,25 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         windows=windows,
         device=_device(options, transforms, sources),
     )
+
+
+def _shape(options: LoaderOptions, spec: Mapping[str, str]) -> RowShape | None:
+    """Return the form of the batches; None if each sample has its own row.
+
+    Raises:
+        ValueError: A field of the dataset has the name of another entry of batches.
+    """
+    by, tokens = options.pack_by or options.chunk_by, options.pack_tokens or options.chunk_tokens
+    if by is None or tokens is None:
+        return None
+    read = names_read(options.fields, spec)
+    for name in NAMES if options.chunk_by is None else NAMES[-1:]:
+        if name in read:
+            raise ValueError(
+                f"such a batch has {name!r} of its own: leave the field {name!r} out with fields="
+            )
+    first = by if isinstance(by, str) else next(iter(by))
+    return RowShape(first.removesuffix(LENGTH), tokens, options.chunk_by is None)
 
 
 def _device(

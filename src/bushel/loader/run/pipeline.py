@@ -15,23 +15,25 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
 from bushel._runtime.shuffle import Balanced, Weighted
-from bushel._runtime.threads import Clock
 from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
 from bushel.loader.decode.sample_transforms import (
     SampleDraws,
     SampleTransforms,
-    Sources,
     transformed,
 )
+from bushel.loader.order.mixture import Sources
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
-from bushel.loader.read.batch_reader import BatchReader
-from bushel.loader.read.loadable import PlainReader, describe, failure_of
+from bushel.loader.read.batch_reader import BatchReader, gathers, names_read
+from bushel.loader.read.list_fields import list_fields
+from bushel.loader.read.loadable import PlainReader
 from bushel.loader.values.bad_samples import (
     DAMAGE,
     ErrorReport,
     Failure,
     OnError,
+    describe,
+    failure_of,
     one_by_one,
     raise_first,
 )
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
     from .ahead_plan import Planned
     from .read_ahead import HeldBatch
+    from .run import Clock
 
 _LIGHT_BYTES = 1 << 16
 
@@ -92,7 +95,6 @@ class Pipeline(Struct, frozen=True):
         source: The dataset, and how it is read.
         order: The order of the epoch, for replacements.
         fields: The fields to read, as `dataset.read` takes them.
-        decode: Whether to decode fields.
         transforms: The transforms of samples.
         collate: How samples become a batch.
         batch_transform: Function that is applied to each batch, or None.
@@ -111,7 +113,6 @@ class Pipeline(Struct, frozen=True):
     source: BatchReader | PlainReader
     order: AnyOrder
     fields: Any = None
-    decode: bool = True
     transforms: SampleTransforms = SampleTransforms()
     collate: Collate | None = None
     batch_transform: Call | None = None
@@ -124,15 +125,14 @@ class Pipeline(Struct, frozen=True):
     windows: RandomWindows | None = None
     device: DeviceStep | None = None
 
-    @property
-    def is_stored(self) -> bool:
-        """Whether samples stay stored bytes, so that nothing is decoded or transformed."""
-        return not self.decode and not self.transforms.fields and self.transforms.sample is None
-
-    def is_light(self, fetched: Fetched) -> bool:
-        """Return whether a batch is decoded faster in one thread than it is shared among several."""
-        plain = not self.transforms.fields and self.transforms.sample is None
-        return fetched.stored_bytes <= _LIGHT_BYTES and plain
+    def parts(self, fetched: Fetched, threads: int) -> int:
+        """Return how many threads decode a batch; 0 if its stored samples are those of the batch."""
+        if self.transforms.fields or self.transforms.sample is not None:
+            return threads
+        if not self.source.decode and self.sources is None:
+            return 0
+        # decoded faster in one thread than it is shared among several
+        return 1 if fetched.stored_bytes <= _LIGHT_BYTES else threads
 
     def arrays(self, plan: BatchPlan, factory: ArrayFactory) -> BatchArrays | None:
         """Return the arrays that a batch is decoded into; None if samples are not collated field by field."""
@@ -142,31 +142,26 @@ class Pipeline(Struct, frozen=True):
 
     def factory(self, pool: BufferPool) -> ArrayFactory:
         """Return the array factory of an iteration."""
-        fields = self.source.dataset.spec if self.fields is None else self.fields
-        names = [
-            name for name in fields if not isinstance(fields, Mapping) or fields[name] is not False
-        ]
-        if not self.batched or self.transforms.sample is not None or callable(self.collate):
-            return ArrayFactory(self.collate, pool, names=names)
-        numbers = gathered_numbers(
-            self.source.dataset,
-            self.fields,
-            self.collate or {},
-            self.transforms.names,
-            decode=self.decode,
-            joined=self.shape is not None,
-        )
-        return ArrayFactory(self.collate, pool, numbers, names)
+        dataset, decode, rules = self.source.dataset, self.source.decode, self.collate
+        names = names_read(self.fields, dataset.spec)
+        if not self.batched or callable(rules) or self.transforms.sample is not None:
+            return ArrayFactory(rules, pool, names)
+        plain, joined = gathers(dataset, self.fields, self.transforms.names), self.shape is not None
+        numbers = gathered_numbers(dataset, plain, rules or {}, decode=decode, joined=joined)
+        listed = None
+        if not joined and self.windows is None:
+            listed = list_fields(dataset, plain, rules or {}, pool, decode=decode)
+        return ArrayFactory(rules, pool, names, numbers, listed)
 
     def prefetch(self, plan: BatchPlan) -> None:
         """Announce the samples of a batch to the storage."""
         with suppress(*DAMAGE):  # found when the batch is read
-            self.source.prefetch(*self._wanted(plan, self.fields), decode=self.decode)
+            self.source.prefetch(*self._wanted(plan, self.fields))
 
     def extents(self, plan: BatchPlan) -> Planned:
         """Return the extents that `fetch` will read for a batch, as far as that is known."""
         with suppress(*DAMAGE):  # found when the batch is read
-            return self.source.extents(*self._wanted(plan, self.fields), decode=self.decode)
+            return self.source.extents(*self._wanted(plan, self.fields))
         return []
 
     def fetch(
@@ -196,11 +191,9 @@ class Pipeline(Struct, frozen=True):
         if arrays is not None and gathered:
             size += count_bytes(arrays.whole())
         clock.add({"storage": perf_counter() - start})
-        if others_size or self.is_stored or (self.sources is not None and self.sources.transforms):
+        if others_size or (self.sources is not None and self.sources.transforms):
             return Fetched(stored, size)
-        draws = self._draws(plan)
-        encoded = self.transforms.encoded
-        decoded = self._decode(plan.epoch, plan.samples, stored, draws, encoded, clock)
+        decoded = self._decode(plan, stored, self.transforms.encoded, clock)
         return Fetched(decoded, size, decoded=True)
 
     def _wanted(self, plan: BatchPlan, fields: Any) -> tuple[I64, Any]:
@@ -227,16 +220,14 @@ class Pipeline(Struct, frozen=True):
             samples = [Failure(None) if number in self.excluded else number for number in samples]
         with suppress(Exception):  # the bad sample raises it again below
             present, mask = self._wanted(plan, fields)
-            read = self.source.read_encoded(present, mask, decode=self.decode, held=held, room=room)
+            read = self.source.read_encoded(present, mask, held=held, room=room)
             if not self.excluded and len(read) == len(samples):
                 return [*read]
             rest = iter(read)
             return [next(rest) if isinstance(sample, int) else sample for sample in samples]
 
         def read_one(place: int) -> Sample:
-            chosen = slice(place, place + 1)
-            single = BatchPlan(plan.epoch, plan.positions[chosen], plan.samples[chosen], 0)
-            return self.source.read_encoded(*self._wanted(single, fields), decode=self.decode)[0]
+            return self.source.read_encoded(*self._wanted(plan.part([place]), fields))[0]
 
         return one_by_one(
             samples,
@@ -269,7 +260,6 @@ class Pipeline(Struct, frozen=True):
         runs = [(self.transforms, begin, stop)]
         if self.sources is not None and self.sources.transforms:
             runs = self.sources.runs(plan.samples, begin, stop)
-        seeds = self._draws(plan)
         decoded: list[Sample | Failure] = []
         for transforms, first, last in runs:
             pieces: Iterable[tuple[int, int]] = [(0, last - first)]
@@ -277,16 +267,14 @@ class Pipeline(Struct, frozen=True):
                 pieces = micro_batches(fetched.samples[first:last], transforms.fused)
             for start, end in pieces:
                 places = slice(first + start, first + end)
-                samples, numbers = fetched.samples[places], plan.samples[places]
+                samples, chosen = fetched.samples[places], plan.part(places)
                 if not fetched.decoded:
-                    samples = self._decode(
-                        plan.epoch, numbers, samples, seeds[places], transforms.encoded, clock
-                    )
-                started, chosen = perf_counter(), seeds[places]
-                rngs = SampleDraws(self.order.seed, plan.epoch, chosen, random=transforms.random)
+                    samples = self._decode(chosen, samples, transforms.encoded, clock)
+                started, draws = perf_counter(), self._draws(chosen)
+                rngs = SampleDraws(self.order.seed, plan.epoch, draws, random=transforms.random)
                 micro = MicroBatch(
                     samples,
-                    numbers.tolist(),
+                    chosen.samples.tolist(),
                     rngs,
                     places.start + shift,
                     transforms,
@@ -302,10 +290,8 @@ class Pipeline(Struct, frozen=True):
 
     def _decode(
         self,
-        epoch: int,
-        numbers: I64,
+        plan: BatchPlan,
         stored: Sequence[Sample | Failure],
-        draws: I64,
         encoded: frozenset[str],
         clock: Clock,
     ) -> list[Sample | Failure]:
@@ -314,20 +300,19 @@ class Pipeline(Struct, frozen=True):
         fields = self.fields if isinstance(self.fields, Mapping) else None
 
         def decode(places: list[int]) -> list[Sample]:
-            chosen, seeds, mask = numbers[places], draws[places], fields
+            chosen = plan.part(places)
+            numbers, mask = self._wanted(chosen, fields)
+            present: list[Any] = [stored[place] for place in places]
+            samples = self.source.decode_samples(present, numbers, encoded=encoded, fields=mask)
             if self.windows is not None:
-                mask = self.windows.mask(fields, epoch, chosen, seeds)
-            stored_there: list[Any] = [stored[place] for place in places]
-            samples = self.source.decode_samples(stored_there, chosen, encoded=encoded, fields=mask)
-            if self.windows is not None:
-                self.windows.add_pads(samples, epoch, chosen, seeds)
+                self.windows.add_pads(samples, plan.epoch, numbers, self._draws(chosen))
             return samples
 
         def fail(error: Exception, place: int) -> Failure:
             sample: Any = stored[place]
-            return failure_of(self.source.dataset, error, int(numbers[place]), sample[KEY])
+            return failure_of(self.source.dataset, error, int(plan.samples[place]), sample[KEY])
 
-        if self.decode:
+        if self.source.decode:
             good = [n for n, sample in enumerate(stored) if not isinstance(sample, Failure)]
             try:
                 for place, sample in zip(good, decode(good), strict=True):
@@ -335,7 +320,7 @@ class Pipeline(Struct, frozen=True):
             except Exception:  # the bad sample raises it again
                 decoded = one_by_one(stored, lambda place: decode([place])[0], fail)
         if self.sources is not None:
-            self.sources.name(decoded, numbers)
+            self.sources.name(decoded, plan.samples)
         if whole := self.source.drain_whole_clips():
             clock.add({"whole_clips": whole})
         clock.add({"decode": perf_counter() - started})

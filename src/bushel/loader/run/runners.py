@@ -24,9 +24,10 @@ from msgspec.structs import replace
 from bushel._runtime.arrays import I64, Array, offsets_of
 from bushel._runtime.threads import Result, Threads
 from bushel.loader.decode.micro_batch import count_bytes
-from bushel.loader.decode.sample_transforms import SOURCE, transformed
+from bushel.loader.decode.sample_transforms import transformed
+from bushel.loader.order.mixture import SOURCE
 from bushel.loader.plan.plan import BatchPlan
-from bushel.loader.read.batch_arrays import ArrayFactory, Tries
+from bushel.loader.read.batch_arrays import Tries
 from bushel.loader.read.number_field import Rooms
 from bushel.loader.values.bad_samples import DAMAGE
 from bushel.loader.values.collate import Batch, Padded
@@ -34,13 +35,13 @@ from bushel.loader.values.outputs import Output, Upload
 from bushel.loader.values.rows import Pieces
 from bushel.spec import KEY
 
-from .pipeline import Finished, Pipeline
+from .pipeline import Finished
 from .run import Iteration, PrefetchWindow, run_inline, run_threads
 
 if TYPE_CHECKING:
     from bushel._dataset.views.dataset import Dataset
     from bushel.loader.read.batch_reader import NumberReader
-    from bushel.loader.read.list_fields import FieldList, ListFields
+    from bushel.loader.read.list_fields import FieldList
     from bushel.loader.read.number_field import NumberField
     from bushel.loader.values.rows import Rows, RowShape
 
@@ -55,51 +56,28 @@ _COLD_GROUPS = 8
 def run_batches(iteration: Iteration, plans: Iterator[BatchPlan]) -> Generator[Finished]:
     """Return the batches of an iteration, in the order of their plans."""
     pipeline, factory = iteration.pipeline, iteration.factory
-    listed = _listed(pipeline, factory)
     names = {field.name for reader in factory.numbers for field in reader.fields}
-    if listed is not None:
-        names |= listed.names
+    if factory.listed is not None:
+        names |= factory.listed.names
     # no field needs samples
     if names and names == set(factory.names):
         kind = Groups if pipeline.shape is None else RowGroups
-        return _run_groups(kind(iteration, listed), iteration, plans)
+        return _run_groups(kind(iteration), iteration, plans)
     if not iteration.threads:
         return run_inline(iteration, plans)
     return run_threads(iteration, plans, ahead=_read_ahead(iteration, plans))
 
 
-def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListFields | None:
-    """Return the fields that batches can have without samples, beside those that are gathered; None if none can."""
-    if (
-        not pipeline.batched
-        or callable(pipeline.collate)
-        or pipeline.shape is not None
-        or pipeline.windows is not None
-        or pipeline.transforms.sample is not None
-        or pipeline.source.remote
-    ):
-        return None
-    from bushel.loader.read.list_fields import list_fields
-
-    return list_fields(
-        pipeline.source.dataset,
-        pipeline.fields,
-        pipeline.collate or {},
-        pipeline.transforms.names,
-        factory.pool,
-        decode=pipeline.decode,
-    )
-
-
 def _read_ahead(iteration: Iteration, plans: Iterator[BatchPlan]) -> ReadAhead | None:
     """Return the `ReadAhead` of a remote dataset; None for a local one, or if batches have no neighbours in common."""
-    if not iteration.pipeline.source.remote:
+    pipeline, limit = iteration.pipeline, iteration.window.most_bytes // 2
+    dataset: Any = pipeline.source.dataset
+    if not pipeline.source.remote:
         return None
     from .ahead_plan import Grouping
     from .read_ahead import ReadAhead
 
-    pipeline, limit = iteration.pipeline, iteration.window.most_bytes // 2
-    grouping = Grouping.of(pipeline.order, pipeline.source.size, limit)
+    grouping = Grouping.of(pipeline.order, dataset.size, limit)
     if grouping is None:
         return None
     return ReadAhead(plans, pipeline.extents, grouping, limit)
@@ -202,8 +180,8 @@ class Made(NamedTuple):
 class Groups:
     """Makes the batches of groups. Threads share it."""
 
-    def __init__(self, iteration: Iteration, listed: ListFields | None) -> None:
-        self._iteration, self._listed = iteration, listed
+    def __init__(self, iteration: Iteration) -> None:
+        self._iteration = iteration
         self._pipeline, self._factory = iteration.pipeline, iteration.factory
         self._tries = Tries()
         self._numbers = [
@@ -211,12 +189,13 @@ class Groups:
         ]
         gathered = {field.name for _, field in self._numbers}
         self._lists = [name for name in self._factory.names if name not in gathered]
+        self._listed = self._factory.listed if self._lists else None
 
     @property
     def waited(self) -> bool:
         """Whether values of the last batch were not in memory."""
         waited = any(reader.waited for reader in self._factory.numbers)
-        return waited or (bool(self._lists) and self._listed is not None and self._listed.waited)
+        return waited or (self._listed is not None and self._listed.waited)
 
     def bytes_of(self, plan: BatchPlan) -> int:
         """Return the size of a batch in bytes, an estimate if it is ragged."""
@@ -224,7 +203,7 @@ class Groups:
         size = len(plan.samples) * sum(
             math.prod(field.shape) * field.dtype.itemsize for _, field in self._numbers
         )
-        if self._lists and self._listed is not None:
+        if self._listed is not None:
             with suppress(*DAMAGE):  # found when it is read
                 size += self._listed.size(plan.samples, self._lists)
         return size
@@ -236,7 +215,7 @@ class Groups:
             with suppress(*DAMAGE):  # found when it is read
                 for reader in self._factory.numbers:
                     reader.prefetch(samples)
-                if self._lists and self._listed is not None:
+                if self._listed is not None:
                     self._listed.prefetch(samples, self._lists)
 
     def keys(self, samples: I64) -> list[str]:
@@ -301,7 +280,7 @@ class Groups:
 
     def _read_lists(self, samples: I64, names: list[str]) -> dict[str, FieldList]:
         """Read fields that are not gathered. Without them, samples have to be made."""
-        listed, lists = self._listed, None
+        listed, lists = self._factory.listed, None
         if listed is None or not names or not listed.names.issuperset(names):
             return {}
         if not self._tries.given_up.isdisjoint(names):
@@ -316,10 +295,10 @@ class Groups:
     def _finished(self, plan: BatchPlan, made: Made) -> Finished:
         """Return a gathered batch as the consumer gets it."""
         batch = made.batch
-        if made.lists and self._listed is not None:
+        if (listed := self._factory.listed) is not None:
             start = perf_counter()
             for name in made.lists:
-                batch[name] = self._listed.collated(name, batch[name], plan.samples)
+                batch[name] = listed.collated(name, batch[name], plan.samples)
             self._iteration.clock.add({"collate": perf_counter() - start})
         if (call := self._pipeline.batch_transform) is not None:
             start = perf_counter()

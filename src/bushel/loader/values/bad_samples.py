@@ -7,16 +7,19 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from bushel._runtime.public import public
-from bushel.errors import BushelError, FormatError, TooManyErrors
+from bushel.errors import BushelError, CodecError, FormatError, MissingPackageError, TooManyErrors
 from bushel.storage import read_whole
 from bushel.transforms.values import Call
+
+if TYPE_CHECKING:
+    from bushel.loader.read.loadable import Loadable
 
 OnError = Literal["raise", "skip", "replace"]
 
@@ -186,6 +189,94 @@ def read_errors(path: str | os.PathLike[str]) -> list[str]:
             ) from None
         offset += len(line)
     return keys
+
+
+def failure_of(
+    dataset: Loadable,
+    error: Exception,
+    sample: int,
+    key: str | None = None,
+    field: str | None = None,
+) -> Failure:
+    """Return the `Failure` that replaces a bad sample. Its error gets the sample's key and position.
+
+    Args:
+        dataset: The dataset with the sample.
+        error: The exception.
+        sample: Position of the sample in the dataset.
+        key: Its key; None to look it up.
+        field: The bad field; None if only the error may know.
+
+    Raises:
+        MissingPackageError: It is the error, since every other sample would have the same.
+    """
+    if isinstance(error, MissingPackageError):
+        raise error
+    if key is None:
+        key = dataset.keys[sample]
+    if field is not None and isinstance(error, CodecError):
+        error = _located(dataset, error, sample, key, field)
+    cause = cause_of(error)
+    note_once(error, f"sample {key!r} (position {sample} of the dataset)")
+    field_of_error = getattr(error, "field", None) or (
+        error.details.get("field") if isinstance(error, BushelError) else None
+    )
+    return Failure(error, field_of_error if isinstance(field_of_error, str) else field, key, cause)
+
+
+def _located(dataset: Loadable, error: CodecError, sample: int, key: str, field: str) -> CodecError:
+    """Return the error with the location of the field, as a dataset raises it."""
+    file, offset = dataset.location(sample, field)
+    details = {
+        **error.details,
+        "key": key,
+        "field": field,
+        "file": file,
+        "offset": offset,
+        "position": sample,
+    }
+    return CodecError(f"sample {key!r}, field {field!r} ({file}@{offset}): {error}", **details)
+
+
+def describe(
+    dataset: Loadable, sample: int, failure: Failure, error: Exception, first: str
+) -> BadSample:
+    """Return the entry about a bad sample for `Loader.errors`.
+
+    Args:
+        dataset: The dataset with the sample.
+        sample: Position of the sample in the dataset.
+        failure: The failure in its place.
+        error: The exception.
+        first: The first field that is read, whose location stands for the sample if no field is
+            known.
+    """
+    file, offset = getattr(error, "file", None), getattr(error, "offset", None)
+    if file is None:
+        file, offset = dataset.location(sample, failure.field or first)
+    key = failure.key or dataset.keys[sample]
+    return BadSample(sample, key, failure.field, file, offset, failure.cause or cause_of(error))
+
+
+def excluded_positions(
+    dataset: Loadable, exclude: str | os.PathLike[str] | Iterable[str | int | BadSample]
+) -> frozenset[int]:
+    """Return the positions of the samples that `exclude=` of a loader names: in a file, by position, key or report.
+
+    Raises:
+        ValueError: It names a sample that the dataset does not have.
+    """
+    if isinstance(exclude, str | os.PathLike):
+        exclude = read_errors(exclude)
+    try:
+        named = (sample.key if isinstance(sample, BadSample) else sample for sample in exclude)
+        return frozenset(
+            sample if isinstance(sample, int) else dataset.position(sample) for sample in named
+        )
+    except KeyError as error:
+        raise ValueError(
+            f"exclude= names a sample that the dataset does not have: {error.args[0]}"
+        ) from error
 
 
 def apply_calls(
