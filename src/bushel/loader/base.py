@@ -122,6 +122,7 @@ class Progress(Struct):
 class LoaderBase(BatchOptions, ABC, Generic[Item]):
     """Base class of `Loader` and `StreamLoader`: their options, and the progress of training."""
 
+    _is_single = False  # whether the trainer gets single samples instead of batches
     _resuming: ClassVar[Mapping[str, bool]] = {}
     """The options of `load_state_dict` for a copy of the loader."""
 
@@ -329,7 +330,14 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
 
         A sample that was skipped, and a batch of such samples, is None.
         """
-        yield step.consumed, step.batch, step.samples
+        if self._is_single:
+            yield from self._single(progress, step)
+        else:
+            yield step.consumed, step.batch, step.samples
+
+    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
+        """Yield the samples of a read one by one."""
+        raise NotImplementedError
 
     def _iteration(self, pipeline: Pipeline, *, ahead: bool) -> Iteration:
         """Return the arguments of the functions that make batches: see `_run`."""

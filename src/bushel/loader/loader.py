@@ -277,10 +277,7 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
             return without_batches(self)
         return None
 
-    def _parts(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
-        if not self._is_single:
-            yield from super()._parts(progress, step)
-            return
+    def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
         plan, before = self._of(progress.epoch)._plan, progress.samples
         for number, sample in enumerate(step.batch, 1):
             consumed = min(plan.order.samples, before + number * plan.stride)
