@@ -1,4 +1,4 @@
-"""Threads that run jobs, and results that another thread sets.
+"""Threads that run jobs, results that another thread sets, and seconds that threads add up.
 
 The waits here are safe from Ctrl-C. `threading.Condition`, and with it `Future.result`, is not: a
 KeyboardInterrupt between the release of its lock and the wait becomes "RuntimeError: cannot release
@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
@@ -160,6 +160,33 @@ class Threads:
         """
         if self._end.detach() is not None:
             _end(self._jobs, self._threads, self._process, wait=wait)
+
+
+class Clock:
+    """Adds up the seconds of stages, and counts. Threads and worker processes add to it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._totals: dict[str, float] = {}
+
+    def add(self, totals: Mapping[str, float]) -> None:
+        """Add seconds of stages, and counts."""
+        if totals:
+            with self._lock:
+                sums = self._totals
+                for name, value in totals.items():
+                    sums[name] = sums.get(name, 0) + value
+
+    def drain(self) -> dict[str, float]:
+        """Return the counts since the last call."""
+        with self._lock:
+            totals, self._totals = self._totals, {}
+        return totals
+
+    def read(self) -> dict[str, float]:
+        """Return the counts so far."""
+        with self._lock:
+            return dict(self._totals)
 
 
 class SpareThreads:

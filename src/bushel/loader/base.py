@@ -19,11 +19,11 @@ from weakref import WeakSet
 from msgspec import Struct
 
 from bushel._runtime.arrays import check_count, python_numbers
-from bushel._runtime.threads import cpu_count
+from bushel._runtime.threads import Clock, cpu_count
 from bushel.errors import TooManyErrors, UnsupportedError, error_limit
 from bushel.loader.read.batch_arrays import BufferPool
 from bushel.loader.run.pipeline import Finished, Pipeline
-from bushel.loader.run.run import Clock, Iteration, PrefetchWindow
+from bushel.loader.run.run import Iteration, PrefetchWindow
 from bushel.loader.run.stats import LoaderStats
 from bushel.loader.values.bad_samples import BadSample, ErrorReport
 from bushel.loader.values.collate import Batch

@@ -10,6 +10,7 @@ import numpy as np
 from bushel._dataset.read.selection import Selection
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.order import Sequential
+from bushel._runtime.threads import Clock
 from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms
 from bushel.loader.plan.plan import BatchPlan
@@ -17,7 +18,6 @@ from bushel.loader.read.loadable import source_of
 from bushel.loader.read.random_window import RandomWindows
 from bushel.loader.run.pipeline import Pipeline
 from bushel.loader.run.processes import SharedCounts
-from bushel.loader.run.run import Clock
 from bushel.loader.values.bad_samples import Failure, raise_first
 from bushel.loader.values.collate import Sample, collate
 

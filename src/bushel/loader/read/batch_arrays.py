@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from msgspec import Struct
@@ -26,9 +26,6 @@ from bushel.spec import KEY
 from .batch_reader import NumberReader, number_readers
 from .costs import bytes_to_find
 from .number_field import NumberField, Rooms
-
-if TYPE_CHECKING:
-    from .list_fields import ListFields
 
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
@@ -208,13 +205,13 @@ class ArrayFactory:
         pool: Source of the memory.
         names: The fields of the batches, in order.
         numbers: Gather fields of numbers into their arrays.
-        listed: Makes the other fields without samples; None if it cannot make any.
+        listed: `ListFields`, which makes other fields without samples; None if it cannot make any.
 
     Attributes:
         pool: Source of the memory.
         names: The fields of the batches, in order.
         numbers: Gather fields of numbers.
-        listed: Makes other fields without samples, or None.
+        listed: `ListFields`, or None.
     """
 
     def __init__(
@@ -223,7 +220,7 @@ class ArrayFactory:
         pool: BufferPool,
         names: Sequence[str],
         numbers: Sequence[NumberReader] = (),
-        listed: ListFields | None = None,
+        listed: Any = None,
     ) -> None:
         self.pool, self.names, self.numbers, self.listed = pool, names, numbers, listed
         self._rules = collate if isinstance(collate, Mapping) else {}

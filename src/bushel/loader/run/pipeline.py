@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
 from bushel._runtime.shuffle import Balanced, Weighted
+from bushel._runtime.threads import Clock
 from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
 from bushel.loader.decode.sample_transforms import (
     SampleDraws,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
     from .ahead_plan import Planned
     from .read_ahead import HeldBatch
-    from .run import Clock
 
 _LIGHT_BYTES = 1 << 16
 

@@ -32,13 +32,14 @@ from bushel._runtime.processes import (
     portable,
 )
 from bushel._runtime.system import anonymous_file
+from bushel._runtime.threads import Clock
 from bushel.loader.read.batch_arrays import BufferPool
 from bushel.loader.values.bad_samples import BadSample, ErrorReport, note_once
 from bushel.loader.values.outputs import Output, Upload
 from bushel.storage.expansion_cache import expansion_cache
 
 from .pipeline import Finished, Pipeline
-from .run import Clock, Iteration, PrefetchWindow
+from .run import Iteration, PrefetchWindow
 from .runners import run_batches
 
 if TYPE_CHECKING:

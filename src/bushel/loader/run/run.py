@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from functools import cached_property, partial
 from itertools import chain
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.threads import Result, Threads
+from bushel._runtime.threads import Clock, Result, Threads
 from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool
@@ -109,33 +109,6 @@ class PrefetchWindow(Struct, frozen=True):
             idle=idle,
             largest=max(self.largest, size),
         )
-
-
-class Clock:
-    """Adds up the seconds of stages, and counts. Threads and worker processes add to it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._totals: dict[str, float] = {}
-
-    def add(self, totals: Mapping[str, float]) -> None:
-        """Add seconds of stages, and counts."""
-        if totals:
-            with self._lock:
-                sums = self._totals
-                for name, value in totals.items():
-                    sums[name] = sums.get(name, 0) + value
-
-    def drain(self) -> dict[str, float]:
-        """Return the counts since the last call."""
-        with self._lock:
-            totals, self._totals = self._totals, {}
-        return totals
-
-    def read(self) -> dict[str, float]:
-        """Return the counts so far."""
-        with self._lock:
-            return dict(self._totals)
 
 
 class Iteration(Struct, frozen=True, dict=True):
