@@ -46,7 +46,9 @@ class Sources(Struct, frozen=True, eq=False):
         """Return the datasets with transforms as samples take them, given the planned ones of the loader."""
         if all(transforms is None for transforms in self.transforms):
             return replace(self, transforms=())
-        steps = [usual if own is None else plan(own) for own in self.transforms]
+        steps = [
+            usual if transforms is None else plan(transforms) for transforms in self.transforms
+        ]
         return replace(self, transforms=tuple(steps))
 
     def numbers(self, samples: I64) -> I64:
@@ -183,7 +185,10 @@ def mix(
             parts.append(part.dataset)
             names += [f"{name}/{inner_name}" for inner_name in inner.names]
             starts += (start + inner.starts).tolist()
-            by_name += [transform if own is None else own for own in inner.transforms]
+            by_name += [
+                transform if inner_transform is None else inner_transform
+                for inner_transform in inner.transforms
+            ]
         elif isinstance(part, Dataset):
             orders.append(len(part))
             parts.append(part)

@@ -58,7 +58,9 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         sources = options.dataset.sources.planned(transforms, make)
         # for questions about batches of all datasets
         steps = (transforms, *sources.transforms)
-        transforms = replace(transforms, fields=tuple(step for own in steps for step in own.fields))
+        transforms = replace(
+            transforms, fields=tuple(step for planned in steps for step in planned.fields)
+        )
     requested = options.fields
     if isinstance(source, Mapped):
         source, requested = _chosen_fields(source, requested, decode=decode), None
