@@ -156,7 +156,8 @@ def test_closing_the_dataset_closes_the_files(small_memory: None, tmp_path: Path
     ds = written(tmp_path / "data")
     loader = Loader(ds, 8)
     list(loader)
-    reader = loader._pipeline.source.reader  # type: ignore[union-attr]
+    source: Any = loader._pipeline.source
+    reader = source.dataset.reader
     assert reader.pool.files
     ds.close()
     assert not reader.pool.files

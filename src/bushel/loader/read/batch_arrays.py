@@ -153,8 +153,8 @@ def gathered_numbers(
 ) -> list[NumberReader]:
     """Return the readers of numbers of one iteration.
 
-    Of the fields that `gathers` names, they gather those whose values are stacked, or joined by
-    `Ragged` or `Padded`.
+    They gather fields that `gathers` names, if their values are stacked, or joined by `Ragged` or
+    `Padded`.
     """
     number_fields = []
     for name in names:

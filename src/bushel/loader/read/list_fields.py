@@ -174,9 +174,8 @@ def list_fields(
 ) -> ListFields | None:
     """Return the fields that are made without samples, apart from numbers; None without such fields.
 
-    Of the fields of a dataset in local files that `gathers` names, these are all if they stay
-    stored bytes, otherwise those whose values take less time to decode than to pass from thread to
-    thread.
+    They are fields that `gathers` names, of a dataset in local files: all if they stay stored
+    bytes, otherwise those whose values take less time to decode than to pass from thread to thread.
     """
     if names and decode:
         codecs = dataset.selection.fields

@@ -126,7 +126,7 @@ class Pipeline(Struct, frozen=True):
     device: DeviceStep | None = None
 
     def parts(self, fetched: Fetched, threads: int) -> int:
-        """Return how many threads decode a batch; 0 if its stored samples are those of the batch."""
+        """Return how many threads decode a batch; 0 if its samples stay as they are stored."""
         if self.transforms.fields or self.transforms.sample is not None:
             return threads
         if not self.source.decode and self.sources is None:
