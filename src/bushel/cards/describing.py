@@ -38,8 +38,8 @@ _CLASSES = 100  # classes that are listed; the others are counted
 _ESCAPED = str.maketrans(
     {sign: f"\\{sign}" for sign in "\\`*_[]|#~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 )
-_SIZES = tuple(10**power for power in range(3, 11))
-_SIZE_NAMES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
+_SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
+"""10³, 10⁴ … 10¹⁰ samples, as the Hub names them."""
 
 
 class About(Struct, frozen=True):
@@ -85,12 +85,10 @@ def front_matter(splits: Sequence[Split], about: About, folder: Path | None) -> 
 
 
 def _size_category(samples: int) -> str:
-    place = sum(samples >= limit for limit in _SIZES)
-    if place == 0:
-        return f"n<{_SIZE_NAMES[0]}"
-    if place == len(_SIZES):
-        return f"n>{_SIZE_NAMES[-1]}"
-    return f"{_SIZE_NAMES[place - 1]}<n<{_SIZE_NAMES[place]}"
+    place = max(len(str(samples)) - 3, 0)  # how many of the sizes it has at least
+    if place >= len(_SIZES):
+        return f"n>{_SIZES[-1]}"
+    return "<".join([*_SIZES[place - 1 : place], "n", _SIZES[place]])
 
 
 def _files(split: Split, folder: Path) -> list[str]:

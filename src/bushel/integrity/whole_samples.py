@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import compress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -177,17 +178,14 @@ def _with_moved_samples(
         recovered = recover_shard(name, shard, kept.spec, lambda _: None)
     if recovered is None or recovered.index.keys is None:
         return [(opened, located)]
-    files = list(map(open_file, shard.paths))
-    index = with_checksums(recovered.index, files)
-    lost = dict(zip(keys.take(missing), sample_digests(kept, missing).tolist(), strict=True))
+    index = with_checksums(recovered.index, list(map(open_file, shard.paths)))
     rows = np.arange(index.samples)
-    names, digests = recovered.index.keys.take(rows), sample_digests(index, rows).tolist()
-    is_lost = (lost.get(key) == digest for key, digest in zip(names, digests, strict=True))
-    moved = recovered.whole & np.fromiter(is_lost, np.bool_, len(names))
-    if not moved.any():
-        return [(opened, located)]
-    again = {names[row] for row in np.flatnonzero(moved).tolist()}
-    located[[sample for sample in missing.tolist() if keys[sample] in again]] = False
+    lost = list(zip(keys.take(missing), sample_digests(kept, missing).tolist(), strict=True))
+    names = recovered.index.keys.take(rows)
+    recovered_ones = list(zip(names, sample_digests(index, rows).tolist(), strict=True))
+    elsewhere = set(compress(recovered_ones, recovered.whole)) & set(lost)
+    moved = recovered.whole & np.array([one in elsewhere for one in recovered_ones], np.bool_)
+    located[missing] = [sample not in elsewhere for sample in lost]
     return [(opened, located), (OpenShard.of(name, shard, index, stored=False), moved)]
 
 
