@@ -1,13 +1,13 @@
 """The table of a shard with all checksums, as `bushel.index` makes it."""
 
+from bushel._index.opening import opener
 from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.checksums import with_checksums
 from bushel.spec import Spec
-from bushel.storage import open_file
 
 
 def summed_table(container: Container, shard: Shard, spec: Spec | None = None) -> ShardIndex:
     index = container.index(shard, ReadOptions(spec=spec, checksums=True))
-    return with_checksums(index, [open_file(path) for path in index.shard_with_files(shard).paths])
+    return with_checksums(index, opener(index, index.shard_with_files(shard).path))

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 import bushel
 from bushel._index.block_arrays import blocks_without, length_words
+from bushel._index.opening import block_file
 from bushel._index.shard import FileStamp
 from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
@@ -58,6 +59,17 @@ def index_of(*columns: FieldExtents, blocks: tuple[Blocks, ...] = ()) -> ShardIn
     return ShardIndex(samples, stamps, {each.field.name: each for each in columns}, "tar", blocks=blocks)
 
 
+def summed(index: ShardIndex, files: list[File], **more: Any) -> ShardIndex:
+    """Return the table with the checksums of values in open files."""
+
+    def file_of(number: int) -> File:
+        if number < len(files):
+            return files[number]
+        return block_file(index, number, files.__getitem__, files[index.place(number, 0).file or 0].path)
+
+    return with_checksums(index, file_of, **more)
+
+
 @pytest.mark.parametrize("mapped", [True, False])
 @given(st.lists(st.tuples(st.integers(0, 700), st.integers(-1, 60)), max_size=20))
 def test_every_extent_gets_the_checksum_of_its_bytes(
@@ -65,7 +77,7 @@ def test_every_extent_gets_the_checksum_of_its_bytes(
 ) -> None:
     files = files_in(tmp_path_factory.mktemp("files"), mapped=mapped)
     second = ([(4, 6), (0, MISSING), (0, 15)] * 7)[: len(extents)]
-    found = with_checksums(index_of(column("a", 0, extents), column("b", 1, second)), files)
+    found = summed(index_of(column("a", 0, extents), column("b", 1, second)), files)
     for name, data, rows in (("a", CONTENT[0], extents), ("b", CONTENT[1], second)):
         wanted = [0 if length < 0 else zlib.crc32(data[offset : offset + length]) for offset, length in rows]
         crc32 = found.fields[name].crc32
@@ -77,7 +89,7 @@ def test_every_extent_gets_the_checksum_of_its_bytes(
 def test_checksums_that_are_there_stay(tmp_path: Path) -> None:
     known = np.array([1, 2, 3], np.uint32)
     index = index_of(column("a", 0, [(0, 1)] * 3, crc32=known), column("b", 1, [(0, 1)] * 3))
-    found = with_checksums(index, files_in(tmp_path, mapped=True))
+    found = summed(index, files_in(tmp_path, mapped=True))
     assert found.fields["a"] is index.fields["a"]
     assert found.fields["b"].crc32 is not None
     assert found.fields["b"].crc32.tolist() == [zlib.crc32(b"t")] * 3
@@ -86,7 +98,7 @@ def test_checksums_that_are_there_stay(tmp_path: Path) -> None:
 def test_extents_in_the_index_itself(tmp_path: Path) -> None:
     held = Blocks.in_table(np.frombuffer(b"{}[12]", np.uint8))
     index = index_of(column("meta", 2, [(0, 2), (0, MISSING), (2, 4)]), column("a", 0, [(1, 2)] * 3), blocks=(held,))
-    found = with_checksums(index, files_in(tmp_path, mapped=True)).fields
+    found = summed(index, files_in(tmp_path, mapped=True)).fields
     assert found["meta"].crc32 is not None
     assert found["meta"].crc32.tolist() == [zlib.crc32(b"{}"), 0, zlib.crc32(b"[12]")]
     assert found["a"].crc32 is not None
@@ -107,12 +119,12 @@ def test_records_in_pieces_and_blocks_that_do_not_expand(
     blocks = blocks_without(len(raw), length_words(raw))
     extents = column("data", 1, [(0, 8), (12, 12), (0, MISSING)])
     index = ShardIndex(3, stamps, {"data": extents}, "recordio", blocks=(blocks,)).check("x")
-    crc32 = with_checksums(index, files).fields["data"].crc32
+    crc32 = summed(index, files).fields["data"].crc32
     assert crc32 is not None
     assert crc32.tolist() == [zlib.crc32(raw[:8]), zlib.crc32(payload[4:16]), 0]
     bad = replace(blocks, filter=np.array([0, 1, 0], np.uint8), filters=("stored", "damaged"))
     with pytest.raises(FormatError, match="cannot be read \\(filter\\)") as caught:
-        with_checksums(replace(index, blocks=(bad,)), files)
+        summed(replace(index, blocks=(bad,)), files)
     assert (caught.value.file, caught.value.offset) == (files[0].path, 12)
 
 
@@ -120,7 +132,7 @@ def test_progress_counts_the_bytes_in_batches(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(checksums, "_BATCH", 100)
     seen: list[int] = []
     extents = [(n * 30, 30) for n in range(20)] + [(0, 0), (0, MISSING), (600, 150)]
-    found = with_checksums(index_of(column("a", 0, extents)), files_in(tmp_path, mapped=True), report=seen.append)
+    found = summed(index_of(column("a", 0, extents)), files_in(tmp_path, mapped=True), report=seen.append)
     assert sum(seen) == 20 * 30 + 150
     assert max(seen) <= 150
     crc32 = found.fields["a"].crc32
@@ -148,7 +160,7 @@ def test_fields_of_samples_that_follow_each_other_are_read_in_one_pass(
         b[30], b[31] = (315, 4), (305, 4)
     seen: list[int] = []
     index = index_of(column("a", 0, a), column("b", 0, b), column("c", 0, [(0, MISSING)] * 60))
-    found = with_checksums(index, files_in(tmp_path, mapped=True), report=seen.append).fields
+    found = summed(index, files_in(tmp_path, mapped=True), report=seen.append).fields
     for name, extents in (("a", a), ("b", b), ("c", [(0, MISSING)] * 60)):
         crc32 = found[name].crc32
         assert crc32 is not None
@@ -162,7 +174,7 @@ def test_fields_of_samples_that_follow_each_other_are_read_in_one_pass(
 def test_fields_in_two_files_and_of_other_lengths(tmp_path: Path) -> None:
     long = column("frames", 0, [(0, 5), (5, 5), (10, 5), (20, 5)], starts=np.array([0, 1, 2, 4]))
     index = index_of(column("a", 1, [(0, 3), (3, 3), (6, 3)]), long)
-    found = with_checksums(index, files_in(tmp_path, mapped=True)).fields
+    found = summed(index, files_in(tmp_path, mapped=True)).fields
     assert found["a"].crc32 is not None
     assert found["a"].crc32.tolist() == [zlib.crc32(CONTENT[1][o : o + 3]) for o in (0, 3, 6)]
     assert found["frames"].crc32 is not None
@@ -173,14 +185,14 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
     files = files_in(tmp_path, mapped=True)
     (tmp_path / "0").write_bytes(b"short")
     with pytest.raises(FormatError, match="shrunk"):
-        with_checksums(index_of(column("a", 0, [(0, 700)])), files)
+        summed(index_of(column("a", 0, [(0, 700)])), files)
 
 
 def test_a_file_that_shrinks_names_its_value(tmp_path: Path) -> None:
     files = files_in(tmp_path, mapped=True)
     (tmp_path / "0").write_bytes(CONTENT[0][:20])
     with pytest.raises(FormatError, match="shrunk") as caught:
-        with_checksums(index_of(column("a", 0, [(0, 5), (20, 5)]), column("b", 0, [(5, 5), (30, 7)])), files)
+        summed(index_of(column("a", 0, [(0, 5), (20, 5)]), column("b", 0, [(5, 5), (30, 7)])), files)
     assert caught.value.file == files[0].path
 
 
@@ -225,7 +237,7 @@ def test_sequences_and_numbers_of_the_table_are_read_step_by_step(
     files = files_in(tmp_path, mapped=True)[:1]
     index = index_of(column("frames", 0, frames, starts=starts), column("a", 0, single), column("n", 1, numbers))
     index = replace(index, samples=50, files=index.files[:1], blocks=(Blocks.in_table(np.frombuffer(held, np.uint8)),))
-    found = with_checksums(index, files).fields
+    found = summed(index, files).fields
     for name, data, extents in (("frames", CONTENT[0], frames), ("a", CONTENT[0], single), ("n", held, numbers)):
         crc32 = found[name].crc32
         assert crc32 is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,13 +24,13 @@ _VALUES_OF_REQUEST = 1 << 18
 
 
 def with_checksums(
-    index: ShardIndex, files: Sequence[File], *, report: Report = unreported
+    index: ShardIndex, file_of: Callable[[int], File], *, report: Report = unreported
 ) -> ShardIndex:
     """Compute the checksums that an index lacks, with one scan of the files.
 
     Args:
         index: A checked index. Columns that have checksums keep them.
-        files: Its files, in the order of `index.files`. Its block files are opened here.
+        file_of: Opens one of its files or block files, given its number (`_index.opening.opener`).
         report: Called with the bytes read since the last call.
 
     Returns:
@@ -43,13 +43,7 @@ def with_checksums(
     crc32 = {column.field.name: np.zeros(0, np.uint32) for column in lacking}
     stored = [column for column in lacking if len(column.offset)]
     if stored:
-        opened = list(files)
-        if index.blocks:
-            from bushel._index.opening import block_file
-
-            for number in range(len(files), index.next_file):
-                path = files[index.place(number, 0).file or 0].path
-                opened.append(block_file(index, number, files.__getitem__, path))
+        opened = list(map(file_of, range(index.next_file)))
         reading = _Reading(index, opened, report)
         for number in dict.fromkeys(column.file for column in stored):
             columns_of_file = [column for column in stored if column.file == number]
@@ -116,12 +110,11 @@ def _sums(
     from .growing import GrowingArrays
 
     sums, computed, sizes = GrowingArrays(), 0, [len(column.offset) for column in columns]
+    names = [column.field.name for column in columns]
     for step in steps or [list(map(slice, sizes))]:
         sums_of_step = _of_rows(columns, step, reading, in_order=steps is not None)
-        for column, sums_of_column in zip(columns, sums_of_step, strict=True):
-            sums.append(column.field.name, sums_of_column)
         computed += sum(map(len, sums_of_step))
-        sums.share = computed / sum(sizes)
+        sums.extend(dict(zip(names, sums_of_step, strict=True)), computed / sum(sizes))
     return sums.finish()
 
 

@@ -29,7 +29,7 @@ from bushel.containers.checksums import with_checksums
 from bushel.errors import CodecError, FormatError, MissingPackageError
 from bushel.kernels import ExtentError
 from bushel.spec import KEY
-from bushel.storage import File, open_file
+from bushel.storage import File
 from bushel.storage.expansion_cache import expansion_cache
 from bushel.storage.files import mapped_once
 
@@ -37,6 +37,9 @@ from .compare import Difference, content_differences, differences, name_differen
 from .discover import Place, tables_of
 from .problems import Findings
 from .whole_samples import readable
+
+FileOf = Callable[[int], File]
+"""Opens a file or block file of a shard, given its number."""
 
 _ACCEPT = "`bushel index` records them"
 _FORCE = "restore the file, or accept it with `bushel index --force`"
@@ -110,19 +113,18 @@ class ShardCheck(Struct):
         elif known is not None and built is not None:
             for difference in name_differences(known, built, changed=True):
                 found.add_file(shard.path(0), "index", difference.what, field=difference.field)
-        files = list(map(open_file, shard.paths))
+        file_of = opener(index, shard.path)
         checked, complete = 0, False
         if checks.checksums:
             for error in container.check_stored(shard, checks.tick):
                 found.add_error(error, "checksum")
-            checked, complete = self._check_crcs(index, shard, files)
+            checked, complete = self._check_crcs(index, shard, file_of)
         if known is not None and built is not None:
-            opened = files if checks.checksums else None
-            more, complete = self._check_changed(known, built, shard, opened)
+            more, complete = self._check_changed(known, built, shard, file_of)
             checked += more
         if checks.checksums and kept is not None:
-            self._check_contents(kept, shard, built)
-            self._check_stamps(kept, files)
+            self._check_contents(kept, shard, built, file_of)
+            self._check_stamps(kept, file_of)
         if kept is None:
             self._check_types(retyped)
         if checks.decode:
@@ -158,7 +160,9 @@ class ShardCheck(Struct):
             )
             self.found.add_value(kept.keys, sample, (file, offset), field, "index", message)
 
-    def _check_contents(self, kept: ShardIndex, shard: Shard, built: ShardIndex | None) -> None:
+    def _check_contents(
+        self, kept: ShardIndex, shard: Shard, built: ShardIndex | None, file_of: FileOf
+    ) -> None:
         """Make columns, segments, packets and seek tables again as `bushel index` does, and compare them.
 
         Values that are known to be damaged are left out: what was made of them differs, too.
@@ -174,7 +178,7 @@ class ShardCheck(Struct):
         try:
             now = contents.add_to(
                 replace(kept, fields=bare, columns=columns),
-                ValueFiles(opener(kept, shard.path)),
+                ValueFiles(file_of),
                 frames="frames" in contents.scans and has_pyav(),
             )
         except MissingPackageError as error:
@@ -198,21 +202,21 @@ class ShardCheck(Struct):
             )
             self.found.add_file(self.place.shard.path(0), "index", message, field=field)
 
-    def _check_stamps(self, kept: ShardIndex, files: Sequence[File]) -> None:
+    def _check_stamps(self, kept: ShardIndex, file_of: FileOf) -> None:
         """Report files whose first or last bytes differ from the index, if nothing else was found.
 
         A byte that no value and no checksum covers was changed: of a header, or of a comment.
         """
         if not self.found.only_warnings:
             return
-        for stamp, file in zip(kept.files, files, strict=True):
-            if stamp.crc32 is not None and stamp_of(file) != stamp.crc32:
+        for number, stamp in enumerate(kept.files):
+            if stamp.crc32 is not None and stamp_of(file_of(number)) != stamp.crc32:
                 message = (
                     "bytes that belong to no value differ from the index, although "
                     "the modification time is unchanged; all values with checksums "
                     "are intact: `bushel repair` writes the samples again"
                 )
-                self.found.add_file(file.path, "index", message)
+                self.found.add_file(file_of(number).path, "index", message)
 
     def _check_values(self, index: ShardIndex) -> None:
         """Decode every field of every sample on its own."""
@@ -244,7 +248,7 @@ class ShardCheck(Struct):
 
     # Comparing bytes with checksums
 
-    def _check_crcs(self, index: ShardIndex, shard: Shard, files: list[File]) -> tuple[int, bool]:
+    def _check_crcs(self, index: ShardIndex, shard: Shard, file_of: FileOf) -> tuple[int, bool]:
         """Compare every field that has a checksum with it.
 
         Returns:
@@ -256,12 +260,12 @@ class ShardCheck(Struct):
         complete, tick = len(recorded) == len(index.fields), self.checks.tick
         bare = _unchecked(replace(index, fields=recorded))
         try:
-            now = with_checksums(bare, files, report=tick)
+            now = with_checksums(bare, file_of, report=tick)
         except FormatError:  # repeat it field by field, to find those that cannot be read
             columns: dict[str, FieldExtents] = {}
             for name in recorded:
                 try:
-                    columns |= with_checksums(bare.select([name]), files, report=tick).fields
+                    columns |= with_checksums(bare.select([name]), file_of, report=tick).fields
                 except FormatError as error:
                     self.found.add_error(error, "checksum")
                     complete = False
@@ -287,7 +291,7 @@ class ShardCheck(Struct):
             self.found.add_value(now.keys, value.sample, place, value.field, "checksum", message)
 
     def _check_changed(
-        self, known: ShardIndex, built: ShardIndex, shard: Shard, files: list[File] | None
+        self, known: ShardIndex, built: ShardIndex, shard: Shard, file_of: FileOf
     ) -> tuple[int, bool]:
         """Compare the values of a shard with the checksums in a table that does not fit its files.
 
@@ -295,17 +299,17 @@ class ShardCheck(Struct):
             known: The recorded table, checked.
             built: The table made from the files.
             shard: The shard.
-            files: The open files; None to compare the samples only.
+            file_of: Opens a file of the shard; unless checksums are compared, none is.
 
         Returns:
             The number of bytes of fields without a checksum in the files themselves that were
             compared with a recorded checksum, and whether all of them were.
         """
-        if files is None:
+        if not self.checks.checksums:
             self._report_changes(shard, known, compare_values(_unchecked(known), built))
             return 0, False
         try:
-            now = with_checksums(built, files, report=self.checks.tick)
+            now = with_checksums(built, file_of, report=self.checks.tick)
         except FormatError as error:
             self.found.add_error(error, "checksum")
             return 0, False

@@ -68,19 +68,9 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
 def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Difference]:
     """Yield the differences of columns, segments, packets and seek tables, of two tables with the same extents."""
     for name, column in kept.columns.items():
-        owner = field_of(name, kept.spec)
-        field = None if owner is None else owner.name
-        other = now.columns.get(name)
-        if other is None:
-            what = f"the index has a column {name!r}, which no field can have"
-            yield Difference(what, field=field)
-            continue
-        try:
-            for row, was, is_now in _other_values(column, other):
-                said = f"{_shown(was)}, but the value in the files has {_shown(is_now)}"
-                yield Difference(f"column {name!r} has {said}", row, field)
-        except ValueError as error:
-            yield Difference(f"column {name!r} is damaged: {error}", field=field)
+        for what, row in _value_differences(name, column, now.columns.get(name)):
+            owner = field_of(name, kept.spec)
+            yield Difference(what, row, None if owner is None else owner.name)
     for name, extents in kept.fields.items():
         for attribute, what in _SCANS.items():
             known, found = getattr(extents, attribute), getattr(now.fields[name], attribute)
@@ -259,21 +249,27 @@ def _sample_of(column: FieldExtents, row: int) -> int:
     return int(np.searchsorted(column.starts, row, side="right")) - 1
 
 
-def _other_values(known: Column, found: Column) -> Iterator[tuple[int, object, object]]:
-    """Yield the samples whose values or types differ in two columns, with both values. NaN is NaN.
-
-    Raises:
-        ValueError: Arrays of a column contradict each other.
-    """
+def _value_differences(
+    name: str, known: Column, found: Column | None
+) -> Iterator[tuple[str, int | None]]:
+    """Yield what differs in two columns, in values or types, and in which sample. NaN is NaN."""
+    if found is None:
+        yield f"the index has a column {name!r}, which no field can have", None
+        return
     if known.kind == found.kind and same_arrays(known, found, _COLUMN_ARRAYS):
         return
-    for first in range(0, len(found), _CHUNK):
-        rows = slice(first, first + _CHUNK)
-        pairs = zip(known.piece(rows).plain(), found.piece(rows).plain(), strict=True)
-        for row, (was, is_now) in enumerate(pairs, first):
-            same = was == is_now or (was != was and is_now != is_now)
-            if not same or type(was) is not type(is_now):  # among texts, a number has its own type
-                yield row, was, is_now
+    try:
+        for first in range(0, len(found), _CHUNK):
+            rows = slice(first, first + _CHUNK)
+            pairs = zip(known.piece(rows).plain(), found.piece(rows).plain(), strict=True)
+            for row, (was, is_now) in enumerate(pairs, first):
+                same = was == is_now or (was != was and is_now != is_now)
+                # among texts, a number has its own type
+                if not same or type(was) is not type(is_now):
+                    said = f"{_shown(was)}, but the value in the files has {_shown(is_now)}"
+                    yield f"column {name!r} has {said}", row
+    except ValueError as error:  # its arrays contradict each other
+        yield f"column {name!r} is damaged: {error}", None
 
 
 _COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")

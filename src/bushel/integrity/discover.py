@@ -289,8 +289,9 @@ def _recorded_table(shard: Shard, found: Findings) -> tuple[ShardIndex | None, b
     Its files have their times of now if it does. Its keys are to be checked (`_with_checked_keys`).
     `found` gets the damage of the sidecar.
     """
+    sidecar = shard.sidecar
     try:
-        index = load_index(shard.sidecar, check=True).check(str(shard.sidecar))
+        index = load_index(sidecar, check=True).check(str(sidecar))
     except FileNotFoundError:
         return None, False
     except FormatError as error:

@@ -23,7 +23,7 @@ from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
 from bushel._index.key_lookup import KeyTable
-from bushel._index.shard import Keys
+from bushel._index.shard import Keys, may_lack_samples
 from bushel._index.sidecar import Manifest, load_manifest
 from bushel._runtime.arrays import check_count
 from bushel._runtime.parallel import parallel_map
@@ -231,12 +231,15 @@ def _check_beside(places: Sequence[Place], found: Findings) -> None:
     """Report damage of lists of removed samples, and of the key file: by that, keys would seem to be missing."""
     shards = [place.shard for place in places]
     try:
-        lists_beside(shards)
+        if may_lack_samples(shards):
+            lists_beside(shards)
     except FormatError as error:
         found.add_error(error, "index")
     path = manifest_path(shards)
-    if isinstance(path, Path) and (wrong := damage(path.with_name(NAME))) is not None:
-        found.add_file(path.with_name(NAME), "index", wrong)
+    if isinstance(path, Path) and path.with_name(NAME).exists():
+        wrong = damage(path.with_name(NAME))
+        if wrong is not None:
+            found.add_file(path.with_name(NAME), "index", wrong)
 
 
 _MEND = "`bushel index` writes the manifest again"

@@ -21,6 +21,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.identity import sample_digests
 from bushel._index.matching import compare_values
+from bushel._index.opening import opener
 from bushel._index.shard import Keys, may_lack_samples
 from bushel._index.table import MISSING, ShardIndex
 from bushel._runtime.arrays import I64, Bools
@@ -29,7 +30,6 @@ from bushel.codecs.registry import keeps_bytes
 from bushel.containers.checksums import with_checksums
 from bushel.errors import BushelError, CorruptError, FormatError
 from bushel.spec import KEY, parse_spec
-from bushel.storage import open_file
 
 from .compare import differences
 from .discover import Place, Tables, tables_of
@@ -137,8 +137,7 @@ def _with_known_checksums(
         return index, index.has_all_checksums
     shard = index.shard_with_files(place.shard)
     try:
-        files = list(map(open_file, shard.paths))
-        now = with_checksums(index, files)
+        now = with_checksums(index, opener(index, shard.path))
         compared = compare_values(known, now)
     except (FormatError, OSError):  # the values that cannot be read are found when they are read
         return index, index.has_all_checksums
@@ -178,7 +177,7 @@ def _with_moved_samples(
         recovered = recover_shard(name, shard, kept.spec, lambda _: None)
     if recovered is None or recovered.index.keys is None:
         return [(opened, located)]
-    index = with_checksums(recovered.index, list(map(open_file, shard.paths)))
+    index = with_checksums(recovered.index, opener(recovered.index, shard.path))
     rows = np.arange(index.samples)
     lost = list(zip(keys.take(missing), sample_digests(kept, missing).tolist(), strict=True))
     names = recovered.index.keys.take(rows)

@@ -18,6 +18,7 @@ from tests.containers.summed import summed_table
 from tests.containers.tar.archives import SMALL, archive, as_webdataset, content, read, shard_of, without_description
 from tests.containers.writing import ShardInProgress, same_table, stored_samples, write_shard
 
+from bushel._index.opening import opener
 from bushel._index.shard import Shard
 from bushel._index.table import MISSING
 from bushel.codecs import get_codec
@@ -28,7 +29,6 @@ from bushel.containers.tar.writer import end_of_archive, header_of
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32
 from bushel.spec import parse_spec
-from bushel.storage import open_file
 
 # What webdataset 1.0.2 writes for {"__key__": "a", "cls": 3, "txt": "hi"} with mtime=0: all bytes that are not zero.
 GOLDEN = {
@@ -491,5 +491,5 @@ def test_progress_is_reported(tmp_path: Path) -> None:
     index = CONTAINER.index(shard, ReadOptions(report=seen.append))
     assert sum(seen) == len(SMALL["plain"])
     seen.clear()
-    with_checksums(index, list(map(open_file, shard.paths)), report=seen.append)
+    with_checksums(index, opener(index, shard.path), report=seen.append)
     assert sum(seen) == 1 + 2 + 600

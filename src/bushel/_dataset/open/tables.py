@@ -27,7 +27,7 @@ from bushel._runtime.messages import log_info, log_warning
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import CorruptError, FormatError, UnsupportedError
-from bushel.storage import AnyPath, absolute, as_path, below, is_local, is_object, open_file
+from bushel.storage import AnyPath, absolute, as_path, below, is_local, is_object
 from bushel.storage.base import FROM_TAG
 
 from .binding import bind, same_files, stamped, stamps_of
@@ -373,11 +373,11 @@ def build_table(
     structure = read_structure(container, shard, options, stored, changed=changed)
     index = CallerFields(options.spec or {}, options.pickle).table(structure, shard)
     if lacks_checksums(index, options):
+        from bushel._index.opening import opener
         from bushel.containers.checksums import with_checksums
 
-        shard = index.shard_with_files(shard)
-        files = list(map(open_file, shard.paths))
-        index = with_checksums(index, files, report=options.report)
+        file_of = opener(index, index.shard_with_files(shard).path)
+        index = with_checksums(index, file_of, report=options.report)
     return index if stored is None else with_recorded_names(index, stored)
 
 
