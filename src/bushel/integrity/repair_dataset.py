@@ -12,15 +12,15 @@ from typing import Any, Literal
 import numpy as np
 from msgspec.structs import replace
 
+from bushel._dataset.read.listed import each_shard
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.shard import Keys
 from bushel._pack import convert
 from bushel._runtime.arrays import I64, NO_NUMBERS
-from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
-from bushel._runtime.tasks import AnyEngine, map_on_engine
+from bushel._runtime.tasks import AnyEngine
 from bushel._runtime.threads import cpu_count
 from bushel._writer.target import holds_dataset
 from bushel.containers import (
@@ -30,7 +30,6 @@ from bushel.containers import (
     get_container,
     get_writable,
 )
-from bushel.engines import connect
 from bushel.errors import FormatError
 from bushel.storage import AnyLocation, AnySource, as_path
 
@@ -155,10 +154,7 @@ def repair(
             "use another path (mode='resume' continues an interrupted repair)"
         )
     inspect = partial(inspect_shard, decode=decode, room=max_problems)
-    if engine is not None:
-        inspected: Iterable[Inspected] = map_on_engine(inspect, places, connect(engine))
-    else:
-        inspected = parallel_map(inspect, places, threads=threads or cpu_count())
+    inspected = each_shard(places, inspect, threads=threads or cpu_count(), engine=engine)
     intact = _joined(inspected, findings)
     shards, positions = list(intact.shards), intact.whole
     if kind is None or not len(positions):
@@ -276,12 +272,10 @@ def _with_unique_keys(
         for row in (whole[begin:end] - first).tolist():
             after[row] = name(before[row])
         if old is None or after != before:
-            index = replace(opened.index, keys=Keys.of(after))
-            labels = opened.labels
+            index = replace(opened.index, keys=Keys.of(after), labels=opened.labels)
             opened = OpenShard.of(
                 opened.container, opened.shard, index, stored=False, damage=opened.damage
             )
-            opened.labels = labels
         changed.append(opened)
         first += opened.samples
     return changed

@@ -88,8 +88,8 @@ class RequestedLists:
 
 
 def each_shard(
-    shards: Sequence[Shard],
-    work: Callable[[Shard], T],
+    shards: Sequence[Any],
+    work: Callable[[Any], T],
     *,
     threads: int | None = None,
     finished: Callable[[T], None] | None = None,
@@ -98,7 +98,7 @@ def each_shard(
     """Call a function with every shard in threads or on an engine, and return the results in order.
 
     Args:
-        shards: The shards.
+        shards: The shards; or facts about them, with `threads`.
         work: The function.
         threads: Number of threads.
         finished: Called with each result, from this thread.
@@ -127,9 +127,10 @@ def each_shard(
         from bushel._runtime.parallel import parallel_map
         from bushel._runtime.threads import cpu_count
 
-        usual = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
+        if threads is None:
+            threads = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
         results_in_turn = parallel_map(
-            work, shards, threads=threads or usual, limit=len(shards), name="bushel-index"
+            work, shards, threads=threads, limit=len(shards), name="bushel-index"
         )
     results: list[T] = []
     for result in results_in_turn:
