@@ -252,7 +252,7 @@ def _sample_of(column: FieldExtents, row: int) -> int:
 def _value_differences(
     name: str, known: Column, found: Column | None
 ) -> Iterator[tuple[str, int | None]]:
-    """Yield what differs in two columns, in values or types, and in which sample. NaN is NaN."""
+    """Yield the differences of values and types in two columns, each with its sample. NaN is NaN."""
     if found is None:
         yield f"the index has a column {name!r}, which no field can have", None
         return
