@@ -181,9 +181,11 @@ def _with_moved_samples(
     rows = np.arange(index.samples)
     lost = list(zip(keys.take(missing), sample_digests(kept, missing).tolist(), strict=True))
     names = recovered.index.keys.take(rows)
-    recovered_ones = list(zip(names, sample_digests(index, rows).tolist(), strict=True))
-    elsewhere = set(compress(recovered_ones, recovered.whole)) & set(lost)
-    moved = recovered.whole & np.array([one in elsewhere for one in recovered_ones], np.bool_)
+    recovered_samples = list(zip(names, sample_digests(index, rows).tolist(), strict=True))
+    elsewhere = set(compress(recovered_samples, recovered.whole)) & set(lost)
+    moved = recovered.whole & np.array(
+        [sample in elsewhere for sample in recovered_samples], np.bool_
+    )
     located[missing] = [sample not in elsewhere for sample in lost]
     return [(opened, located), (OpenShard.of(name, shard, index, stored=False), moved)]
 
