@@ -154,7 +154,7 @@ def _arrays(shard: Shard, file: File) -> dict[str, tuple[int, int, int | None]]:
         for row, (start, size, checksum, method, flags) in enumerate(
             zip(*(column.tolist() for column in columns), strict=True)
         ):
-            name, at = entries.name(row).removesuffix(".npy"), int(entries.header[row])
+            name, at = entries.names[row].removesuffix(".npy"), int(entries.header[row])
             if method != STORED or flags & ENCRYPTED:
                 raise FormatError(
                     f"array {name!r} is compressed, so no row of it can be read alone",

@@ -57,8 +57,7 @@ _WINDOW, _FAR_WINDOW = 1 << 20, 8 << 20
 class Entries(NamedTuple):
     """Some entries of a directory, in its order."""
 
-    names: U8  # the names in UTF-8, one after another
-    name_offsets: I64  # int64[entries + 1] into `names`
+    names: Strings
     header: I64  # offset of the header before the data
     stored: I64  # bytes in the file
     size: I64  # bytes of the value
@@ -66,15 +65,11 @@ class Entries(NamedTuple):
     method: np.ndarray[tuple[int], np.dtype[np.uint16]]
     flags: np.ndarray[tuple[int], np.dtype[np.uint16]]
 
-    def name(self, row: int) -> str:
-        """Return the name of one member."""
-        return _name(self.names, self.name_offsets, row)
-
-
-def _name(names: U8, offsets: I64, row: int) -> str:
-    """Return one of some names that follow one another."""
-    text = names[offsets[row] : offsets[row + 1]].tobytes()
-    return text.decode("utf-8", "surrogateescape")
+    @classmethod
+    def of(cls, scanner: ZipScanner) -> Entries:
+        """Return the entries that a scanner has found since the last call."""
+        scanned = scanner.take()
+        return cls(Strings(*scanned[:2]), *scanned[2:])
 
 
 class Directory(Struct, frozen=True):
@@ -108,8 +103,8 @@ class Directory(Struct, frozen=True):
             if scanner.problem is not None:
                 raise unreadable(scanner.problem, self.file, self.start + scanner.end)
             window = step if used else scanner.need
-            yield scanner.end / self.size, Entries(*scanner.take())
-        yield 1, Entries(*scanner.take())
+            yield scanner.end / self.size, Entries.of(scanner)
+        yield 1, Entries.of(scanner)
 
     def _read(self, position: int, length: int) -> bytes | memoryview:
         """Return some bytes of the directory."""
@@ -245,10 +240,10 @@ def _entries(file: File, left_out: LeftOut) -> dict[str, np.ndarray]:
     rows.append("name_offsets", np.zeros(1, np.int64))
     for share, part in directory_of(file).entries():
         part = _without_junk(part, left_out)
-        pieces = part._asdict() | {"name_offsets": part.name_offsets[1:] + text}
-        pieces["filter"] = _filter_of(part, file)
+        pieces = part._asdict() | {"filter": _filter_of(part, file), "names": part.names.text}
+        pieces["name_offsets"] = part.names.offsets[1:] + text
         del pieces["method"], pieces["flags"]
-        text += len(part.names)
+        text += len(part.names.text)
         rows.extend(pieces, share)
     return rows.finish()
 
@@ -262,22 +257,21 @@ def _ordered(entries: dict[str, np.ndarray], order: I64) -> dict[str, np.ndarray
 
 def _without_junk(part: Entries, left_out: LeftOut) -> Entries:
     """Return the entries that may be data. Folders have no entry."""
-    last = np.append(part.names, np.uint8(0))[part.name_offsets[1:] - 1]
+    last = np.append(part.names.text, np.uint8(0))[part.names.offsets[1:] - 1]
     part = _chosen(part, last != ord("/"))
-    first = np.append(part.names, np.uint8(0))[part.name_offsets[:-1]]
-    text = part.names.tobytes()
+    first = np.append(part.names.text, np.uint8(0))[part.names.offsets[:-1]]
+    text = part.names.text.tobytes()
     if not (may_hold_junk(text) or b"/." in text or (first == ord(".")).any()):
         return part
-    is_data = [left_out.is_data(part.name(row)) for row in range(len(part.method))]
+    is_data = [left_out.is_data(name) for name in part.names.tolist()]
     return _chosen(part, np.array(is_data, np.bool_))
 
 
 def _chosen(part: Entries, chosen: Bools) -> Entries:
     """Return some entries."""
-    length = np.diff(part.name_offsets)
-    names, offsets = part.names[np.repeat(chosen, length)], offsets_of(length[chosen])
-    rest = {name: getattr(part, name)[chosen] for name in Entries._fields[2:]}
-    return Entries(names, offsets, **rest)
+    rows = np.flatnonzero(chosen)
+    rest = {name: getattr(part, name)[rows] for name in Entries._fields[1:]}
+    return Entries(part.names.chosen(rows), **rest)
 
 
 def _filter_of(part: Entries, file: File) -> U8:
@@ -296,7 +290,7 @@ def _filter_of(part: Entries, file: File) -> U8:
         if part.flags[row] & ENCRYPTED:
             what = "is encrypted"
         raise FormatError(
-            f"member {part.name(row)!r} {what}, which Bushel does not read",
+            f"member {part.names[row]!r} {what}, which Bushel does not read",
             file.path,
             int(part.header[row]),
             "extract the archive, and open the folder",
@@ -306,7 +300,7 @@ def _filter_of(part: Entries, file: File) -> U8:
         row = int(other.argmax())
         sizes = f"{part.size[row]} bytes, stored in {part.stored[row]} without compression"
         raise FormatError(
-            f"member {part.name(row)!r} has {sizes}",
+            f"member {part.names[row]!r} has {sizes}",
             file.path,
             int(part.header[row]),
             _HINT,
@@ -342,7 +336,7 @@ def _data(file: File, entries: Mapping[str, np.ndarray], first: int, stop: int) 
     outside = (data < 0) | (stored > file.size) | (data > file.size - stored)
     if outside.any():
         row = int(outside.argmax())
-        name = _name(entries["names"], entries["name_offsets"], first + row)
+        name = Strings(entries["names"], entries["name_offsets"])[first + row]
         raise FormatError(
             f"member {name!r} of {stored[row]} bytes is not where the directory says",
             file.path,

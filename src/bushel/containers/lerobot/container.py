@@ -113,13 +113,15 @@ def _shots(
     """Return the frames of a camera, and add an error for each video that lacks some."""
     pairs, which = np.unique(episodes.videos[camera], axis=0, return_inverse=True)
     names = [meta.video(camera, *pair) for pair in pairs.tolist()]
-    videos = map_all(lambda name: _video(shard, name), names, threads=_READERS)
-    errors += [
-        video_or_error for video_or_error in videos if isinstance(video_or_error, FormatError)
-    ]
-    usable = [video_or_error for video_or_error in videos if isinstance(video_or_error, Video)]
-    opened = np.array([isinstance(video_or_error, Video) for video_or_error in videos], np.bool_)
-    number_of = np.where(opened, np.cumsum(opened) - 1, -1)
+    usable, numbers = list[Video](), list[int]()
+    for opened in map_all(lambda name: _video(shard, name), names, threads=_READERS):
+        if isinstance(opened, Video):
+            numbers.append(len(usable))
+            usable.append(opened)
+        else:
+            numbers.append(-1)
+            errors.append(opened)
+    number_of = np.array(numbers, np.int64)
     video = which.reshape(-1)[episode]
     at = episodes.begin[camera][episode] + seconds
     shots = shots_of(usable, number_of[video], at, 0.5 / meta.fps)

@@ -176,7 +176,11 @@ def scan_places(
         FilterError, ThriftError, ValueError: A page is damaged.
     """
     key, chunks = column.field.name, [ChunkPages(file, column, group) for group in groups]
-    blocks = None if all(map(_lies_plain, chunks)) else BlockList()
+    is_plain = all(
+        pages.chunk.codec == "stored" and not {*_DECODED} & {*pages.chunk.encodings}
+        for pages in chunks
+    )
+    blocks = None if is_plain else BlockList()
     elements, wanted_rows = 0, slice(None)
     for name in ("offset", "length"):
         arrays.append(f"{key} {name}", NO_NUMBERS)
@@ -201,13 +205,6 @@ def scan_places(
             arrays.append(f"{key} starts", starts[1:])
             arrays.append(f"{key} absent", pages.absent.view(np.bool_))
     return Scanned(key, wanted_rows, None if blocks is None else blocks.blocks())
-
-
-def _lies_plain(pages: ChunkPages) -> bool:
-    """Return whether the byte arrays of a chunk are in the file as they are."""
-    return pages.chunk.codec == "stored" and not any(
-        encoding in _DECODED for encoding in pages.chunk.encodings
-    )
 
 
 class _ByteArrays:
