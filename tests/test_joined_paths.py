@@ -20,7 +20,7 @@ EXCEPTIONS = {
     """,
     "the folder's own listing gave the name, which is one component": """
         storage/objects/location.py:ObjectPath.glob
-        _dataset/open/splits.py:_inside
+        _dataset/open/sources.py:_inside
         _dataset/open/discovery.py:_datasets_in cards/describing.py:_files
         storage/objects/hub.py:HubPath.listing sources/files.py:_walk sources/media.py:Frames.read
         sources/tables.py:Table._fitting _writer/publishing.py:_files_beside
@@ -32,7 +32,7 @@ EXCEPTIONS = {
         compat/mxnet/lists.py:_found_in compat/webdataset/cache.py:LRUCleanup.cleanup
     """,
     "the caller gave the name: a target, one of its parts, or a path in a program": """
-        _dataset/open/source_paths.py:_parts_of_file _dataset/open/completeness.py:marker_path
+        _dataset/open/sources.py:_parts_of_file _dataset/open/completeness.py:marker_path
         _dataset/open/completeness.py:is_staged
         _dataset/open/completeness.py:interrupted_write
         _dataset/open/folders.py:_replacements

@@ -18,8 +18,8 @@ from safetensors.numpy import load, save
 from tests.fuzz.mutations import with_own_crc32
 
 import bushel
-from bushel._index.column_names import column_of, possible_columns, usual_columns
 from bushel._index.columns import LONGEST_TEXT, Column, join_pieces
+from bushel._index.names import column_of, possible_columns, usual_columns
 from bushel._index.object_columns import of_objects
 from bushel._index.sidecar import load_index
 from bushel.errors import FormatError, SpecError

@@ -20,7 +20,7 @@ from tests._dataset.views.models import CONTAINERS, SPECS, make_samples, opened,
 from tests._index.forging import Header, exercise, forge, modest, parsed, tried
 
 import bushel
-from bushel._index.manifest import sealed
+from bushel._index.saving import sealed
 from bushel._index.sidecar import load_index
 from bushel.errors import BushelError, FormatError
 

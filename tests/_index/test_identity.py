@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import bushel
 from bushel._index.identity import sample_digests, table_digest
-from bushel._index.manifest import sealed
+from bushel._index.saving import sealed
 from bushel._index.table import ShardIndex
 
 SPEC = {"label": "int", "text": "utf8", "words": "utf8[]"}

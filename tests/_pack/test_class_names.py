@@ -17,8 +17,8 @@ from tests.sources.folders import jpeg
 
 import bushel
 from bushel._dataset.read.splitting import classes_of, largest_remainders, stratified
-from bushel._index.class_names import Labels, join_names, numbered
-from bushel._index.manifest import sealed
+from bushel._index.names import Labels, join_names, numbered
+from bushel._index.saving import sealed
 from bushel._pack import merge, split
 from bushel._pack.field_plan import plan_numbers, renumber
 from bushel.errors import CodecError

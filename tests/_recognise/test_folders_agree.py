@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bushel
-from bushel._dataset.open.splits import splits_of
+from bushel._dataset.open.sources import splits_of
 from bushel.codecs import get_codec
 from bushel.errors import FormatError, SpecError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Sequence
 
@@ -190,3 +191,19 @@ def test_every_file_is_in_one_place(names: list[str], draw: random.Random) -> No
     assert {name: [shuffled[at] for at in own.files if at >= 0] for name, own in again.fields.items()} == {
         name: [names[at] for at in own.files if at >= 0] for name, own in found.fields.items()
     }
+
+
+def test_many_names_with_dots_inside_leave_the_garbage_collector_alone() -> None:
+    names = [f"class{number % 100}/v1.{number:07d}.jpg" for number in range(20_000)]
+    collections: list[str] = []
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        collections.append(phase)
+
+    gc.collect()
+    gc.callbacks.append(count)
+    try:
+        assert len(layout_of(names).keys) == len(names)
+    finally:
+        gc.callbacks.remove(count)
+    assert len(collections) < 20  # a pair for each name that lives on made 57 collections

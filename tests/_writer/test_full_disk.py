@@ -26,6 +26,7 @@ from bushel.compat.granular import BagWriter
 from bushel.compat.mxnet.recordio import MXRecordIO
 from bushel.compat.webdataset import TarWriter
 from bushel.errors import is_out_of_room
+from bushel.storage import write_whole
 
 FULL = Path("/dev/full")
 ADVICE = "free some disk space, and continue with mode='resume': complete shards are kept"
@@ -273,6 +274,13 @@ def test_a_sample_too_large_for_the_disk_is_left_out(tmp_path: Path, container: 
     assert files_of(tmp_path / "ds") == files_of(tmp_path / "whole")
 
 
+def no_manifest(path: Path, data: bytes, *, sync: bool = True) -> None:
+    """Write a file; a manifest finds no room."""
+    if path.name.endswith("manifest.json"):
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), str(path))
+    write_whole(path, data, sync=sync)
+
+
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("shard_samples", [None, 10])
 def test_a_shard_is_published_with_the_manifest(
@@ -283,11 +291,8 @@ def test_a_shard_is_published_with_the_manifest(
     write(out, container, make_samples(container, 20), shard_samples=shard_samples)
     before = [plain(sample) for sample in bushel.open(out)]
 
-    def full(path: Path, data: bytes, *, sync: bool = True) -> None:
-        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), str(path))
-
     with monkeypatch.context() as patch:
-        patch.setattr("bushel._index.manifest.write_whole", full)
+        patch.setattr("bushel._index.saving.write_whole", no_manifest)
         with pytest.raises(OSError, match="quota"), bushel.Writer(out, mode="append", sync=False) as writer:
             writer.append(make_samples(container, 21)[20])
     assert [plain(sample) for sample in bushel.open(out)] == before
@@ -309,15 +314,12 @@ def test_a_file_is_published_with_the_manifest_of_its_folder(
     bushel.index(tmp_path)
     before = [plain(sample) for sample in bushel.open(tmp_path)]
 
-    def full(path: Path, data: bytes, *, sync: bool = True) -> None:
-        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), str(path))
-
     def change() -> None:
         with bushel.Writer(tmp_path / "a.tar", SPECS["tar"], mode=mode, sync=False) as writer:
             writer.append(named("new", 1)[0])
 
     with monkeypatch.context() as patch:
-        patch.setattr("bushel._index.manifest.write_whole", full)
+        patch.setattr("bushel._index.saving.write_whole", no_manifest)
         with pytest.raises(OSError, match="quota"):
             change()
     assert [plain(sample) for sample in bushel.open(tmp_path)] == before

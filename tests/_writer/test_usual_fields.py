@@ -13,7 +13,7 @@ from tests.faults.jobs import SUFFIXES
 from tests.faults.ways import JPEG, spec_of
 
 import bushel
-from bushel._index.manifest import sealed
+from bushel._index.saving import sealed
 from bushel._writer.options import Mode
 
 SPARSE = ("tar", "ffrecord", "gulp")

@@ -55,6 +55,6 @@ def test_what_does_not_suit(copy: Path) -> None:
 
 def test_a_revision_is_part_of_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    monkeypatch.setattr("bushel._dataset.open.splits.files_named", lambda *arguments: asked.append(arguments))
+    monkeypatch.setattr("bushel._dataset.open.sources.files_named", lambda *arguments: asked.append(arguments))
     SplitOptions("de", "train", "refs/convert/parquet").files("hf://datasets/org/photos/")
     assert asked == [("hf://datasets/org/photos@refs%2Fconvert%2Fparquet", "de", "train")]

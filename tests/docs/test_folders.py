@@ -7,8 +7,8 @@ import re
 import pytest
 from tests.paths import ROOT
 
-from bushel._recognise.junk import junk_kind
 from bushel._recognise.layout import layout_of
+from bushel._recognise.names import junk_kind
 
 PAGE = (ROOT / "docs/folders.md").read_text("utf-8")
 ROWS = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if re.match(r"\| `.*` \| .* \| `", line)]

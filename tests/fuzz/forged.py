@@ -11,7 +11,7 @@ from typing import Any
 from safetensors.numpy import load, save
 from tests.fuzz.mutations import with_own_crc32
 
-from bushel._index.manifest import sealed
+from bushel._index.saving import sealed
 
 __all__ = ["Bomb", "change_header", "header_of", "name_codec"]
 

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from tests.integrity.small import jpeg
 
 import bushel
-from bushel._index.manifest import sealed
-from bushel._index.saving import save_index
+from bushel._index.saving import save_index, sealed
 from bushel._index.shard import Keys
 from bushel._index.sidecar import load_index
 from bushel._index.table import ShardIndex

@@ -6,12 +6,12 @@ The arrays have names such as `__blocks__.0.start`, with the number of the block
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
-from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.arrays import I64, concatenated, offsets_of
 from bushel.errors import FormatError
 from bushel.storage.blocks import IN_TABLE, STORED, Blocks, Side
 
@@ -67,17 +67,16 @@ def blocks_in(arrays: Any, number: int, filters: Sequence[str], sizes: Sequence[
     return blocks.check(arrays.path, sizes)
 
 
-@dataclass(slots=True)
-class JoinedBlocks:
+class JoinedBlocks(Struct):
     """The block file that is being made."""
 
-    files: list[FileStamp] = field(default_factory=list)  # the files of all shards
+    files: list[FileStamp] = []  # the files of all shards
     size: int = 0  # bytes of the block file so far
     held: int = 0  # bytes so far that the tables of the shards hold
     # names of the filters, with their numbers
     filters: dict[str, int] = field(default_factory=lambda: {STORED: 0})
     # the added blocks, as block files that follow one another
-    parts: list[Blocks] = field(default_factory=list)
+    parts: list[Blocks] = []
 
     def add(self, index: ShardIndex) -> dict[str, int]:
         """Add the files that hold the values of the fields of a shard.
@@ -115,18 +114,18 @@ class JoinedBlocks:
         starts = [part.start[:-1] for part in self.parts]
         in_table = [part.held for part in self.parts if part.held is not None]
         file, offset, length, filters = (
-            _joined([getattr(part, name) for part in self.parts], _PARTS[name])
+            concatenated([getattr(part, name) for part in self.parts], _PARTS[name])
             for name in ("file", "offset", "length", "filter")
         )
         return Blocks(
-            np.concatenate([*starts, np.array([self.size], np.int64)]),
+            np.append(concatenated(starts, np.int64), self.size),
             file,
             offset,
             length,
             filters,
             tuple(self.filters),
             self._side(),
-            _joined(in_table, np.uint8) if in_table else None,
+            concatenated(in_table, np.uint8) if in_table else None,
         )
 
     def _side(self) -> Side | None:
@@ -142,11 +141,7 @@ class JoinedBlocks:
         offsets = offsets_of(np.concatenate(sizes))
         first = [part.side for part in self.parts if part.side is not None]
         data = [side.data[int(side.offsets[0]) : int(side.offsets[-1])] for side in first]
-        return Side(offsets, _joined(data, np.uint8))
-
-
-def _joined(arrays: list[np.ndarray], dtype: type[np.generic]) -> np.ndarray:
-    return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype, copy=False)
+        return Side(offsets, concatenated(data, np.uint8))
 
 
 # Records in pieces, as a block file: RecordIO files whose records have several parts. A record whose

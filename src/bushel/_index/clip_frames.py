@@ -6,14 +6,13 @@ docs/seek-tables.md specify their arrays. `scans` makes them. Nothing here does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import F64, I64, U8, U32, U64, offsets_of, ranges
+from bushel._runtime.arrays import F64, I64, U8, U32, U64, concatenated, offsets_of, ranges
 
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets
@@ -33,6 +32,26 @@ class ClipFrames(Struct, frozen=True):
     config: U32  # uint32[rows], number of the clip's configuration; 0 for a clip that is read whole
     config_text: U8  # uint8[bytes], the configurations (JSON), one after another, each once
     config_offsets: I64  # int64[configurations + 1] into `config_text`
+
+    @classmethod
+    def of_clips(cls, clips: Sequence[ClipPackets | None]) -> ClipFrames:
+        """Return the frames of some clips; None stands for one that is read whole."""
+        numbers: dict[bytes, int] = {}
+        config = [
+            0 if clip is None else numbers.setdefault(clip.config, len(numbers)) for clip in clips
+        ]
+        present = [clip for clip in clips if clip is not None]
+        packets = {
+            name: concatenated((getattr(clip, name) for clip in present), dtype)
+            for name, dtype in _OF_PACKETS.items()
+        }
+        return cls(
+            starts=offsets_of(0 if clip is None else len(clip.offsets) for clip in clips),
+            **packets,
+            config=np.array(config, np.uint32),
+            config_text=np.frombuffer(b"".join(numbers), np.uint8),
+            config_offsets=offsets_of(map(len, numbers)),
+        )
 
     @property
     def rows(self) -> int:
@@ -114,39 +133,6 @@ _OF_PACKETS: Mapping[str, type[np.generic]] = {
     "times": np.int64,
     "flags": np.uint8,
 }
-
-
-def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> ClipFrames:
-    """Return the frames of the clips of `known`, followed by the frames of `clips`."""
-    numbers: dict[bytes, int] = {}
-    sources: list[Any] = []
-    counts, config = np.zeros(0, np.int64), np.zeros(0, np.uint32)
-    if known is not None:
-        texts = (
-            known.config_text[begin:end].tobytes()
-            for begin, end in pairwise(known.config_offsets.tolist())
-        )
-        renumbered = [numbers.setdefault(text, len(numbers)) for text in texts] or [0]
-        config = np.array(renumbered, np.uint32).take(known.config, mode="clip")
-        counts, sources = np.diff(known.starts), [known]
-    sizes, added = [], []
-    for clip in clips:
-        sizes.append(0 if clip is None else len(clip.offsets))
-        added.append(0 if clip is None else numbers.setdefault(clip.config, len(numbers)))
-        sources += [] if clip is None else [clip]
-    joint = {
-        name: np.concatenate(
-            [np.zeros(0, dtype), *(getattr(source, name).astype(dtype) for source in sources)]
-        )
-        for name, dtype in _OF_PACKETS.items()
-    }
-    return ClipFrames(
-        starts=offsets_of(np.concatenate([counts, np.array(sizes, np.int64)])),
-        **joint,
-        config=np.concatenate([config, np.array(added, np.uint32)]),
-        config_text=np.frombuffer(b"".join(numbers), np.uint8),
-        config_offsets=offsets_of(map(len, numbers)),
-    )
 
 
 class Segments(Struct, frozen=True):

@@ -8,10 +8,10 @@ damaged or of another kind, are missing from the column; reading it will report 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I32, I64, U8, offsets_of
@@ -23,8 +23,8 @@ from bushel.errors import BushelError
 from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers, image_headers
 from bushel.storage import Extents, File, gather, read_many
 
-from .column_names import ColumnOf
 from .columns import LONGEST_TEXT, NUMBERS, Column, Kind, numbers, of_texts
+from .names import ColumnOf
 from .object_columns import of_array, of_objects, reader_of
 from .table import MISSING, FieldExtents, ShardIndex
 
@@ -38,8 +38,7 @@ _FORMATS = {1: "jpeg", 2: "png"}  # formats as `kernels.image_headers` numbers t
 U = TypeVar("U")
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedValues:
+class RecordedValues(Struct, frozen=True):
     """The values of one field that a writer recorded while it wrote a shard."""
 
     length: I64  # int64[samples], bytes of each value; `MISSING` for a missing value
@@ -52,13 +51,12 @@ class RecordedValues:
     characters: I64 | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ValueFiles:
+class ValueFiles(Struct, frozen=True):
     """The files of a shard from which values are read."""
 
     file_of: Callable[[int], File]  # opens a file or block file of the shard, given its number
     # the values of fields that need not be read, because the writer has recorded them
-    recorded: Mapping[str, RecordedValues] = field(default_factory=dict)
+    recorded: Mapping[str, RecordedValues] = {}
 
 
 def add_columns(index: ShardIndex, missing: Sequence[ColumnOf], files: ValueFiles) -> ShardIndex:

@@ -6,8 +6,7 @@ video clips. Each is an attribute of `FieldExtents`. `column_scan` makes columns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -24,8 +23,10 @@ from bushel.kernels import JpegError, jpeg_seek_table, jpeg_segment_offsets
 from bushel.spec import Spec
 from bushel.storage import Extents, File, read_many
 
-from .clip_frames import ClipFrames, SeekTables, Segments, joined
-from .column_names import (
+from .clip_frames import ClipFrames, SeekTables, Segments
+from .column_scan import ValueFiles, add_columns, each_chunk, present_rows
+from .columns import LONGEST_TEXT
+from .names import (
     AUTO,
     NONE,
     ColumnOf,
@@ -35,8 +36,6 @@ from .column_names import (
     names_of,
     usual_columns,
 )
-from .column_scan import ValueFiles, add_columns, each_chunk, present_rows
-from .columns import LONGEST_TEXT
 from .table import MISSING, FieldExtents, ShardIndex
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ Scanned = Literal["segments", "frames", "seek"]
 """The attribute of `FieldExtents` that a scan fills."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValueScan:
+class ValueScan(Struct, frozen=True):
     """One kind of scan of stored values."""
 
     attribute: Scanned  # the attribute of `FieldExtents` that holds it
@@ -161,12 +159,16 @@ def _frames(column: FieldExtents, file: File, known: ClipFrames | None) -> ClipF
     def scan(row: int) -> ClipPackets | None:
         return scan_clip(column.codec, file.read(int(column.offset[row]), int(column.length[row])))
 
-    scanned = 0 if known is None else known.rows
-    rows = present_rows(column, scanned).tolist()
+    earlier: list[ClipPackets | None] = []
+    if known is not None:
+        earlier = [
+            known.of(row, size) for row, size in enumerate(column.length[: known.rows].tolist())
+        ]
+    rows = present_rows(column, len(earlier)).tolist()
     clips = dict(
         zip(rows, parallel_map(scan, rows, threads=cpu_count(), name="bushel-scan"), strict=True)
     )
-    return joined(known, (clips.get(row) for row in range(scanned, column.rows)))
+    return ClipFrames.of_clips([*earlier, *map(clips.get, range(len(earlier), column.rows))])
 
 
 FRAMES = ValueScan(
@@ -179,48 +181,6 @@ FRAMES = ValueScan(
 
 # writers record texts that have at most this many bytes on average: names, not captions
 _USUAL_TEXT = 32
-
-
-class ColumnRequest(Struct, frozen=True):
-    """The columns that an index should have."""
-
-    # names of columns, and such as `*.width`; those that the fields cannot have are left out
-    names: tuple[str, ...] = ()
-    usual: bool = False  # whether to add the columns that writers record
-
-    @classmethod
-    def given(cls, columns: str | Iterable[str] | None, fields: Spec) -> ColumnRequest:
-        """Parse the columns of a user: names, in a list or a text with commas, and `auto`; None for the usual ones.
-
-        `fields` is empty if they are not known yet.
-
-        Raises:
-            KeyError, SpecError: As `column_of`.
-        """
-        names = (AUTO,) if columns is None else names_of(columns)
-        explicit = tuple(name for name in names if name not in (AUTO, NONE))
-        for name in expanded(explicit, fields) if fields else ():
-            column_of(name, fields)
-        return cls(explicit, AUTO in names)
-
-    def of(self, index: ShardIndex) -> list[ColumnOf]:
-        """Return the columns of this request that a table lacks."""
-        fields = index.spec
-        requested = {name: known_column_of(name, fields) for name in expanded(self.names, fields)}
-        if self.usual:
-            usual = {
-                column.name: column
-                for column in usual_columns(fields)
-                if _is_usual(column, index.fields[column.field.name])
-            }
-            requested = {**usual, **requested}
-        return [
-            column
-            for column in requested.values()
-            if column is not None
-            and column.name not in index.columns
-            and column.reading not in ("bytes", "elements")
-        ]
 
 
 def _is_usual(requested: ColumnOf, column: FieldExtents) -> bool:
@@ -240,12 +200,27 @@ class Contents(Struct, frozen=True):
 
     # segments and seek tables of JPEGs, and packets of clips
     scans: frozenset[Scanned] = frozenset()
-    columns: ColumnRequest = ColumnRequest()  # values of samples
+    # names of columns, and such as `*.width`; those that the fields cannot have are left out
+    columns: tuple[str, ...] = ()
+    usual: bool = False  # whether to add the columns that writers record
+
+    @classmethod
+    def given(cls, scans: Mapping[Scanned, bool], columns: str | Iterable[str] | None) -> Contents:
+        """Return what a user asks for: scans, and names of columns, in a list or a text with commas, and `auto`.
+
+        None stands for the usual columns.
+        """
+        names = (AUTO,) if columns is None else names_of(columns)
+        return cls(
+            frozenset(scan for scan, wanted in scans.items() if wanted),
+            tuple(name for name in names if name not in (AUTO, NONE)),
+            AUTO in names,
+        )
 
     @classmethod
     def of(cls, index: ShardIndex) -> Contents:
         """Return the contents of a table."""
-        return cls(scanned_in(index), ColumnRequest(tuple(index.columns)))
+        return cls(scanned_in(index), tuple(index.columns))
 
     @classmethod
     def to_keep(cls, index: ShardIndex) -> Contents:
@@ -256,17 +231,43 @@ class Contents(Struct, frozen=True):
         them all, the samples that follow get the usual columns of their own shard: a text that is
         short here may be long there.
         """
-        usual = not ColumnRequest(usual=True).of(index)
-        usual_ones = usual_columns(index.spec) if usual else ()
-        decided = {usual_column.name for usual_column in usual_ones}
+        usual = not cls(usual=True).missing_columns(index)
+        decided = {column.name for column in usual_columns(index.spec)} if usual else ()
         names = tuple(name for name in index.columns if name not in decided)
-        return cls(scanned_in(index), ColumnRequest(names, usual))
+        return cls(scanned_in(index), names, usual)
 
     def __or__(self, other: Contents) -> Contents:
         """Return the union of both."""
-        names = dict.fromkeys((*self.columns.names, *other.columns.names))
-        columns = ColumnRequest(tuple(names), self.columns.usual or other.columns.usual)
-        return Contents(self.scans | other.scans, columns)
+        names = dict.fromkeys((*self.columns, *other.columns))
+        return Contents(self.scans | other.scans, tuple(names), self.usual or other.usual)
+
+    def check_columns(self, fields: Spec) -> None:
+        """Check that fields can have the columns that are named.
+
+        Raises:
+            KeyError, SpecError: As `column_of`.
+        """
+        for name in expanded(self.columns, fields):
+            column_of(name, fields)
+
+    def missing_columns(self, index: ShardIndex) -> list[ColumnOf]:
+        """Return the wanted columns that a table lacks."""
+        fields = index.spec
+        requested = {name: known_column_of(name, fields) for name in expanded(self.columns, fields)}
+        if self.usual:
+            usual = {
+                column.name: column
+                for column in usual_columns(fields)
+                if _is_usual(column, index.fields[column.field.name])
+            }
+            requested = {**usual, **requested}
+        return [
+            column
+            for column in requested.values()
+            if column is not None
+            and column.name not in index.columns
+            and column.reading not in ("bytes", "elements")
+        ]
 
     def add_to(
         self,
@@ -294,8 +295,4 @@ class Contents(Struct, frozen=True):
                 index = scan.add(index, files.file_of, before)
         if frames:
             index = FRAMES.add(index, files.file_of, before)
-        return add_columns(index, self.columns.of(index), files)
-
-    def without_usual_columns(self) -> Contents:
-        """Return this without the columns that writers record by default."""
-        return replace(self, columns=replace(self.columns, usual=False))
+        return add_columns(index, self.missing_columns(index), files)

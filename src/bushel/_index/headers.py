@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import numpy as np
 
-from .class_names import MAX_NAME_LENGTH, MAX_NAMES
+from .names import MAX_NAME_LENGTH, MAX_NAMES
 
 if TYPE_CHECKING:
     Arrays = dict[str, np.ndarray]

@@ -7,7 +7,7 @@ copies all arrays: 8 bytes of length, a header of JSON, and the arrays, ordered 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from bushel.kernels import crc32
 
-from .headers import DTYPES, Arrays
+from .headers import DAMAGES, DTYPES, Arrays
 from .sidecar import parse_all
 
+T = TypeVar("T")
 _PIECE = 1 << 22
 _KINDS = {dtype: kind for kind, dtype in DTYPES.items()}
 _PLACES = {dtype: place for place, dtype in enumerate(_KINDS)}
@@ -62,21 +63,25 @@ def encode(arrays: Mapping[str, np.ndarray], header: object) -> bytes:
     return b"".join([head_of(arrays, header), *pieces_of(arrays)])
 
 
-def parse(data: memoryview, kinds: Mapping[str, str]) -> tuple[str, Arrays]:
-    """Return the text that describes a file, and its arrays, which are not copied.
+def parse(
+    data: memoryview, kinds: Mapping[str, str], header: msgspec.json.Decoder[T]
+) -> tuple[T, Arrays]:
+    """Return the header of a file, and its arrays, which are not copied.
 
     `kinds` has the type of each array: `U8`, `U32`, `U64` or `I64`. They have one dimension.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError: The file is
-            damaged (`sidecar.DAMAGES`).
+        ValueError: The file is damaged.
     """
-    text, arrays = parse_all(data)
-    chosen = {name: arrays[name] for name in kinds}
-    for name, array in chosen.items():
-        if (_KINDS[array.dtype], array.ndim) != (kinds[name], 1):
-            raise ValueError(f"array {name!r} is {array.dtype}{list(array.shape)}")
-    return text, chosen
+    try:
+        text, arrays = parse_all(data)
+        chosen = {name: arrays[name] for name in kinds}
+        for name, array in chosen.items():
+            if (_KINDS[array.dtype], array.ndim) != (kinds[name], 1):
+                raise ValueError(f"array {name!r} is {array.dtype}{list(array.shape)}")
+        return header.decode(text), chosen
+    except DAMAGES as error:
+        raise ValueError(str(error)) from error
 
 
 def body_crc32(arrays: Mapping[str, np.ndarray]) -> int:

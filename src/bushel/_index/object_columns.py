@@ -13,8 +13,8 @@ from bushel.codecs import get_codec
 from bushel.codecs.base import ArrayLayout, Codec
 from bushel.errors import BushelError
 
-from .column_names import ColumnOf
 from .columns import BOOL, FLOAT, INT, LONGEST_TEXT, TEXT, Column, as_text, numbers, of_texts
+from .names import ColumnOf
 from .table import FieldExtents
 
 _TYPES: dict[type, int] = {type(None): 0, bool: BOOL, int: INT, float: FLOAT, str: TEXT}

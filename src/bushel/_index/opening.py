@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import overload
 
 import numpy as np
 
 from bushel import kernels
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, LazySequence
 from bushel.storage import AnyPath, File, open_file
 from bushel.storage.block_file import BlockFile
 
@@ -17,7 +16,7 @@ from .shard import FileStamp, Shard
 from .table import ShardIndex
 
 
-class FileStamps(Sequence[FileStamp]):
+class FileStamps(LazySequence[FileStamp]):
     """The facts of very many files, without stamps. A `FileStamp` is made when it is asked for.
 
     Args:
@@ -43,15 +42,11 @@ class FileStamps(Sequence[FileStamp]):
     def __len__(self) -> int:
         return len(self.names)
 
-    @overload
-    def __getitem__(self, item: int) -> FileStamp: ...
-    @overload
-    def __getitem__(self, item: slice) -> tuple[FileStamp, ...]: ...
-
-    def __getitem__(self, item: int | slice) -> FileStamp | tuple[FileStamp, ...]:
-        if isinstance(item, slice):
-            return tuple(self[number] for number in range(*item.indices(len(self))))
-        return FileStamp(self.names[item], int(self.sizes[item]), int(self.times[item]))
+    def _made(self, numbers: range) -> list[FileStamp]:
+        return [
+            FileStamp(self.names[number], int(self.sizes[number]), int(self.times[number]))
+            for number in numbers
+        ]
 
     def __iter__(self) -> Iterator[FileStamp]:
         return map(FileStamp, self.names, self.sizes.tolist(), self.times.tolist())

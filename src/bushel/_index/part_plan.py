@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ from bushel.errors import CodecError
 from .elements import Elements, Group, Ranges, at_place, element_rows
 from .table import MISSING, FieldExtents
 
+_size = itemgetter(0)
 _MOST = 64  # examples: where the form depends on the size, those at its steps
 
 
@@ -69,10 +71,6 @@ class RowForms:
         if len(forms) < _MOST:
             insort(forms, (size, form), key=_size)
             self._known = forms  # others may be reading the list before it
-
-
-def _size(form_of_size: tuple[int, RowForm | None]) -> int:
-    return form_of_size[0]
 
 
 Forms: TypeAlias = RowForms | Mapping[int, Outline]

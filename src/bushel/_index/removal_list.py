@@ -19,13 +19,13 @@ from bushel._runtime.arrays import (
     NO_NUMBERS,
     U64,
     Bools,
+    concatenated,
     equal_places,
     offsets_of,
 )
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, read_whole
 
-from .headers import DAMAGES
 from .named_arrays import body_crc32, encode, parse
 from .shard import Keys, Strings
 from .table import ShardIndex
@@ -77,7 +77,7 @@ class Names(Struct, frozen=True):
     def join(cls, several: Sequence[Names]) -> Names:
         """Return the names in all of these."""
         facts = [
-            np.concatenate([np.zeros(0, dtype), *(getattr(names, name) for names in several)])
+            concatenated((getattr(names, name) for names in several), dtype)
             for name, dtype in (("keyed", bool), ("digests", np.uint64), ("sizes", np.int64))
         ]
         return cls(Strings.join(names.keys for names in several), *facts)
@@ -254,8 +254,7 @@ def parse_removal_list(data: bytes | None, path: AnyPath) -> RemovalList:
         return EMPTY
     hint = "restore this file: without it, removed samples would be shown"
     try:
-        text, arrays = parse(memoryview(data), _ARRAYS)
-        header = _HEADER.decode(text)
+        header, arrays = parse(memoryview(data), _ARRAYS, _HEADER)
         if header.version != _VERSION:
             message = (
                 f"version {header.version} of a list of "
@@ -263,7 +262,7 @@ def parse_removal_list(data: bytes | None, path: AnyPath) -> RemovalList:
             )
             raise FormatError(message, path, hint="use a newer Bushel")
         return _list_of(arrays, header.crc32)
-    except DAMAGES as error:
+    except ValueError as error:
         message = f"the list of removed samples is damaged: {error}"
         raise FormatError(message, path, hint=hint) from error
 

@@ -1,16 +1,17 @@
-"""Writing sidecar files: `sidecar` describes and reads them."""
+"""Writing sidecar files, indexes and manifests: `sidecar` describes and reads them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import numpy as np
 
 from bushel.codecs.registry import asked_for
 from bushel.errors import UnsupportedError
 from bushel.kernels import crc32
-from bushel.storage import AnyPath, replacing, write_whole
+from bushel.storage import AnyPath, create_whole, replacing, write_whole
 from bushel.storage.whole import write_all
 
 from .clip_frames import ARRAYS
@@ -27,6 +28,7 @@ from .headers import (
 from .identity import table_digest, type_of
 from .line_arrays import KeptLines, LineArray
 from .named_arrays import head_of, in_order, pieces_of
+from .sidecar import Manifest, seal
 from .table import FieldExtents, ShardIndex
 
 # an index with more bytes of arrays than this is written without a copy of them in memory
@@ -140,3 +142,32 @@ def _field(name: str, extents: FieldExtents, lines: KeptLines) -> HeaderField:
     line_array = cast("LineArray", extents.offset)
     lines_of_field = line_array.field, line_array.quotes
     return HeaderField(name, kind, asked_for(extents.codec), extents.file, *lines_of_field)
+
+
+# Manifests
+
+# a manifest of more shards has no white space, which takes half of it
+_INDENTED = 1000
+
+
+def save_manifest(manifest: Manifest, path: AnyPath, *, sync: bool = True) -> None:
+    """Write a manifest atomically. With `sync`, wait until it is on disk."""
+    write_whole(path, _encoded(manifest), sync=sync)
+
+
+def create_manifest(manifest: Manifest, path: AnyPath) -> None:
+    """Write a manifest, unless there is one."""
+    create_whole(path, _encoded(manifest))
+
+
+def _encoded(manifest: Manifest) -> bytes:
+    data = msgspec.json.encode(manifest)
+    if len(manifest.shards) <= _INDENTED:
+        data = msgspec.json.format(data, indent=1)
+    return sealed(data)
+
+
+def sealed(manifest: bytes) -> bytes:
+    """Return the JSON of a manifest with the CRC-32 of all bytes before it as its last member."""
+    body = manifest.rstrip()[:-1].rstrip() + b',\n "crc32": "'
+    return body + seal(body)

@@ -19,11 +19,10 @@ from bushel.kernels import map_array
 from bushel.spec import Spec, format_spec
 from bushel.storage import write_whole
 
-from .class_names import Labels, check_labels
-from .headers import DAMAGES
-from .manifest import spec_from_file
 from .named_arrays import encode, parse, whole_crc32
+from .names import Labels, check_labels
 from .shard import FileStamp, Strings
+from .sidecar import spec_from_file
 
 NAME = "shards.safetensors"
 """Name of the file in the folder of the manifest."""
@@ -150,9 +149,7 @@ def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
 def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
     """Return the table at a path; None if it is missing, stale or damaged."""
     try:
-        data = map_array(str(path)).data
-        text, arrays = parse(data, _ARRAYS)
-        header = _HEADER.decode(text)
+        header, arrays = parse(map_array(str(path)).data, _ARRAYS, _HEADER)
         if header.version != _VERSION or header.state != state:
             return None
         if whole_crc32(header, arrays) != header.crc32:
@@ -170,6 +167,6 @@ def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
             Strings(files, ends),
             *facts,
         )
-    except (OSError, SpecError, *DAMAGES):
+    except (OSError, SpecError, ValueError):
         return None
     return table if table.is_valid else None

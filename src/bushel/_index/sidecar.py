@@ -31,7 +31,6 @@ from bushel.kernels import crc32, map_array
 from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath
 
-from .class_names import Labels, check_labels
 from .headers import (
     CRC32_IS,
     DAMAGES,
@@ -47,6 +46,7 @@ from .headers import (
     LabelNames,
     PartOfRun,
 )
+from .names import check_labels
 from .shard import FileStamp, Keys
 from .table import FieldExtents, ShardIndex
 
@@ -185,6 +185,7 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
         raise _damaged(f"the index has {samples} samples, but no field and no key", path)
     try:
         fields = _parse_fields(tuple((field.name, field.type) for field in header.fields))
+        labels = header.labels and check_labels(header.labels)
     except SpecError as error:
         raise _damaged(f"not an index: {error}", path) from error
     lines: Lines | None = None
@@ -204,7 +205,6 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
                 f"but the index lists {len(files)} files"
             )
             raise _damaged(message, path)
-    labels = checked_labels(header.labels, path)
     values = {entry.name: _values(arrays, entry, samples, lines) for entry in header.columns}
     blocks: tuple[Blocks, ...] = ()
     if filters:
@@ -314,15 +314,6 @@ def _lengths(arrays: _Arrays, name: str, rows: int) -> "np.ndarray":
     return np.broadcast_to(lengths, rows)
 
 
-def checked_labels(labels: Labels, path: AnyPath) -> Labels:
-    if not labels:
-        return {}
-    try:
-        return check_labels(labels)
-    except SpecError as error:
-        raise _damaged(f"not an index: {error}", path) from error
-
-
 def load_manifest(path: AnyPath) -> Manifest | None:
     """Return the manifest at a path, or None if the file does not exist.
 
@@ -338,14 +329,15 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         raise FormatError(message, path, hint=_MEND_MANIFEST)
     try:
         manifest = _MANIFEST.decode(data)
-    except (ValueError, RecursionError) as error:
+        if manifest.labels:
+            check_labels(manifest.labels)
+    except (ValueError, RecursionError, SpecError) as error:
         message = f"not a manifest: {error}"
         raise FormatError(message, path, hint=_MEND_MANIFEST) from error
     if manifest.version != VERSION:
         raise FormatError(
             f"version {manifest.version} of a manifest; this Bushel knows {VERSION}", path
         )
-    checked_labels(manifest.labels, path)
     return manifest
 
 
@@ -366,6 +358,18 @@ def readable_manifest(path: AnyPath) -> Manifest | None:
         raise
 
 
+def find_manifest(path: AnyPath) -> Manifest | None:
+    """Return the manifest at a path; None if it is missing, unreadable or damaged.
+
+    Raises:
+        OSError: An object store cannot be reached.
+    """
+    try:
+        return readable_manifest(path)
+    except FormatError:
+        return None
+
+
 def seal(body: bytes | memoryview) -> bytes:
     return f'{crc32(body):08x}"\n}}\n'.encode()
 
@@ -376,6 +380,20 @@ def without_code(field: Field) -> Field:
     if codec == field.codec:
         return field
     return Field(field.name, codec, field.sequence)
+
+
+def spec_from_file(spec: Mapping[str, str]) -> Spec:
+    """Parse a spec from a file.
+
+    Raises:
+        SpecError: It is malformed.
+
+    Examples:
+        >>> from bushel._index.sidecar import spec_from_file
+        >>> spec_from_file({"notes": "pickle[]"})["notes"].type
+        'stored(pickle)[]'
+    """
+    return {name: without_code(field) for name, field in parse_spec(spec).items()}
 
 
 @lru_cache(maxsize=64)

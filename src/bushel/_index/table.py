@@ -24,7 +24,7 @@ from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field, Spec
 
-from .class_names import Labels, labels_of_fields
+from .names import Labels, labels_of_fields
 from .shard import FileStamp, Keys, Place, Shard
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._index.class_names import with_numbers
+from bushel._index.names import with_numbers
 from bushel._kinds import BEGINNINGS, IMAGES
 from bushel._runtime.arrays import I64
 from bushel._runtime.processes import WorkerProcess, answer, pickle_for_worker, portable

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from bushel._index.class_names import Labels, can_be_named, join_names, numbered, numbers_classes
+from bushel._index.names import Labels, can_be_named, join_names, numbered, numbers_classes
 from bushel._kinds import IMAGES, kind_of
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, holds_image

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.open.locking import lock_of, lock_part, lock_run
-from bushel._index.class_names import Labels, join_labels
-from bushel._index.manifest import save_manifest
+from bushel._index.names import Labels, join_labels
+from bushel._index.saving import save_manifest
 from bushel._index.shard import FOLDER, Keys
 from bushel._index.sidecar import Manifest, ManifestShard, load_index
 from bushel._runtime.arrays import U64

@@ -19,9 +19,15 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shard_fields import with_declared
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.class_names import Labels, check_labels, labels_of_fields, numbered
-from bushel._index.column_names import AUTO, known_column_of
 from bushel._index.contents import scanned_in
+from bushel._index.names import (
+    AUTO,
+    Labels,
+    check_labels,
+    known_column_of,
+    labels_of_fields,
+    numbered,
+)
 from bushel._recognise.types import is_converted
 from bushel._runtime.arrays import check_count, chunks
 from bushel._runtime.messages import few

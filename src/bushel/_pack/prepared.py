@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.class_names import check_labels
+from bushel._index.names import check_labels
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.order import Sequential
 from bushel._runtime.shuffle import Order, Shuffle

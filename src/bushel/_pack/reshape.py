@@ -17,7 +17,7 @@ from bushel._dataset.views.concat import one_after_another
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel._dataset.views.stream import StreamDataset
-from bushel._index.manifest import find_manifest
+from bushel._index.sidecar import find_manifest
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle

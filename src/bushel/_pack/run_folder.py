@@ -25,9 +25,8 @@ from msgspec.structs import replace
 from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.open.folders import place_of, run_folder, shard_of_entry
 from bushel._index.headers import PartOfRun
-from bushel._index.manifest import find_manifest
 from bushel._index.shard import Shard
-from bushel._index.sidecar import Manifest
+from bushel._index.sidecar import Manifest, find_manifest
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.public import public
 from bushel.containers import container_by_suffix

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.open.folders import is_part
 from bushel._dataset.open.locking import lock_run
-from bushel._index.manifest import create_manifest
+from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.tasks import drive

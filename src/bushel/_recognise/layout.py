@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.errors import FormatError
 
-from .splits import (
+from .names import (
     class_folders,
     folders_of_splits,
     inside_only_folder,
@@ -70,6 +70,18 @@ class _Listing(Struct, frozen=True):
     names: Sequence[str]
     stems: Sequence[str]
     extensions: Sequence[str]
+
+    @classmethod
+    def of(cls, names: Sequence[str], cut: Callable[[str], tuple[str, str]]) -> _Listing:
+        """Return files with these names, and the two parts that a function cuts each into.
+
+        The pairs do not live on: a million of them would keep the garbage collector busy for seconds.
+        """
+        stems, extensions = [], []
+        for stem, extension in map(cut, names):
+            stems.append(stem)
+            extensions.append(extension)
+        return cls(names, stems, extensions)
 
     def left_out(self, numbers: Iterable[int], why: str = "") -> tuple[tuple[str, str], ...]:
         """Return the names of some files, and their kinds in words."""
@@ -128,9 +140,9 @@ def layout_of(
         folders = {name.split("/", 2)[1] for name in inside if name.count("/") > 1}
     if roles := roles_of(folders):
         return _by_roles(names, around, splits, roles, place)
-    listing = _Listing(names, *_cut_all(names))
+    listing = _Listing.of(names, _cut)
     if "." in "".join(listing.stems):
-        dotted = _Listing(names, *zip(*map(_cut_first, names), strict=True))
+        dotted = _Listing.of(names, _cut_first)
         shared = _shared_extensions(dotted)
         media = set(filter(media_of, shared))
         if media:
@@ -184,20 +196,6 @@ def _cut_first(name: str) -> tuple[str, str]:
     if dot < 0:
         return name, ""
     return name[:dot], name[dot + 1 :].lower()
-
-
-def _cut_all(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    stems, extensions = [], []
-    for name in names:  # what `_cut` does, for a million names
-        dot = name.rfind(".")
-        extension = name[dot + 1 :].lower()
-        if dot <= name.rfind("/") + 1 or extension == "gz":
-            stem, extension = _cut(name)
-        else:
-            stem = name[:dot]
-        stems.append(stem)
-        extensions.append(extension)
-    return stems, extensions
 
 
 def _folders_of_splits(names: Sequence[str]) -> tuple[str, ...]:
@@ -256,7 +254,7 @@ def layout_of_kind(
         known: Classes of other splits, which are numbered, too.
         ordered: Whether the samples have the order of the names instead of that of the keys.
     """
-    listing = _Listing(names, *_cut_all(names))
+    listing = _Listing.of(names, _cut)
     extensions = set(listing.extensions) - {""}
     kinds = {name for name in extensions if f".{name.rpartition('.')[2]}" in suffixes}
     pairs = zip(names, listing.extensions, strict=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 import sys
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -24,7 +25,33 @@ if TYPE_CHECKING:
 else:  # numpy.typing takes longer to import than most modules of Bushel
     Array = Bools = F32 = F64 = I32 = I64 = U8 = U32 = U64 = np.ndarray
 
+T = TypeVar("T")
 NO_NUMBERS: I64 = np.zeros(0, np.int64)
+
+
+class LazySequence(Sequence[T]):
+    """A sequence whose elements are made when they are asked for. A slice is a list of them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _made(self, numbers: range) -> list[T]:
+        """Return the elements of these numbers."""
+
+    @overload
+    def __getitem__(self, item: int) -> T: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[T]: ...
+
+    def __getitem__(self, item: int | slice) -> T | list[T]:
+        count = len(self)
+        if isinstance(item, slice):
+            return self._made(range(*item.indices(count)))
+        number = operator.index(item)
+        if not -count <= number < count:
+            raise IndexError(f"position {number} is out of range: there are {count}")
+        [element] = self._made(range(number % count, number % count + 1))
+        return element
 
 
 def python_numbers(value: Any) -> Any:
@@ -68,6 +95,11 @@ def ranges(first: I64, counts: I64) -> I64:
     numbers = np.repeat(first - (ends - counts), counts)
     numbers += np.arange(len(numbers))
     return numbers
+
+
+def concatenated(arrays: Iterable[Array], dtype: npt.DTypeLike) -> Array:
+    """Return arrays as one of a type, which is empty if there are none."""
+    return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype, copy=False)
 
 
 def equal_places(ascending: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> tuple[I64, I64]:

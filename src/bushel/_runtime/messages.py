@@ -45,6 +45,14 @@ def day(seconds: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn of the line that called Bushel, however many of its functions are between."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("bushel."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
 def size(number: float) -> str:
     """Return a number of bytes as text: `1 byte`, `999 bytes`, `12.3 MB`, `2 GB`."""
     if number == 1:

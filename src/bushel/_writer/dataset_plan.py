@@ -9,9 +9,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.class_names import Labels, numbered, with_numbers
-from bushel._index.contents import ColumnRequest, Contents
-from bushel._index.key_lookup import KeyTable
+from bushel._index.contents import Contents
+from bushel._index.key_lookup import KeyLookup
+from bushel._index.names import Labels, numbered, with_numbers
 from bushel._index.shard import Shard, may_lack_samples
 from bushel._runtime.arrays import joined
 from bushel.containers.base import Layout, Stored, WriteOptions
@@ -46,7 +46,7 @@ class KeyCheck:
 
     def __init__(self, shards: list[OpenShard], *, needs_keys: bool, reuse: bool = False) -> None:
         # the list loses one that is continued
-        self._table = KeyTable.of(tuple(shards)) if shards else None
+        self._table = KeyLookup.of(tuple(shards)) if shards else None
         self._removed = frozenset[int]()
         if reuse and may_lack_samples([opened.shard for opened in shards]):
             from bushel._dataset.read.remaining import removed_in
@@ -196,8 +196,9 @@ class DatasetPlan:
             raise SpecError(f"{self.container.name} cannot store empty folders: use ffrecord")
         self._options, self._generation = options, options.generation
         self._adopts_spec, self.fields = fields is None, fields or {}
-        columns = ColumnRequest.given(options.columns, self.fields)
-        self._contents = Contents(frozenset(["seek"] * options.seek), columns)
+        self._contents = Contents.given({"seek": options.seek}, options.columns)
+        if self.fields:
+            self._contents.check_columns(self.fields)
         self.limits = options.limits(single=target.single)
         self.layout: Layout | None = None
         self.labels: Labels = {}
@@ -232,7 +233,7 @@ class DatasetPlan:
             layout = self.decided(shards, keyed=shards[-1].keyed)
             requested = self._contents
             if self._options.columns is None:
-                requested = requested.without_usual_columns()
+                requested = replace(requested, usual=False)
             self._contents = Contents.to_keep(shards[-1].index) | requested
             check_same_fields(path, shards, self.spec, layout)
             if layout.sparse:

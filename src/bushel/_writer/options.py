@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from bushel._index.column_names import names_of
+from bushel._index.names import names_of
 from bushel._runtime.arrays import check_count
 from bushel.storage import parse_bytes
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bushel._index.column_names import expanded, known_column_of, usual_columns
 from bushel._index.column_scan import RecordedValues, characters_of, lengths_of_texts
-from bushel._index.contents import ColumnRequest
+from bushel._index.contents import Contents
+from bushel._index.names import expanded, known_column_of, usual_columns
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout
@@ -30,10 +30,10 @@ _MEAN, _ALLOWED = 64, 1 << 16
 class Recorder:
     """Records values of the samples of a new shard, from which its columns are made."""
 
-    def __init__(self, layout: Layout, request: ColumnRequest) -> None:
+    def __init__(self, layout: Layout, contents: Contents) -> None:
         fields = {column.field.name: column.field for column in layout.columns}
-        columns = [known_column_of(name, fields) for name in expanded(request.names, fields)]
-        if request.usual:
+        columns = [known_column_of(name, fields) for name in expanded(contents.columns, fields)]
+        if contents.usual:
             columns += usual_columns(fields)
         readings = {(column.field.name, column.reading) for column in columns if column is not None}
         self._fields: dict[str, _FieldRecorder] = {}

@@ -175,7 +175,7 @@ class ShardInProgress:
     ) -> None:
         self.shard, self.layout = plan.shard, plan.layout
         self._contents, self._before = plan.contents, before
-        self._recorder = Recorder(plan.layout, plan.contents.columns)
+        self._recorder = Recorder(plan.layout, plan.contents)
         self._container, self._staging, self._builder = plan.container, staging, builder
         # the sizes of the staged files, and the number of samples in them
         self._written: tuple[dict[str, int], int] = {}, 0

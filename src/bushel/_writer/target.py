@@ -16,7 +16,7 @@ from bushel._dataset.open.folders import is_part, run_folder
 from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.shard_fields import labels_of, with_caller_fields
 from bushel._dataset.read.shards import OpenShard, union_of_fields
-from bushel._index.class_names import Labels, can_be_named, check_labels, join_labels
+from bushel._index.names import Labels, can_be_named, check_labels, join_labels
 from bushel._index.shard import FOLDER
 from bushel._runtime.messages import few
 from bushel.containers import (

@@ -13,10 +13,10 @@ from bushel._dataset.open.completeness import manifest_of, manifest_path, marker
 from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.headers import PartOfRun
-from bushel._index.manifest import find_manifest, save_manifest
 from bushel._index.removal_list import RemovalList
+from bushel._index.saving import save_manifest
 from bushel._index.shard import FOLDER, may_lack_samples
-from bushel._index.sidecar import Manifest
+from bushel._index.sidecar import Manifest, find_manifest
 from bushel.errors import UnsupportedError, noted_in
 from bushel.storage import (
     AnyPath,

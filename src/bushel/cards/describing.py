@@ -21,7 +21,7 @@ from msgspec import Struct
 from bushel._dataset.open.completeness import manifest_path
 from bushel._dataset.open.discovery import find
 from bushel._dataset.open.open import open as open_dataset
-from bushel._dataset.open.source_paths import expand_paths
+from bushel._dataset.open.sources import expand_paths
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.info import summarise, summary
 from bushel._dataset.views.saved_views import saved_views

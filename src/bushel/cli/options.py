@@ -130,7 +130,7 @@ class SplitOptions(Struct, frozen=True):
             raise click.BadParameter(
                 "they are for one dataset, not for several paths", param_hint="--config, --split"
             )
-        from bushel._dataset.open.splits import files_named, refuse_splits
+        from bushel._dataset.open.sources import files_named, refuse_splits
 
         if ask and self.config is None and self.split is None:
             refuse_splits(source)

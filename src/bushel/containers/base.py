@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
-from bushel._index.class_names import Labels
+from bushel._index.names import Labels
 from bushel._index.shard import FileStamp, Shard
 from bushel._index.table import ShardIndex
 from bushel.errors import FormatError

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from bushel._index.class_names import Labels
+from bushel._index.names import Labels
 from bushel._kinds import IMAGES, WEAK, kind_of
 from bushel._runtime.arrays import I64
 from bushel._runtime.messages import log_warning

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from bushel._index.opening import FileStamps
 from bushel._index.shard import FOLDER, REMOVED, Keys, Shard
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._recognise.junk import counted, junk_kind
 from bushel._recognise.layout import (
     LABEL,
     FileField,
@@ -29,7 +28,7 @@ from bushel._recognise.layout import (
     media_of,
     suffix_of,
 )
-from bushel._recognise.splits import split_in
+from bushel._recognise.names import counted, junk_kind, split_in
 from bushel._runtime.messages import log_info, log_warning
 from bushel._runtime.parallel import map_all
 from bushel._runtime.threads import cpu_count

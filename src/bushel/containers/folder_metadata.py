@@ -25,7 +25,7 @@ from bushel._index.columns import numbers
 from bushel._index.object_columns import of_objects
 from bushel._index.table import ShardIndex
 from bushel._recognise.layout import LABEL, unique_keys
-from bushel._recognise.splits import split_in
+from bushel._recognise.names import split_in
 from bushel._runtime.arrays import I64
 from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from bushel._index.headers import DAMAGES
 from bushel._index.named_arrays import encode, parse
 from bushel._index.opening import FileStamps
 from bushel._index.saving import encode_index
@@ -27,7 +27,7 @@ from bushel._index.shard import FOLDER, FileStamp
 from bushel._index.sidecar import decode_index
 from bushel._index.table import ShardIndex
 from bushel._index.table_cache import cache_of_tables
-from bushel._recognise.junk import junk_kind, without_junk
+from bushel._recognise.names import junk_kind, without_junk
 from bushel._runtime.arrays import U8
 from bushel._runtime.messages import log_info
 from bushel._runtime.progress import slow_work
@@ -170,16 +170,16 @@ def _kept_names(root: Path) -> FolderNames | None:
     if cache is None or (data := cache.get(identity, _BLOCK)) is None:
         return None
     try:
-        text, arrays = parse(data, _KINDS)
+        layout, arrays = parse(data, _KINDS, Decoder(int))
         seen = zip(_split(arrays["watched"]), *arrays["marks"].reshape(3, -1).tolist(), strict=True)
-        if text != str(_LAYOUT) or any(watched(str(root), marks[0]) != marks for marks in seen):
+        if layout != _LAYOUT or any(watched(str(root), marks[0]) != marks for marks in seen):
             return None
         names = FolderNames(_split(arrays["names"]))
         stamps = FileStamps(names, arrays["sizes"], arrays["times"], partial(_forget, identity))
         slim = decode_index(arrays["index"].data, Path(cache.folder, identity))
     except OSError:  # a folder was deleted
         return None
-    except (FormatError, *DAMAGES) as error:
+    except (FormatError, ValueError) as error:
         log_info("%s: the list of files in the cache of tables is not used: %s", root, error)
         return None
     fields = {

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from bushel._index.shard import Keys, Shard, Strings, stamps
 from bushel._index.table import ShardIndex
-from bushel._recognise.junk import LeftOut, may_hold_junk
+from bushel._recognise.names import LeftOut, may_hold_junk
 from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, MemberGroups, ZipScanner, zip_data

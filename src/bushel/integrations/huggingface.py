@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.class_names import holds_numbers, numbers_classes
+from bushel._index.names import holds_numbers, numbers_classes
 from bushel._runtime.arrays import chunks
 from bushel._runtime.public import public
 from bushel.codecs.registry import holds_clip, holds_image, holds_sound, keeps_bytes

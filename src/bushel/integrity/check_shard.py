@@ -16,8 +16,7 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents, has_pyav
-from bushel._index.identity import table_digest
-from bushel._index.matching import Comparison, compare_values
+from bushel._index.identity import Comparison, compare_values, table_digest
 from bushel._index.opening import opener
 from bushel._index.shard import FileStamp, Shard
 from bushel._index.table import MISSING, FieldExtents, ShardIndex

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from bushel._index.column_names import field_of
 from bushel._index.columns import Column
-from bushel._index.matching import same_keys
+from bushel._index.identity import same_keys
+from bushel._index.names import field_of
 from bushel._index.shard import Keys
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64

@@ -22,8 +22,7 @@ from bushel._dataset.open.completeness import (
 )
 from bushel._dataset.open.discovery import find, names_in
 from bushel._dataset.open.folders import is_half_replaced, shard_of_entry
-from bushel._dataset.open.source_paths import expand_paths
-from bushel._dataset.open.splits import files_named
+from bushel._dataset.open.sources import expand_paths, files_named
 from bushel._dataset.open.tables import (
     StoredTable,
     build_table,
@@ -32,10 +31,9 @@ from bushel._dataset.open.tables import (
     indexed_in,
     staged_table,
 )
-from bushel._index.manifest import find_manifest
-from bushel._index.matching import with_sound_keys
+from bushel._index.identity import with_sound_keys
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.sidecar import Manifest, load_index, load_manifest
+from bushel._index.sidecar import Manifest, find_manifest, load_index, load_manifest
 from bushel._index.table import ShardIndex
 from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container

@@ -22,18 +22,17 @@ from bushel._dataset.open.folders import overwrite_folder
 from bushel._dataset.open.locking import lock_of, locked_sources
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._dataset.open.shards import open_shards
-from bushel._dataset.open.source_paths import expand_paths
+from bushel._dataset.open.sources import expand_paths
 from bushel._dataset.open.tables import index_place, indexed_in
 from bushel._dataset.read.listed import manifest_entry
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.remaining import digests_of, removed_in
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.contents import Contents
-from bushel._index.manifest import find_manifest, save_manifest
 from bushel._index.removal_list import EMPTY, stored_sizes
-from bushel._index.saving import save_index
+from bushel._index.saving import save_index, save_manifest
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.sidecar import Manifest
+from bushel._index.sidecar import Manifest, find_manifest
 from bushel._runtime.arrays import I64, batches_of, offsets_of
 from bushel._runtime.public import command, public
 from bushel._writer.shard_writer import ShardInProgress, ShardPlan

@@ -18,7 +18,7 @@ from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.removal_lists import PlacedList, list_to_write
 from bushel._dataset.open.shards import open_shards
-from bushel._dataset.open.source_paths import expand_paths
+from bushel._dataset.open.sources import expand_paths
 from bushel._dataset.open.tables import index_place
 from bushel._dataset.read.key_file import positions_of_keys, shards_with
 from bushel._dataset.read.reader import Reader

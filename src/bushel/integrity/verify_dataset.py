@@ -15,17 +15,17 @@ from msgspec import structs
 from bushel._dataset.open.caller_fields import warn_withheld
 from bushel._dataset.open.completeness import LoadManifest, listed_names, manifest_path
 from bushel._dataset.open.removal_lists import lists_beside
-from bushel._dataset.open.splits import splits_of
+from bushel._dataset.open.sources import splits_of
 from bushel._dataset.read.key_file import NAME, damage
 from bushel._dataset.read.listed import manifest_of_tables
 from bushel._dataset.read.remaining import removed_in
 from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.class_names import Labels
-from bushel._index.key_lookup import KeyTable
+from bushel._index.key_lookup import LookedUp
+from bushel._index.names import Labels
 from bushel._index.shard import Keys, may_lack_samples
 from bushel._index.sidecar import Manifest, load_manifest
-from bushel._runtime.arrays import check_count
+from bushel._runtime.arrays import check_count, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
@@ -196,18 +196,19 @@ def _split_of(shard: OpenShard, splits: Mapping[str, Sequence[str]]) -> str:
 
 def _check_keys(shards: Sequence[OpenShard], found: Findings) -> None:
     """Find keys that several samples have, in one shard or in several. Removed samples do not count."""
-    table = KeyTable.of(shards)
-    same = np.flatnonzero(table.hashes[1:] == table.hashes[:-1])
-    pairs = np.stack([table.positions[same], table.positions[same + 1]], axis=1)
+    starts = offsets_of(shard.samples for shard in shards)
+    keys_of = [shard.index.keys or Keys.of(()) for shard in shards]
+    rows = [keys.order + start for keys, start in zip(keys_of, starts, strict=False)]
+    repeated = LookedUp.of(np.concatenate([keys.hashes for keys in keys_of])).repeated()
+    pairs = np.concatenate(rows)[np.stack(repeated, axis=1)]
     removed = set[int]()
     if len(pairs):
         with suppress(FormatError, OSError):  # a damaged list is reported
             removed.update(removed_in(shards).tolist())
 
     def shard_and_key(position: int) -> tuple[OpenShard, str]:
-        number = int(np.searchsorted(table.starts, position, side="right")) - 1
-        keys = shards[number].index.keys or Keys.of(())
-        return shards[number], keys[position - int(table.starts[number])]
+        number = int(np.searchsorted(starts, position, side="right")) - 1
+        return shards[number], keys_of[number][position - int(starts[number])]
 
     for pair in pairs[np.argsort(pairs[:, 1])].tolist():
         (first, key), (second, other_key) = map(shard_and_key, pair)

@@ -18,9 +18,8 @@ from bushel._dataset.read.remaining import removed_in
 from bushel._dataset.read.shard_fields import labels_beside
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.class_names import Labels, labels_of_fields
-from bushel._index.identity import sample_digests
-from bushel._index.matching import compare_values
+from bushel._index.identity import compare_values, sample_digests
+from bushel._index.names import Labels, labels_of_fields
 from bushel._index.opening import opener
 from bushel._index.shard import Keys, may_lack_samples
 from bushel._index.table import MISSING, ShardIndex

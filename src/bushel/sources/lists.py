@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 from msgspec import Struct
 
-from bushel._index.class_names import in_order
+from bushel._index.names import in_order
 from bushel.errors import FormatError
 from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, absolute, as_path, read_text, read_whole

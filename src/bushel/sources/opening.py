@@ -14,7 +14,7 @@ import numpy as np
 
 from bushel._dataset.open.discovery import holds_parts, names_in
 from bushel._dataset.open.open import open_any
-from bushel._dataset.open.source_paths import expand_paths
+from bushel._dataset.open.sources import expand_paths
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.stream import StreamDataset
 from bushel._recognise.layout import ending_of, layout_of

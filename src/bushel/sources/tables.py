@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from bushel._index.class_names import in_order
+from bushel._index.names import in_order
 from bushel.containers.folder_metadata import CODECS, codec_of_cells, keys_of_rows, number_type
 from bushel.errors import FormatError
 from bushel.spec import KEY

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bushel._dataset.open.open import open as open_dataset
-from bushel._dataset.open.splits import files_named
+from bushel._dataset.open.sources import files_named
 from bushel._dataset.views.dataset import Dataset
 from bushel._pictures.texts import plain_text
 from bushel._runtime.public import imported

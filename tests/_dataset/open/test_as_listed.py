@@ -13,7 +13,7 @@ from tests._dataset.views.models import make_samples, write
 
 import bushel
 from bushel._dataset.open.as_listed import as_written, discover
-from bushel._index.manifest import save_manifest
+from bushel._index.saving import save_manifest
 from bushel._index.sidecar import load_manifest
 from bushel.errors import FormatError, IncompleteWarning
 
@@ -58,8 +58,9 @@ def test_a_file_that_is_not_listed_is_not_read(folder: Path) -> None:
     files = second(folder)
     for path in files:
         shutil.copy(path, path.with_name(path.name.replace("1", "7", 1)))
-    with pytest.warns(IncompleteWarning, match="not listed in the manifest, and not read"):
+    with pytest.warns(IncompleteWarning, match="not listed in the manifest, and not read") as caught:
         ds = bushel.open(folder)
+    assert caught[0].filename == __file__
     assert [sample["__key__"] for sample in ds] == [f"k0/{number}" for number in range(9)]
     bushel.index(folder)
     with warnings.catch_warnings():

@@ -37,6 +37,7 @@ def damaged_tar(folder: Path) -> Path:
 def warned(path: Path, **options: Any) -> tuple[bushel.Dataset, str]:
     with pytest.warns(bushel.errors.DamagedWarning) as caught:
         dataset = bushel.open(path, spec=SPEC, index="memory", **options)
+    assert caught[0].filename == __file__
     return dataset, str(caught[0].message)
 
 

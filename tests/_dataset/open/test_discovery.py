@@ -11,7 +11,7 @@ import pytest
 from tests.containers.read_in_place import FOREIGN
 
 import bushel
-from bushel._dataset.open.source_paths import expand_paths
+from bushel._dataset.open.sources import expand_paths
 from bushel.errors import FormatError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bushel._dataset.open.source_paths import expand_paths, missing
+from bushel._dataset.open.sources import expand_paths, missing
 from bushel.storage import as_path
 
 

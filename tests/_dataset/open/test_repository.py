@@ -53,8 +53,9 @@ def test_several_splits_are_named_in_errors(hub: Hub) -> None:
     _put(hub, "data/train-00000-of-00001.parquet", "data/validation-00000-of-00001.parquet")
     with pytest.raises(SpecError, match="several splits: train, validation. Name one: split='train'"):
         bushel.open(URL)
-    with pytest.raises(SpecError, match=r"no split 'valid'.*it has train, validation; did you mean 'validation'"):
-        bushel.open(URL, split="valid")
+    with pytest.raises(SpecError, match=r"no split 'valdation'.*it has train, validation; did you mean 'validation'"):
+        bushel.open(URL, split="valdation")
+    assert len(bushel.open(URL, split="valid")) == len(bushel.open(URL, split="validation"))
     assert len(bushel.open(URL, split="validation")) == 24
 
 

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from tests._dataset.views.keyed_shards import SHARDS, TEXT, keys_of, opened
 
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.key_lookup import KeyTable, KeyView, StoredKeyTable
+from bushel._index.key_lookup import KeyLookup, KeyView
 from bushel._index.shard import Keys
 from bushel._index.table import ShardIndex
 
 
 @given(SHARDS, TEXT)
 def test_all_positions_of_a_key_in_ascending_order(shards: list[list[str] | int], other: str) -> None:
-    table = KeyTable.of([opened(shard) for shard in shards])
+    table = KeyLookup.of([opened(shard) for shard in shards])
     keys = keys_of(shards)
     for key in {*keys, other, "", "00", "-1", "99"}:
         assert list(table.find(key)) == [position for position, each in enumerate(keys) if each == key]
@@ -25,15 +25,15 @@ def test_all_positions_of_a_key_in_ascending_order(shards: list[list[str] | int]
 )
 @pytest.mark.parametrize("shards", [[20], [["a", "b"]], [["a", "b"], 20]])
 def test_keys_that_nothing_can_have(key: str, shards: list[list[str] | int]) -> None:
-    assert list(KeyTable.of([opened(shard) for shard in shards]).find(key)) == []
+    assert list(KeyLookup.of([opened(shard) for shard in shards]).find(key)) == []
 
 
 def test_one_shard_costs_no_copy() -> None:
     shard = opened(["b", "a"])
-    table = KeyTable.of([shard])
+    table = KeyLookup.of([shard])
     assert shard.index.keys is not None
     assert table.hashes is shard.index.keys.hashes
-    assert table.positions is shard.index.keys.order
+    assert table.shard_numbers.strides == (0,)
 
 
 @pytest.mark.parametrize("order", [-1, -(2**63), 3, 2**62])
@@ -42,7 +42,7 @@ def test_a_damaged_table_finds_nothing_worse_than_nothing(order: int) -> None:
     damaged = Keys(keys.text, keys.offsets, keys.hashes, np.full(3, order, np.int64))
     shard = opened(["a", "b", "c"])
     index = ShardIndex(3, shard.index.files, shard.index.fields, "bag", damaged)
-    table = KeyTable.of([OpenShard.of("bag", shard.shard, index, stored=False)])
+    table = KeyLookup.of([OpenShard.of("bag", shard.shard, index, stored=False)])
     assert [list(table.find(key)) for key in "abc"] == [[], [], []]
 
 
@@ -57,7 +57,7 @@ def test_a_view_of_keys_is_a_sequence(keys: list[str], at: int, part: slice) -> 
         assert view[at] == keys[at]
         assert view.index(keys[at]) == keys.index(keys[at])
     else:
-        with pytest.raises(IndexError, match=f"for {len(keys)} keys"):
+        with pytest.raises(IndexError, match=f"position {at} is out of range: there are {len(keys)}"):
             view[at]
 
 
@@ -73,7 +73,7 @@ def test_rows_outside_a_shard_are_passed_over() -> None:
     keys = listed[0].index.keys
     assert keys is not None
     keys.order[:] = [1 << 40, -7, 3]
-    table = KeyTable.of(listed)
-    stored = StoredKeyTable(listed, table.starts, keys.hashes, np.zeros(3, np.uint32))
+    table = KeyLookup.of(listed)
+    stored = KeyLookup(listed, table.starts, keys.hashes, np.zeros(3, np.uint32))
     for lookup in (table, stored):
         assert [list(lookup.find(key)) for key in "abc"] == [[], [], []]

@@ -18,8 +18,7 @@ import bushel
 from bushel._dataset.read import listed
 from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import Listing, OpenShard
-from bushel._index.manifest import sealed
-from bushel._index.saving import save_index
+from bushel._index.saving import save_index, sealed
 from bushel._index.shard import Shard
 from bushel._index.shard_list import NAME
 from bushel._index.sidecar import load_index

@@ -21,7 +21,7 @@ import pytest
 from tests.containers.tar.archives import archive, as_webdataset
 
 import bushel
-from bushel._dataset.open.source_paths import is_stream
+from bushel._dataset.open.sources import is_stream
 from bushel._dataset.views.stream import StreamDataset
 from bushel.errors import BushelError, CodecError, FormatError, SpecError, UnsupportedError
 from bushel.loader import RandomWindow

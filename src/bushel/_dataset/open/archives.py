@@ -19,7 +19,6 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.shard import Keys
 from bushel._index.table import MISSING, ShardIndex
-from bushel._recognise.junk import without_junk
 from bushel._recognise.layout import (
     LABEL,
     OUTSIDE,
@@ -29,7 +28,13 @@ from bushel._recognise.layout import (
     layout_of,
     media_of_members,
 )
-from bushel._recognise.splits import class_folders, folders_of_splits, role_of, split_in
+from bushel._recognise.names import (
+    class_folders,
+    folders_of_splits,
+    role_of,
+    split_in,
+    without_junk,
+)
 from bushel._runtime.arrays import I64, U32, offsets_of, ranges
 from bushel._runtime.messages import log_warning
 from bushel.containers.base import ReadOptions
@@ -46,7 +51,7 @@ from bushel.errors import FormatError
 from bushel.kernels import number_texts
 
 from .discovery import find
-from .splits import splits_of
+from .sources import splits_of
 from .tables import table_to_read
 
 _TABLES = {name.partition(".")[2] for name in METADATA}
@@ -255,7 +260,7 @@ def _archives_beside(shard: OpenShard) -> list[ShardIndex]:
     if discovered.container != shard.container:
         return []
     return [
-        table_to_read(shard.container, other, ReadOptions(), None, "auto", False).index
+        table_to_read(shard.container, other, ReadOptions(), "auto").index
         for other in discovered.shards
     ]
 

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from itertools import chain, pairwise
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
-from bushel._index.manifest import find_manifest
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.sidecar import Manifest, readable_manifest
-from bushel._runtime.messages import few
+from bushel._index.sidecar import Manifest, find_manifest, readable_manifest
+from bushel._runtime.messages import few, warn
 from bushel.containers import candidates, container_names, get_container, owners_of
 from bushel.errors import FormatError, IncompleteWarning
-from bushel.storage import AnyPath, below, is_object
+from bushel.storage import AnyPath, is_object
 
 from .completeness import (
     Incomplete,
     LoadManifest,
     are_parts,
     find_incomplete,
-    incomplete_by,
     listed_names,
-    lists_all,
     manifest_and_names,
     manifest_of,
     manifest_path,
-    marker_path,
 )
 from .discovery import MANY_OBJECTS, Found, find, names_in
 
@@ -89,32 +85,29 @@ def discover(
         loader = manifest_loader(paths)
     with loader as load:
         discovered = find(paths, container, whole=whole)
-        return _as_found(paths, discovered, load, allow_incomplete=allow_incomplete)
+        once = cast("LoadManifest", cache(load))
+        return _as_found(paths, discovered, once, allow_incomplete=allow_incomplete)
 
 
 def _as_found(
     paths: Sequence[AnyPath], found: Found, load: LoadManifest, *, allow_incomplete: bool
 ) -> Found:
     path, *others = paths
-    local = isinstance(path, Path)
-    if not others and found.shards and str(found.shards[0].root) == str(path):
-        first = found.shards[0]
-        if local:
-            folder = first.sidecar.parent
-        else:
-            folder = below(first.root, first.sidecars, any_text=True)
-        manifest = load(folder / "manifest.json")
-        if manifest is None and local:
-            _report_others(path, found)
-        return _as_listed(path, found, manifest, load, allow_incomplete=allow_incomplete)
-    if not others and found.shards and are_parts(path, found.shards):
-        if allow_incomplete and is_object(path):  # its parts are not listed one by one
+    local, alone = isinstance(path, Path), bool(found.shards) and not others
+    in_folder = alone and str(found.shards[0].root) == str(path)
+    in_parts = alone and are_parts(path, found.shards)
+    if in_folder or in_parts:
+        place = manifest_and_names(path, found.shards)[0]
+        manifest = None if place is None else load(place)
+        # what a store or server does not list one by one is what the manifest lists
+        if allow_incomplete and is_object(path) and (in_parts or not path.listable):
             found = replace(found, shards=_still_there(found.shards))
-        manifest = load(marker_path(path, ""))
+        if manifest is None and in_folder and local:
+            _report_others(path, found)
         if manifest is not None and manifest.complete and manifest.container == found.container:
             found = _compared(path, found, manifest, allow_incomplete=allow_incomplete)
     manifest = None
-    if local or len(found.shards) > MANY_OBJECTS:
+    if in_folder or local or len(found.shards) > MANY_OBJECTS:
         manifest = manifest_of(found.container, found.shards, load)
     incomplete = found.incomplete or find_incomplete(paths, found.shards, load)
     return replace(found, manifest=manifest, incomplete=incomplete)
@@ -134,29 +127,6 @@ def _report_others(path: AnyPath, found: Found) -> None:
         log_warning(
             "%s: read as %s; other files are not read: %s", path, found.container, few(unread)
         )
-
-
-def _as_listed(
-    path: AnyPath,
-    found: Found,
-    manifest: Manifest | None,
-    load: LoadManifest,
-    *,
-    allow_incomplete: bool,
-) -> Found:
-    """Return a dataset in a folder as its manifest lists it."""
-    # these are the shards of the manifest
-    if allow_incomplete and is_object(path) and not path.listable:
-        found = replace(found, shards=_still_there(found.shards))
-    state = manifest
-    if found.shards[0].sidecars != FOLDER:
-        state = load(marker_path(path, ""))
-    if manifest is not None and manifest.complete and manifest.container == found.container:
-        found = _compared(path, found, manifest, allow_incomplete=allow_incomplete)
-    elif manifest is not None and not lists_all(manifest, found.container, found.shards):
-        manifest = None
-    incomplete = found.incomplete or incomplete_by(state, path, folder=True)
-    return replace(found, manifest=manifest, incomplete=incomplete)
 
 
 def as_written(folder: AnyPath, container: str | None) -> Found | None:
@@ -240,10 +210,9 @@ def _compared(path: AnyPath, found: Found, manifest: Manifest, *, allow_incomple
 
 def warn_unlisted(path: AnyPath, names: Sequence[str]) -> None:
     """Warn the caller of `bushel.open` of files that are not read."""
-    warnings.warn(
-        (f"{path}: {_shown(names)} not listed in the manifest, and not read: {_INDEX_OR_MOVE}"),
+    warn(
+        f"{path}: {_shown(names)} not listed in the manifest, and not read: {_INDEX_OR_MOVE}",
         IncompleteWarning,
-        stacklevel=4,
     )
 
 

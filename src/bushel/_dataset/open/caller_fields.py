@@ -6,7 +6,6 @@ types that run code.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -17,12 +16,11 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from bushel._index.class_names import labels_of_fields
-from bushel._index.manifest import find_manifest, spec_from_file
+from bushel._index.names import labels_of_fields
 from bushel._index.shard import Shard
-from bushel._index.sidecar import Manifest, without_code
+from bushel._index.sidecar import Manifest, find_manifest, spec_from_file, without_code
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.messages import log_info
+from bushel._runtime.messages import log_info, warn
 from bushel.codecs.registry import asked_for, from_file, get_codec, is_withheld
 from bushel.containers import get_container, writable_containers
 from bushel.containers.base import ReadOptions, WriteOptions
@@ -214,12 +212,11 @@ def warn_withheld(fields: Iterable[Field], path: str) -> None:
         return
     names = ", ".join(f"{name!r} ({codec})" for name, codec in withheld.items())
     name, codec = next(iter(withheld.items()))
-    warnings.warn(
+    warn(
         f"the files of {path} name a codec that runs code, for {names}: the "
         "values are given as stored bytes. If you trust the author of the files, "
         f"open the dataset with pickle=True, or with spec={{{name!r}: {codec!r}}}",
         UntrustedWarning,
-        stacklevel=4,
     )
 
 

@@ -6,7 +6,6 @@ Manifests tell the first; of damaged shards, the samples that can be read are fo
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from traceback import clear_frames
@@ -16,12 +15,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._index.manifest import find_manifest
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.sidecar import Manifest
+from bushel._index.sidecar import Manifest, find_manifest
 from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import Bools
-from bushel._runtime.messages import few
+from bushel._runtime.messages import few, warn
 from bushel._runtime.public import command
 from bushel.containers.base import ReadOptions
 from bushel.containers.registry import recovery_of
@@ -132,27 +130,23 @@ def manifest_of(
     return None
 
 
-def incomplete_by(manifest: Manifest | None, path: AnyPath, *, folder: bool) -> Incomplete | None:
-    """Return the state of the dataset at this path, with this manifest, if it is incomplete, else None.
+def _incomplete_at(path: AnyPath, load: LoadManifest, *, folder: bool) -> Incomplete | None:
+    """Return the state of the dataset at this path if it is incomplete, else None.
 
     A dataset without a manifest is complete, unless a writer has left unfinished files in its
     staging folder, or has died while it replaced one of two files.
     """
+    root, name = place_of(path, single=not folder)
+    manifest = load(marker_path(root, name))
     if manifest is not None and not manifest.complete:
         return Incomplete(str(path), manifest.expected)
-    if not isinstance(path, Path):
+    if not isinstance(root, Path):
         return None
-    root, name = place_of(path, single=not folder)
     if is_half_replaced(root, name):
         return Incomplete(str(path), advice=_replace_again(path))
     if is_staged(root, name):
         return Incomplete(str(path))
     return None
-
-
-def _incomplete_at(path: AnyPath, load: LoadManifest, *, folder: bool) -> Incomplete | None:
-    manifest = load(marker_path(*place_of(path, single=not folder)))
-    return incomplete_by(manifest, path, folder=folder)
 
 
 def _replace_again(path: AnyPath) -> str:
@@ -253,11 +247,10 @@ def with_advice(error: Exception, paths: Iterable[AnyPath]) -> FormatError | Non
 
 def warn_incomplete(found: Incomplete, samples: int) -> None:
     """Warn the caller of `bushel.open` that the dataset is incomplete."""
-    warnings.warn(
+    warn(
         f"{found.path} is incomplete: {found.describe(samples)}. To complete it, "
         f"{found.advice}; open it with allow_incomplete=True to use it as it is.",
         IncompleteWarning,
-        stacklevel=3,
     )
 
 
@@ -389,6 +382,4 @@ def recovered_table(
 def warn_damaged(damages: Sequence[Damage]) -> None:
     """Warn the caller of `bushel.open` that shards are damaged."""
     named = few([f"{damage.error} ({damage.describe()})" for damage in damages], separator="; ")
-    warnings.warn(
-        f"the dataset is damaged: {named}. {HOW_TO_REPAIR}.", DamagedWarning, stacklevel=4
-    )
+    warn(f"the dataset is damaged: {named}. {HOW_TO_REPAIR}.", DamagedWarning)

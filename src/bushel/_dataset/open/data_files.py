@@ -13,13 +13,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from bushel._recognise.names import SAME
 from bushel.containers.features import Feature, feature_of
 
-_KEYWORDS = {
-    "train": ("train", "training"),
-    "validation": ("validation", "valid", "dev", "val"),
-    "test": ("test", "testing", "eval", "evaluation"),
-}
+_KEYWORDS = {**SAME, "test": (*SAME["test"], "eval", "evaluation")}
 _BETWEEN = "[-._ 0-9]"
 _SHARDED = re.compile(r"data/(?P<split>\w+(?:\.\w+)*)-[0-9]{5}-of-[0-9]{5}.*\..*")
 _NO_DATA = frozenset(
@@ -172,21 +169,12 @@ def _by_name(names: Sequence[str]) -> dict[str, list[str]]:
     if sharded:
         return sharded
     for parts in (slice(None, -1), slice(-1, None)):
-        splits = {
-            split: matching
-            for split, words in _KEYWORDS.items()
-            if (
-                matching := [
-                    name
-                    for name in names
-                    if any(
-                        re.search(f"(?:^|{_BETWEEN}){word}(?:{_BETWEEN}|$)", part)
-                        for part in name.split("/")[parts]
-                        for word in words
-                    )
-                ]
-            )
-        }
+        splits: dict[str, list[str]] = {}
+        for split, words in _KEYWORDS.items():
+            word = re.compile(f"(?:^|{_BETWEEN})(?:{'|'.join(words)})(?:{_BETWEEN}|$)")
+            matching = [name for name in names if any(map(word.search, name.split("/")[parts]))]
+            if matching:
+                splits[split] = matching
         if splits:
             return splits
     if names:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._index.manifest import find_manifest
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.sidecar import Manifest
+from bushel._index.sidecar import Manifest, find_manifest
 from bushel._runtime.messages import few
 from bushel.containers import (
     Container,
@@ -33,7 +32,7 @@ from bushel.storage import AnyPath, below, is_object, open_file
 
 from .completeness import Incomplete, marker_path
 from .folders import is_part, shard_of_entry
-from .source_paths import missing
+from .sources import missing
 
 if TYPE_CHECKING:
     from .remote_discovery import ListedFiles
@@ -133,7 +132,7 @@ def _find_at(
     if alone and path.listable and not folder.exists():
         raise missing(path)
     if whole and alone:
-        from .splits import refuse_splits
+        from .sources import refuse_splits
 
         refuse_splits(path, folder)
     name, shards = _sniff(folder, container)

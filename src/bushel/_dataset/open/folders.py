@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -94,36 +93,6 @@ def _replacements(folder: Path, name: str) -> list[Path]:
     if name:
         return [above / name] if (above / name).is_dir() else []
     return sorted(above.iterdir()) if above.is_dir() else []
-
-
-@contextmanager
-def pinned(paths: Sequence[AnyPath]) -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether paths still lead into the same local folder.
-
-    Overwriting a folder exchanges it with another one. The folder stays open in the meantime, so
-    that its inode is not given to another one. One file, and files in several folders, are not
-    watched.
-    """
-    folders = {path.parent for path in paths} if len(paths) > 1 else set(paths)
-    folder = folders.pop()
-    if folders or not isinstance(folder, Path):
-        yield lambda: True
-        return
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:  # it is a file or gone, or may not be listed
-        yield lambda: True
-        return
-
-    def is_same() -> bool:
-        with suppress(FileNotFoundError):
-            return os.path.samestat(os.fstat(handle), os.stat(folder))
-        return False
-
-    try:
-        yield is_same
-    finally:
-        os.close(handle)
 
 
 def above_parts(shards: Sequence[Shard]) -> AnyPath | None:

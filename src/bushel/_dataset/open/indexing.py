@@ -17,15 +17,13 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shard_fields import labels_beside
 from bushel._dataset.read.shards import OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.class_names import Labels, labels_of_fields
-from bushel._index.column_names import column_of, expanded, names_of
 from bushel._index.column_scan import ValueFiles
-from bushel._index.contents import ColumnRequest, Contents, has_pyav
-from bushel._index.manifest import find_manifest, spec_from_file
+from bushel._index.contents import Contents, has_pyav
+from bushel._index.names import Labels, labels_of_fields
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.shard import Shard
-from bushel._index.table import ShardIndex
+from bushel._index.sidecar import find_manifest, spec_from_file
 from bushel._index.table_cache import keep_table
 from bushel._runtime.messages import log_warning
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
@@ -34,7 +32,6 @@ from bushel._runtime.tasks import AnyEngine
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError, UnsupportedError
-from bushel.spec import Spec
 from bushel.storage import AnyLocation, AnyPath, AnySource, is_object, make_folder, sync_whole
 
 from .archives import as_folders
@@ -45,8 +42,7 @@ from .discovery import Found, find
 from .folders import above_parts
 from .locking import locked_sources
 from .open import remaining_of
-from .source_paths import expand_paths
-from .splits import files_named, splits_of
+from .sources import expand_paths, files_named, splits_of
 from .tables import (
     accepted,
     build_table,
@@ -59,7 +55,7 @@ from .tables import (
 )
 
 if TYPE_CHECKING:
-    from bushel._index.contents import Scanned
+    pass
 
 
 @public()
@@ -147,13 +143,11 @@ def index(
         raise SpecError(
             f"an index does not keep URLs: read them by bushel.open(…, spec={refused!r})"
         )
-    request = ColumnRequest.given(names_of(columns), {})
     paths = expand_paths(files_named(source, config, split))
-    scans: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
     task = Indexing(
         container or "",
         ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),
-        contents=Contents(frozenset(scan for scan, yes in scans.items() if yes), request),
+        contents=Contents.given({"segments": segments, "frames": frames, "seek": seek}, columns),
         force=force,
     )
     place = None if index is None else index_place(index)
@@ -173,7 +167,7 @@ def index(
     try:
         with locked_sources(locked):
             return _index(
-                paths, container, request, task, each, callback_of(progress), keys=keys, place=place
+                paths, container, task, each, callback_of(progress), keys=keys, place=place
             )
     except OSError as error:
         if place is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
@@ -187,7 +181,6 @@ def index(
 def _index(
     paths: Sequence[AnyPath],
     container: str | None,
-    request: ColumnRequest,
     task: Indexing,
     each: Callable[..., list[Rebuilt]],
     progress: OnProgress | None,
@@ -205,7 +198,7 @@ def _index(
     if manifest is not None and not lists_all(manifest, name, files):
         manifest = None
     if manifest is not None:  # a wrong name is refused before anything is read
-        _check_names(request, spec_from_file(manifest.spec))
+        task.contents.check_columns(spec_from_file(manifest.spec))
     incomplete = find_incomplete(paths, files)
     task = replace(task, container=name, labels=labels_beside(name, files, manifest))
     if is_object(files[0].root):
@@ -241,7 +234,7 @@ def _index(
     dataset = Dataset(
         (), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards))
     )
-    _check_names(request, union_of_fields(shards))
+    task.contents.check_columns(union_of_fields(shards))
     return dataset
 
 
@@ -284,11 +277,6 @@ def _counting(total: int, progress: OnProgress | None) -> Callable[[int], None] 
     return lambda done: progress(Progress(done, total, "samples", samples=done))
 
 
-def _check_names(request: ColumnRequest, fields: Spec) -> None:
-    for name in expanded(request.names, fields):
-        column_of(name, fields)
-
-
 class Indexing(Struct, frozen=True):
     """The wanted contents of the index of each shard."""
 
@@ -321,16 +309,7 @@ def rebuilt_index(wanted: Indexing, shard: Shard) -> Rebuilt:
         SpecError: Frames are wanted, there are clips, and PyAV is not installed.
         OSError: The sidecar cannot be written.
     """
-    index, read = _index_again(wanted, shard)
-    size = sum(file.size for file in index.files) if read else 0
-    opened = OpenShard.of(wanted.container, shard, index, stored=not wanted.in_cache)
-    return Rebuilt(opened, size)
-
-
-def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
-    """Return the table of a shard as it is kept, and whether data of the shard were read to make it."""
-    container = wanted.container
-    options, force = wanted.options, wanted.force
+    container, options, force = wanted.container, wanted.options, wanted.force
     if wanted.in_cache:
         table = cached_table(container, shard)
     else:
@@ -362,12 +341,12 @@ def _index_again(wanted: Indexing, shard: Shard) -> tuple[ShardIndex, bool]:
                 shard.path(0),
                 hint="raise BUSHEL_TABLES_SIZE, or name a folder with index=",
             )
-        return index, read
-    shard = index.shard_with_files(shard)
-    files = stamped(index.files, shard)
-    if table is None or index is not recorded or list(files) != list(table.recorded):
-        index = replace(index, files=files)
-        save_index(index, shard.sidecar)
-    else:  # written by another process perhaps, which was killed before the name was on disk
-        sync_whole(shard.sidecar)
-    return index, read
+    else:
+        files = stamped(index.files, index.shard_with_files(shard))
+        if table is None or index is not recorded or list(files) != list(table.recorded):
+            index = replace(index, files=files)
+            save_index(index, shard.sidecar)
+        else:  # written by another process perhaps, which was killed before the name was on disk
+            sync_whole(shard.sidecar)
+    opened = OpenShard.of(container, shard, index, stored=not wanted.in_cache)
+    return Rebuilt(opened, sum(file.size for file in index.files) if read else 0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial as bind
 from itertools import chain
-from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, cast
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import Listing, OpenShard, kinds, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.shard import may_lack_samples, warn_of_lists_above
+from bushel._recognise.names import inside_only_folder, one_of, splits_in, tops_of
 from bushel._runtime.public import check_flags, check_names, public
 from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, with_episodes
@@ -26,10 +28,17 @@ from .as_listed import as_written, discover, folder_state, manifest_stat, warn_u
 from .caller_fields import POLICIES, IndexPolicy, check_declared, checked_spec, warn_withheld
 from .completeness import warn_damaged, warn_incomplete, with_advice
 from .discovery import Found
-from .folders import pinned
 from .shards import open_shards
-from .source_paths import expand_paths, forward_only, is_stream, lacks_index
-from .splits import NamedFiles, named_files, refuse_splits, samples_of_split
+from .sources import (
+    NamedFiles,
+    expand_paths,
+    forward_only,
+    is_stream,
+    lacks_index,
+    named_files,
+    refuse_splits,
+    splits_of,
+)
 
 if TYPE_CHECKING:
     from bushel._dataset.read.listed import RequestedLists
@@ -37,10 +46,6 @@ if TYPE_CHECKING:
     from bushel._dataset.views.stream import StreamDataset
     from bushel._index.shard_list import FolderState
     from bushel.containers.features import Feature
-
-_FIELDS, _CODEC, _DAMAGE, _LABELS, _SECTION = map(
-    attrgetter, ("fields", "codec", "damage", "labels", "section")
-)
 
 
 @public()
@@ -159,7 +164,7 @@ def open(
         understood=container is None,
     )
     while True:
-        with pinned(paths) as is_same:
+        with _pinned(paths) as is_same:
             try:
                 manifest = manifest_stat(paths)
                 # a list is kept for opening without these arguments
@@ -203,10 +208,54 @@ def open(
         warn_incomplete(discovered.incomplete, len(dataset))
     dataset = _saved(dataset, view, allow_stale=allow_stale)
     if files.inside is not None:
-        dataset = samples_of_split(dataset, source, files.inside)
+        dataset = _samples_of_split(dataset, source, files.inside)
     if delta_timestamps is None:
         return dataset
     return _of_frames(dataset, delta_timestamps)
+
+
+@contextmanager
+def _pinned(paths: Sequence[AnyPath]) -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns whether paths still lead into the same local folder.
+
+    Overwriting a folder exchanges it with another one. The folder stays open in the meantime, so
+    that its inode is not given to another one. One file, and files in several folders, are not
+    watched.
+    """
+    folders = {path.parent for path in paths} if len(paths) > 1 else set(paths)
+    folder = folders.pop()
+    if folders or not isinstance(folder, Path):
+        yield lambda: True
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # it is a file or gone, or may not be listed
+        yield lambda: True
+        return
+
+    def is_same() -> bool:
+        with suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(handle), os.stat(folder))
+        return False
+
+    try:
+        yield is_same
+    finally:
+        os.close(handle)
+
+
+def _samples_of_split(dataset: Dataset, source: object, split: str) -> Dataset:
+    """Return the samples of a split that is inside a source (`NamedFiles.inside`).
+
+    Raises:
+        SpecError: It has no split of this name.
+    """
+    splits, around = splits_of(source).below_fields, ""
+    if not splits:
+        around, inside = inside_only_folder(list(dataset.keys))
+        splits = splits_in(tops_of(inside), ())
+    folder = around + splits[one_of(source, "split", splits, split)][0]
+    return dataset[[at for at, key in enumerate(dataset.keys) if key.startswith(f"{folder}/")]]
 
 
 def _of_frames(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dataset:
@@ -306,24 +355,24 @@ def _checked_shards(
         from bushel._dataset.read.shard_fields import described
 
         shards = [described(shard, features) for shard in shards]
-    fields = dict.fromkeys(chain.from_iterable(map(_FIELDS, shards)))
+    fields = dict.fromkeys(chain.from_iterable(shard.fields for shard in shards))
     if len(fields) > len({field.name for field in fields}):
         from bushel._dataset.read.shard_fields import with_one_type
 
         shards = with_one_type(shards)
-    if any(map(_LABELS, shards)):
+    if any(shard.labels for shard in shards):
         from bushel._dataset.read.shard_fields import labels_of
 
         labels_of(shards, union_of_fields(shards))  # raises if shards differ
-    if any(map(_SECTION, shards)):
+    if any(shard.section for shard in shards):
         from bushel._dataset.read.shard_fields import warn_unread
 
         warn_unread(str(path), shards)
-    if any(map(is_withheld, map(_CODEC, fields))):
+    if any(is_withheld(field.codec) for field in fields):
         warn_withheld(fields, str(path))
     if found.unlisted:
         warn_unlisted(path, found.unlisted)
-    if damages := list(filter(None, map(_DAMAGE, shards))):
+    if damages := [shard.damage for shard in shards if shard.damage is not None]:
         warn_damaged(damages)
     # a list has more than a thousand shards, whose tables are not looked at
     if (

@@ -69,7 +69,7 @@ def listed_in_manifest(path: ObjectPath) -> tuple[str, list[Shard]]:
 
 @contextmanager
 def manifest_loader(paths: Sequence[AnyPath]) -> Iterator[LoadManifest]:
-    """Yield a function that loads manifests, each once. Manifests that are certainly needed are requested now.
+    """Yield a function that loads manifests. Those that are certainly needed are requested now.
 
     So they are there when the folder has been listed.
     """
@@ -96,8 +96,7 @@ def manifest_loader(paths: Sequence[AnyPath]) -> Iterator[LoadManifest]:
 
     def load(place: AnyPath) -> Manifest | None:
         if (result := begun.get(place)) is None:
-            begun[place] = result = Result()
-            request(place, result)
+            return readable_manifest(place)
         if not result.done:
             threads.check_process()
         return result.get()

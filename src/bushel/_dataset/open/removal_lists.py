@@ -23,7 +23,7 @@ from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, absolute, below, is_object, read_whole, write_whole
 
 from .folders import above_parts
-from .source_paths import expand_paths
+from .sources import expand_paths
 
 
 class PlacedList(Struct, frozen=True):
@@ -56,9 +56,9 @@ def lists_beside(shards: Iterable[Shard]) -> list[PlacedList]:
         partial(_loaded, path, None) for path in folders.values()
     ]
     jobs += [partial(_of_files, root, names[name]) for name, root in roots.items()]
-    loaded: Iterable[list[PlacedList]] = (job() for job in jobs)
-    if not all(isinstance(path, Path) for path in folders.values()):
-        loaded = map_all(lambda job: job(), jobs, threads=len(jobs), name="bushel-removed")
+    local = all(isinstance(path, Path) for path in folders.values())
+    threads = 1 if local else len(jobs)
+    loaded = map_all(lambda job: job(), jobs, threads=threads, name="bushel-removed")
     return [placed for lists in loaded for placed in lists]
 
 

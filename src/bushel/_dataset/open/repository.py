@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bushel._index.shard import FOLDER
-from bushel._recognise.splits import no_such
+from bushel._recognise.names import one_of
 from bushel._runtime.messages import few, log_warning
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.containers import candidates, is_data_file, is_data_if_named
@@ -33,7 +33,6 @@ from bushel.storage import AnyPath, as_path, below, list_names, read_whole, walk
 from bushel.storage.objects.hub import HubPath
 
 from .data_files import (
-    Configuration,
     configurations,
     features_of_card,
     features_of_info,
@@ -86,12 +85,17 @@ def split_of(
     try:
         card = _card(root, names)
         configured = configurations(card)
-        chosen = _configuration(configured, config, str(root))
+        named = {entry.name: entry for entry in configured}
+        defaults = [entry.name for entry in configured if entry.is_default]
+        default = defaults[0] if len(defaults) == 1 else None
+        chosen = named[one_of(root, "configuration", named, config, default)]
         splits = splits_of(chosen, names)
         features = {**_info(root, names), **features_of_card(card, chosen.name)}
     except ValueError as error:
         raise FormatError(str(error), root / "README.md") from error
-    files = _split(splits, split, chosen, str(root))
+    if not splits:
+        raise SpecError(f"{root} has no data files in configuration {chosen.name!r}")
+    files = splits[one_of(root, "split", splits, split)]
     if is_whole and len(splits) == 1 and chosen.patterns is None:
         return [root], features
     if "field" in chosen.options:
@@ -183,39 +187,6 @@ def _info(root: AnyPath, names: Sequence[str]) -> Mapping[str, Feature]:
         return features_of_info(json.loads(bytes(read_whole(root / _INFO))))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{_INFO}: {error}") from error
-
-
-def _configuration(
-    configured: Sequence[Configuration], name: str | None, path: str
-) -> Configuration:
-    names = [configuration.name for configuration in configured]
-    if name is not None:
-        if name in names:
-            return configured[names.index(name)]
-        raise no_such(path, "configuration", "config", name, names)
-    defaults = [configuration for configuration in configured if configuration.is_default]
-    if len(configured) == 1 or len(defaults) == 1:
-        return (defaults or configured)[0]
-    raise SpecError(
-        f"{path} has several configurations: "
-        f"{', '.join(sorted(names))}. Name one: config={names[0]!r}"
-    )
-
-
-def _split(
-    splits: Mapping[str, list[str]], name: str | None, chosen: Configuration, path: str
-) -> list[str]:
-    if not splits:
-        raise SpecError(f"{path} has no data files in configuration {chosen.name!r}")
-    if name is not None:
-        if name in splits:
-            return splits[name]
-        raise no_such(path, "split", "split", name, splits)
-    if len(splits) == 1:
-        return next(iter(splits.values()))
-    raise SpecError(
-        f"{path} has several splits: {', '.join(splits)}. Name one: split={next(iter(splits))!r}"
-    )
 
 
 def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[AnyPath]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.class_names import labels_of_fields
+from bushel._index.names import labels_of_fields
 from bushel._index.shard import Shard
 from bushel._index.sidecar import Manifest, load_index
 from bushel.containers import get_container, needs_index
@@ -23,7 +23,7 @@ from bushel.spec import format_spec
 from bushel.storage import is_local, is_object
 
 from .caller_fields import NO_CALLER_FIELDS, CallerFields, IndexPolicy
-from .source_paths import forward_only
+from .sources import forward_only
 
 if TYPE_CHECKING:
     from .remote_discovery import ListedFiles
@@ -195,10 +195,15 @@ def _open_one(
         )
     from .tables import table_to_read
 
-    table = table_to_read(container, shard, options, listed, policy, recover, look=look)
-    index, stored, damage = table.index, table.stored, table.damage
+    table = table_to_read(container, shard, options, policy, listed, recover=recover, look=look)
     shown = OpenShard.of(
-        container, shard, index, stored=stored, damage=damage, asked=caller, checked=damage is None
+        container,
+        shard,
+        table.index,
+        stored=table.stored,
+        damage=table.damage,
+        asked=caller,
+        checked=table.damage is None,
     )
     return [shown]
 

@@ -218,10 +218,10 @@ def table_to_read(
     container: str,
     shard: Shard,
     options: ReadOptions,
-    listed: ListedFiles | None,
     policy: IndexPolicy,
-    recover: bool,
+    listed: ListedFiles | None = None,
     *,
+    recover: bool = False,
     look: bool = True,
 ) -> TableToRead:
     """Return a table to read a shard with.
@@ -230,8 +230,8 @@ def table_to_read(
         container: Name of the container.
         shard: The shard.
         options: The user's declarations about the data.
-        listed: The files in a listing of the store.
         policy: What to do about a missing or stale index.
+        listed: The files in a listing of the store.
         recover: Whether to read what can be read of a shard with a damaged structure.
         look: Whether the shard may have a sidecar.
 
@@ -275,7 +275,7 @@ def table_to_read(
         stored = _keep(index, shard) if keep and worth else None
         return TableToRead(stored or index, stored=stored is not None)
     if table.fits:
-        from bushel._index.matching import with_known_checksums
+        from bushel._index.identity import with_known_checksums
 
         return TableToRead(with_known_checksums(table.index, index))
     log_warning(
@@ -304,7 +304,7 @@ def accepted(
         FormatError: It would give up checksums of the old one, or the files give another type to a
             field that is not `declared`. The types of text follow from its values.
     """
-    from bushel._index.matching import compare_values, with_known_checksums, with_sound_keys
+    from bushel._index.identity import compare_values, with_known_checksums, with_sound_keys
 
     try:
         path = str(shard.sidecar)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bushel._index.column_names import ColumnOf, column_of, possible_columns
 from bushel._index.columns import Part, Piece, join_pieces
 from bushel._index.elements import Group, sequence_bounds
+from bushel._index.names import ColumnOf, column_of, possible_columns
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.public import command, did_you_mean

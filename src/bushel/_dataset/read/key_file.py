@@ -17,11 +17,11 @@ import msgspec
 import numpy as np
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
-from bushel._index.headers import DAMAGES, Arrays
-from bushel._index.key_lookup import KeyLookup, KeyTable, StoredKeyTable, unkeyed_position
+from bushel._index.headers import Arrays
+from bushel._index.key_lookup import KeyLookup, unkeyed_position
 from bushel._index.shard import Keys
 from bushel._index.sidecar import ALWAYS_CHECKED
-from bushel._runtime.arrays import I64, NO_NUMBERS, U32, U64, Array, equal_places
+from bushel._runtime.arrays import I64, NO_NUMBERS, U32, U64, Array, concatenated, equal_places
 from bushel._runtime.messages import log_warning
 from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import crc32, map_array
@@ -111,8 +111,7 @@ def _sorted_ranges(
     """Yield the hashes of all keys, ascending, and the number of the shard of each, range by range."""
     limits = np.array([number * 2**64 // ranges for number in range(1, ranges)], np.uint64)
     for number_of_range in range(ranges):
-        hashes: list[U64] = [np.zeros(0, np.uint64)]
-        numbers: list[U32] = [np.zeros(0, np.uint32)]
+        hashes, numbers = list[U64](), list[U32]()
         for number in keyed:
             keys = shards[number].index.keys
             if keys is None:
@@ -127,9 +126,9 @@ def _sorted_ranges(
                 )
             hashes.append(in_range)
             numbers.append(np.full(len(in_range), number, np.uint32))
-        whole = np.concatenate(hashes)
+        whole = concatenated(hashes, np.uint64)
         order = np.argsort(whole, kind="stable")
-        yield whole[order], np.concatenate(numbers)[order]
+        yield whole[order], concatenated(numbers, np.uint32)[order]
 
 
 def _head(count: int, state: str, sums: Sequence[int]) -> bytes:
@@ -192,13 +191,12 @@ def _open(path: Path) -> tuple[_Header, Arrays] | None:
     from bushel._index.named_arrays import parse
 
     try:
-        text, arrays = parse(map_array(str(path)).data, _ARRAYS)
-        header = _HEADER.decode(text)
+        header, arrays = parse(map_array(str(path)).data, _ARRAYS, _HEADER)
         if header.version != _VERSION or len(header.crc32) != len(arrays):
-            raise ValueError(f"its version is {header.version}")
+            raise ValueError(f"its version is {header.version}")  # noqa: TRY301
     except FileNotFoundError:
         return None
-    except DAMAGES as error:
+    except ValueError as error:
         raise FormatError(f"not a key file: {error}", path, 0, _HINT) from error
     return header, arrays
 
@@ -206,12 +204,12 @@ def _open(path: Path) -> tuple[_Header, Arrays] | None:
 # Key files of datasets
 def key_lookup(shards: Sequence[OpenShard], starts: I64) -> KeyLookup:
     """Return the lookup of a dataset's keys: by the key file if there is one that fits, else by a table in memory."""
-    if not any_keyed(shards):
-        return KeyTable.without_keys(shards, starts)
-    return stored_lookup(shards, starts) or KeyTable.of(shards)
+    if any_keyed(shards):
+        return stored_lookup(shards, starts) or KeyLookup.of(shards)
+    return KeyLookup(shards, starts, np.zeros(0, np.uint64), np.zeros(0, np.uint32))
 
 
-def stored_lookup(shards: Sequence[OpenShard], starts: I64) -> StoredKeyTable | None:
+def stored_lookup(shards: Sequence[OpenShard], starts: I64) -> KeyLookup | None:
     """Return the lookup of a dataset's keys by the key file; None without a key file that fits."""
     path = _path(shards)
     if path is None or not path.exists():
@@ -228,7 +226,7 @@ def stored_lookup(shards: Sequence[OpenShard], starts: I64) -> StoredKeyTable | 
             path,
         )
         return None
-    return StoredKeyTable(shards, starts, *arrays.values())
+    return KeyLookup(shards, starts, *arrays.values())
 
 
 def has_old_key_file(shards: Sequence[OpenShard]) -> bool:

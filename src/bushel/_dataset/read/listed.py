@@ -6,10 +6,10 @@ Lists of removed samples are requested from a store here, and a function is call
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
@@ -21,7 +21,7 @@ from bushel._dataset.open.remote_discovery import ListedFiles
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._index.headers import PartOfRun
 from bushel._index.identity import table_digest
-from bushel._index.manifest import save_manifest
+from bushel._index.saving import save_manifest
 from bushel._index.shard import FOLDER, Shard, Strings
 from bushel._index.shard_list import (
     KEYED,
@@ -154,20 +154,8 @@ class ListedShards(Listing):
     def __len__(self) -> int:
         return len(self.listed)
 
-    @overload
-    def __getitem__(self, item: int) -> OpenShard: ...
-    @overload
-    def __getitem__(self, item: slice) -> list[OpenShard]: ...
-
-    def __getitem__(self, item: int | slice) -> OpenShard | list[OpenShard]:
-        if isinstance(item, slice):
-            return [self[number] for number in range(*item.indices(len(self)))]
-        if not -len(self) <= item < len(self):
-            raise IndexError(f"shard {item} is out of range for {len(self)} shards")
-        return self._shard(int(item) % len(self))
-
-    def __iter__(self) -> Iterator[OpenShard]:
-        return map(self.__getitem__, range(len(self)))
+    def _made(self, numbers: range) -> list[OpenShard]:
+        return list(map(self._shard, numbers))
 
     def _make(self, number: int) -> OpenShard:
         table = self.listed

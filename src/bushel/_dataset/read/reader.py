@@ -8,7 +8,7 @@ of a local shard are read value by value, and what the index has (`known_values`
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import cached_property, partial
@@ -36,7 +36,6 @@ from .stored_reader import StoredReader
 
 if TYPE_CHECKING:
     from bushel._dataset.open.completeness import Incomplete
-    from bushel._index.key_lookup import KeyFinder
     from bushel.storage.fetch import Held
 
     from .known_values import KnownFields
@@ -123,11 +122,11 @@ class Reader(StoredReader):
         for narrowed in list((self._narrowed or {}).values()):
             narrowed.close()
 
-    def key_finder(self) -> KeyFinder:
-        """Return an object that finds the positions of keys: a table of their hashes."""
+    def key_finder(self) -> Callable[[str], list[int]]:
+        """Return the function that finds the positions of a key, by a table of hashes."""
         from .key_file import key_lookup
 
-        return key_lookup(self.counted, self.starts)
+        return key_lookup(self.counted, self.starts).find
 
     # Samples
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import CallerFields, renamed, renamed_column
 from bushel._dataset.open.completeness import manifest_path
-from bushel._index.class_names import (
+from bushel._index.names import (
     Labels,
     can_be_named,
     check_labels,

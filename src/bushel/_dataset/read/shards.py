@@ -12,11 +12,11 @@ from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
-from bushel._index.class_names import Labels
 from bushel._index.elements import Group
+from bushel._index.names import Labels
 from bushel._index.shard import FileStamp, Keys, Shard
 from bushel._index.table import ShardIndex
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, LazySequence
 from bushel.containers import register_container, registered_here
 from bushel.errors import FormatError
 from bushel.kernels import decimal_texts
@@ -210,7 +210,7 @@ def _unpickled(values: tuple[Any, ...], own: Any) -> OpenShard:
     return OpenShard(*values)
 
 
-class Listing(Sequence[OpenShard]):
+class Listing(LazySequence[OpenShard]):
     """Very many shards of one kind. Each `OpenShard` is made when it is asked for; `listed` lists them."""
 
     listed: ShardList

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from bushel._index.class_names import Labels
 from bushel._index.columns import Part
+from bushel._index.names import Labels
 from bushel._runtime.arrays import Array, Bools
 from bushel._runtime.public import did_you_mean
 

@@ -259,11 +259,11 @@ class WindowReader(Reader):
         marks = self.windows.marks(samples, starts)
         return [f"{key}@{mark}" for key, mark in zip(sample_keys, marks, strict=True)]
 
-    def key_finder(self) -> WindowReader:
-        """Return an object that finds the numbers of windows by key: this reader."""
-        return self
+    def key_finder(self) -> Callable[[str], list[int]]:
+        """Return the function that finds the number of a window by its key."""
+        return self._numbers_of
 
-    def find(self, key: str) -> list[int]:
+    def _numbers_of(self, key: str) -> list[int]:
         """Return the number of the window with a key, or an empty list."""
         sample_key, _, mark = key.rpartition("@")
         sample = self._find(sample_key)

@@ -12,7 +12,7 @@ from bushel._dataset.read.join_names import Names
 from bushel._dataset.read.joined import joined_readers
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.sides import Joined
-from bushel._index.column_names import known_column_of
+from bushel._index.names import known_column_of
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.messages import log_info, log_warning
 from bushel._runtime.public import command, did_you_mean, public

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Never, Self, SupportsIndex, overload
 
 import numpy as np
@@ -15,7 +15,7 @@ from bushel._runtime.arrays import Array, check_count, chunks
 from bushel.spec import format_spec
 
 if TYPE_CHECKING:
-    from bushel._index.key_lookup import KeyFinder, KeyView
+    from bushel._index.key_lookup import KeyView
 
 CHUNK = 64
 """Number of samples that iteration reads at once."""
@@ -79,7 +79,7 @@ class Samples:
                 positions = self.reader.remaining
             selection = Selection(positions, self.reader.fields)
         self.selection = selection
-        self._lookup: KeyFinder | None = None
+        self._lookup: Callable[[str], list[int]] | None = None
 
     def _view(
         self,
@@ -175,7 +175,7 @@ class Samples:
     def _find(self, key: str) -> int | None:
         if self._lookup is None:
             self._lookup = self.reader.key_finder()
-        return self.selection.first(self._lookup.find(key))
+        return self.selection.first(self._lookup(key))
 
     # Views
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import re
 import time
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -22,10 +21,10 @@ from bushel._dataset.open.folders import above_parts
 from bushel._dataset.read.key_file import positions_of_keys
 from bushel._dataset.read.remaining import digests_at
 from bushel._dataset.read.shards import kinds
-from bushel._index.headers import DAMAGES
 from bushel._index.named_arrays import encode, parse, whole_crc32
 from bushel._index.shard import FOLDER, Strings
 from bushel._runtime.arrays import I64, U64
+from bushel._runtime.messages import warn
 from bushel._runtime.public import did_you_mean, public
 from bushel.errors import FormatError, StateError, UnsupportedError
 from bushel.storage import AnyPath, below, list_names, read_whole, remove
@@ -144,7 +143,7 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
             f"the view {name!r} is stale: it had {header.samples:,} "
             f"samples, and {len(cast('Any', view)):,} are left"
         )
-        warnings.warn(message, stacklevel=5)
+        warn(message, UserWarning)
     return view
 
 
@@ -255,13 +254,12 @@ def _names(folder: AnyPath) -> list[str]:
 def _load(path: AnyPath) -> tuple[_Header, I64, Strings, U64]:
     data = read_whole(path)
     try:
-        text, arrays = parse(memoryview(data), _ARRAYS)
-        header = _HEADER.decode(text)
+        header, arrays = parse(memoryview(data), _ARRAYS, _HEADER)
         keys = Strings(arrays["keys.text"], arrays["keys.offsets"])
         samples = len(arrays["positions"])
         fit = {len(arrays["digests"]), len(keys)} <= {0, samples}
         whole = header.crc32 == whole_crc32(header, arrays) and keys.are_valid and fit
-    except DAMAGES as error:
+    except ValueError as error:
         raise FormatError(
             f"not a view: {error}", path, hint="delete it, and save it again"
         ) from error

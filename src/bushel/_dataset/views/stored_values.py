@@ -12,8 +12,8 @@ import numpy as np
 
 from bushel._dataset.read.selection import Given, Mask, Sample
 from bushel._dataset.read.shards import kinds
-from bushel._index.class_names import Labels
 from bushel._index.elements import Elements, Group, element_rows
+from bushel._index.names import Labels
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import I64, U8, Bools, offsets_of, python_numbers
 from bushel.codecs.registry import holds_array, holds_elements

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
 from bushel._dataset.open.caller_fields import checked_spec, warn_withheld
-from bushel._dataset.open.source_paths import expand_paths
+from bushel._dataset.open.sources import expand_paths
 from bushel._dataset.open.tables import table_to_read
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.shard import Shard, may_lack_samples
-from bushel._recognise.junk import junk_kind
+from bushel._recognise.names import junk_kind
 from bushel._runtime.messages import few
 from bushel._runtime.public import command, names_near, public
 from bushel.codecs import get_codec, holds_image
@@ -370,7 +370,7 @@ def _removed_of(source: _Source) -> frozenset[int]:
     from bushel._dataset.read.remaining import remaining_in
 
     container = "tar"  # the only one that is read as a stream
-    table = table_to_read(container, shard, ReadOptions(), None, "memory", False)
+    table = table_to_read(container, shard, ReadOptions(), "memory")
     remaining = remaining_in([OpenShard.of(container, shard, table.index, stored=table.stored)])
     if remaining is None:
         return frozenset()

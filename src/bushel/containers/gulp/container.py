@@ -16,7 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._index.class_names import Labels, check_labels, in_order, numbered
+from bushel._index.names import Labels, check_labels, in_order, numbered
 from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
 from bushel.codecs import get_codec

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from bushel._index.class_names import Labels, can_be_named, check_labels
-from bushel._index.manifest import spec_from_file
+from bushel._index.names import Labels, can_be_named, check_labels
+from bushel._index.sidecar import spec_from_file
 from bushel._runtime.arrays import I64, U8
 from bushel._runtime.messages import log_warning
 from bushel.codecs import codec_of_extension, get_codec, tar_storage

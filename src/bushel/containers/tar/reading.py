@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._index.class_names import Labels
+from bushel._index.names import Labels
 from bushel._index.shard import Shard, stamps
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import I64

@@ -12,8 +12,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel import kernels
-from bushel._index.class_names import Labels
-from bushel._recognise.junk import counted, junk_kind, may_hold_junk
+from bushel._index.names import Labels
+from bushel._recognise.names import counted, junk_kind, may_hold_junk
 from bushel._runtime.messages import log_warning
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, TarMembers

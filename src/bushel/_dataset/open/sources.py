@@ -1,4 +1,4 @@
-"""The files that a source, `config=` and `split=` name; and the splits of a folder, from which the caller chooses.
+"""The files that a source, `config=` and `split=` name: patterns, streams, and the splits of a folder.
 
 A folder has splits if all data in it are in folders or files that are named like splits: `train/` and
 `val/`, `train.csv` and `test.csv`. They may also be below folders of fields, `images/train/`, or in an
@@ -8,28 +8,36 @@ archive: then the dataset is opened whole, and its keys tell the samples of a sp
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
-from bushel._dataset.views.dataset import Dataset
-from bushel._index.shard import FOLDER, is_url
-from bushel._recognise.splits import (
-    inside_only_folder,
-    no_such,
+from bushel._index.shard import FOLDER, Shard, is_url
+from bushel._recognise.names import (
+    junk_kind,
     numbered_in,
+    one_of,
     role_of,
     roles_of,
+    several,
     split_in,
-    split_named,
     splits_in,
-    tops_of,
 )
-from bushel.containers import candidates, is_data_file, is_data_if_named
-from bushel.errors import SpecError
+from bushel._runtime.public import did_you_mean
+from bushel.containers import (
+    candidates,
+    is_data_file,
+    is_data_if_named,
+    is_forward_only,
+    needs_index,
+)
+from bushel.errors import SpecError, UnsupportedError, naming
 from bushel.storage import AnyPath, as_path, is_object, read_whole
 from bushel.storage.names import leads_to_folder
+
+from .completeness import interrupted_write
 
 if TYPE_CHECKING:
     from bushel.containers.features import Feature
@@ -40,8 +48,8 @@ Folder: TypeAlias = "str | ListedPath"
 """A local folder, or one of a store that is listed once."""
 
 _CARD = 1 << 20  # bytes of README.md that are read
-_SHOWN = 10  # names of splits in an error
 _README = "README.md"
+_PATTERN = frozenset("{*?[")
 ALL = "all"
 """The name by which a caller asks for all splits together."""
 
@@ -115,20 +123,6 @@ def is_on_hub(source: object) -> bool:
     return isinstance(source, str) and source.startswith("hf://")
 
 
-def samples_of_split(dataset: Dataset, source: object, split: str) -> Dataset:
-    """Return the samples of a split that is inside a source (`NamedFiles.inside`).
-
-    Raises:
-        SpecError: It has no split of this name.
-    """
-    splits, around = splits_of(source).below_fields, ""
-    if not splits:
-        around, inside = inside_only_folder(list(dataset.keys))
-        splits = splits_in(tops_of(inside), ())
-    folder = around + splits[_chosen(source, splits, split)][0]
-    return dataset[[at for at, key in enumerate(dataset.keys) if key.startswith(f"{folder}/")]]
-
-
 def refuse_splits(source: object, listed: ListedPath | None = None) -> None:
     """Check that a path is not a folder of several splits, which nobody wants as one dataset without saying so.
 
@@ -139,11 +133,7 @@ def refuse_splits(source: object, listed: ListedPath | None = None) -> None:
     """
     folder: Folder | None = listed or _local_folder(source)
     if folder is not None and (names := splits_in_folder(folder).names):
-        shown = ", ".join(names[:_SHOWN]) + " and others" * (len(names) > _SHOWN)
-        raise SpecError(
-            f"{source} has several splits: {shown}. Name one: "
-            f"split={names[0]!r}, or join them: split={ALL!r}"
-        )
+        raise several(source, "split", names, f", or join them: split={ALL!r}")
 
 
 def splits_of(source: object) -> Splits:
@@ -246,8 +236,6 @@ def _entries(folder: Folder) -> Iterator[tuple[str, bool]]:
 
 def _data_in(folder: Folder) -> Iterator[tuple[str, bool]]:
     """Yield the names in a folder that may be data, and which are folders."""
-    from bushel._recognise.junk import junk_kind
-
     for name, is_folder in _entries(folder):
         is_junk = name.startswith(".") or junk_kind(f"{name}/x") or junk_kind(name)
         if not is_junk and (is_folder or _is_data(name)):
@@ -295,7 +283,7 @@ def _paths_of_split(source: Any, splits: Mapping[str, list[str]], split: str) ->
         if all(map(_is_dataset, paths)) or any(map(has_removal_list, paths)):
             return paths
         return [as_path(source)]
-    paths = [as_path(path) for path in splits[_chosen(source, splits, split)]]
+    paths = [as_path(path) for path in splits[one_of(source, "split", splits, split)]]
     if len(paths) == 1:
         return paths[0]
     return paths
@@ -311,13 +299,134 @@ def _is_dataset(path: AnyPath) -> bool:
     return any(container.shards(path) is not None for container in owners)
 
 
-def _chosen(source: Any, splits: Mapping[str, list[str]], split: str) -> str:
-    """Return the split that a caller names, as the folder spells it.
+def is_stream(source: object) -> bool:
+    """Return whether a source can only be read forward. Its name or type decides; nothing is opened.
+
+    Compressed archives of the kinds that can be indexed are read at random if all of them have an
+    index.
+    """
+    if isinstance(source, list | tuple):
+        return any(map(is_stream, source))
+    if not _is_path(source):
+        return hasattr(source, "read")
+    is_piped = isinstance(source, str) and (source == "-" or source.startswith("pipe:"))
+    return is_piped or is_forward_only(str(source)) or lacks_index(source)
+
+
+def _is_path(source: object) -> bool:
+    return isinstance(source, str | os.PathLike) or hasattr(source, "open")
+
+
+def lacks_index(source: object) -> bool:
+    """Return whether a path or pattern names files that are read at random only with an index, and one has none."""
+    if isinstance(source, list | tuple):
+        return any(map(lacks_index, source))
+    if not _is_path(source) or not needs_index(str(source)):
+        return False
+    try:
+        paths = expand_paths(source)
+    except FileNotFoundError:
+        return True
+    return not all(Shard.of(path).sidecar.exists() for path in paths)
+
+
+def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
+    """Return the paths that a path, a glob, a brace pattern or a list of these stands for.
+
+    Text is taken as a pattern only if no file has exactly this name. With `look`, a URL of a bucket
+    that is not a pattern is looked for; else `discover` does that.
 
     Raises:
-        SpecError: The folder has no split of this name.
+        FileNotFoundError: A file or folder does not exist, or nothing matches the pattern.
     """
-    chosen = split_named(splits, split)
-    if chosen is None:
-        raise no_such(source, "split", "split", split, splits)
-    return chosen
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        paths = [path for entry in source for path in expand_paths(entry)]
+        if not paths:
+            raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
+        return paths
+    with naming(source):  # a server of another scheme, by fsspec
+        return _paths_at(source, as_path(source), look=look)
+
+
+def _paths_at(source: object, path: AnyPath, *, look: bool) -> list[AnyPath]:
+    is_pattern = not _PATTERN.isdisjoint(str(path))
+    if is_object(path):
+        from .remote_discovery import expand_url
+
+        if not path.listable:  # an HTTP server answers any request for a folder, even with a page
+            return list(expand_url(str(path)))
+        # a commit is listed once
+        if (not look and not is_pattern and not path.immutable) or path.exists():
+            return [path]
+        if is_pattern:
+            return list(expand_url(str(path)))
+    elif path.exists():
+        return [path]
+    elif isinstance(source, str) and isinstance(path, Path) and is_pattern:
+        return list(_expand_local(os.path.expanduser(source)))
+    raise missing(path)
+
+
+def _expand_local(pattern: str) -> Iterator[Path]:
+    import glob
+
+    from bushel.storage import expand_braces
+
+    for name in expand_braces(pattern) if "{" in pattern else [pattern]:
+        matches = sorted(glob.glob(name))  # of a name without magic, itself if it exists
+        if not matches:
+            what = "file matches" if glob.has_magic(name) else "such file or folder:"
+            raise FileNotFoundError(f"no {what} {name}")
+        yield from map(Path, matches)
+
+
+def forward_only(
+    source: object, spec: Mapping[str, str] | None, compressed: bool
+) -> UnsupportedError:
+    """Return the error about a source that can only be read from front to back."""
+    shown = f"{source!r}" if spec is None else f"{source!r}, spec={dict(spec)!r}"
+    advice = "unpack it into a file and open that for random access"
+    if compressed:
+        advice = (
+            "run `bushel index` on it once, which expands it "
+            "to find where reading can begin, and open it then"
+        )
+    return UnsupportedError(
+        f"{source!r} can only be read from front to back: "
+        f"use bushel.open_stream({shown}), or {advice}"
+    )
+
+
+def missing(path: AnyPath) -> FileNotFoundError:
+    """Return the error about a path that does not exist. It says which name may be meant."""
+    advice = _parts_of_file(path) or interrupted_write(path)
+    return FileNotFoundError(
+        f"no such file or folder: {path}" + (f", but {advice}" if advice else _similar(path))
+    )
+
+
+def _similar(path: AnyPath) -> str:
+    """Return a question that names files and folders with similar names, or nothing."""
+    if not isinstance(path, Path):
+        return ""
+    if path.is_symlink():
+        return f": it is a symbolic link to {os.readlink(path)}, which does not exist"
+    try:
+        names = [entry.name for entry in os.scandir(path.parent)]
+    except OSError:
+        nearest = next(parent for parent in path.parents if parent.exists())
+        return f": {nearest.absolute()} has no {path.relative_to(nearest).parts[0]}"
+    meant = did_you_mean(path.name, [name for name in names if not name.startswith(".")])
+    if meant:
+        return f": {meant}"
+    return ""
+
+
+def _parts_of_file(path: AnyPath) -> str | None:
+    """Return advice to open the folder of parts if this file was packed in parts, else None."""
+    if not isinstance(path, Path) or not path.suffix:
+        return None
+    pattern = path.with_name(f"{path.stem}-part-*{path.suffix}")
+    if not any(path.parent.glob(pattern.name.replace("*", "[0-9]*"))):
+        return None
+    return f"it was packed in parts: open '{pattern}'"

@@ -1,8 +1,9 @@
-"""Which names of files and folders are splits, `train`, `test-00000-of-00002.parquet`, fields, `images`, or classes."""
+"""What names of files and folders say: splits, `test-00000-of-00002.parquet`, fields, `images`, classes, or junk."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from bushel._runtime.public import did_you_mean
@@ -25,6 +26,8 @@ ROLES = {
 }
 """Folders whose files of the same names are fields of one sample, as YOLO lays them out: names in lower case."""
 
+_ARGUMENTS = {"split": "split", "configuration": "config"}
+_SHOWN = 10  # names of splits in an error
 _RANK = {split: rank for rank, split in enumerate(SAME)}
 _OF_NAME = {name: split for split, names in SAME.items() for name in names}
 # Patterns are compiled when a folder is looked at, as most datasets are opened by their manifest.
@@ -53,7 +56,7 @@ def split_in(name: str, *, folder: bool) -> str | None:
         folder: Whether it is a folder, whose whole name has to be that of the split, perhaps with a year.
 
     Examples:
-        >>> from bushel._recognise.splits import split_in
+        >>> from bushel._recognise.names import split_in
         >>> split_in("val", folder=True), split_in("train-00000-of-00002.csv", folder=False)
         ('val', 'train')
         >>> split_in("mnist-test.tfrecord-00000-of-00001", folder=False)
@@ -94,7 +97,7 @@ def splits_in(folders: Iterable[str], files: Iterable[str]) -> dict[str, list[st
     return {split: names_by_split[split] for split in sorted(ranks, key=ranks.__getitem__)}
 
 
-def split_named(splits: Mapping[str, list[str]], name: str) -> str | None:
+def split_named(splits: Mapping[str, object], name: str) -> str | None:
     """Return the split that a caller means: the name that is there, or the only one that means the same."""
     if name in splits:
         return name
@@ -189,12 +192,118 @@ def class_folders(
     return folders
 
 
-def no_such(
-    source: object, what: str, argument: str, name: str, names: Collection[str]
-) -> SpecError:
-    """Return the error of a split or configuration that a source does not have."""
+def one_of(
+    source: object,
+    what: str,
+    names: Mapping[str, object],
+    name: str | None,
+    default: str | None = None,
+) -> str:
+    """Return the split or configuration (`what`) that a caller names, as it is spelled; else the default or only one.
+
+    Raises:
+        SpecError: The source has none of this name, or several, and none is named.
+    """
+    if name is None:
+        if default is None and len(names) > 1:
+            raise several(source, what, names)
+        return default or next(iter(names))
+    if (chosen := split_named(names, name)) is not None:
+        return chosen
     meant = did_you_mean(name, list(names))
-    return SpecError(
-        f"{source} has no {what} {name!r} ({argument}=): it has "
+    raise SpecError(
+        f"{source} has no {what} {name!r} ({_ARGUMENTS[what]}=): it has "
         f"{', '.join(names) or 'none'}{'; ' + meant if meant else ''}"
     )
+
+
+def several(source: object, what: str, names: Iterable[str], instead: str = "") -> SpecError:
+    """Return the error of a source with several splits or configurations, none of which is named."""
+    first, *others = names
+    shown = ", ".join([first, *others[: _SHOWN - 1]]) + " and others" * (len(others) >= _SHOWN)
+    return SpecError(
+        f"{source} has several {what}s: {shown}. Name one: {_ARGUMENTS[what]}={first!r}{instead}"
+    )
+
+
+# Junk: files that programs leave beside data, copies, previews and settings. They do not belong to any dataset.
+
+_FOLDERS = ("__MACOSX", ".ipynb_checkpoints")
+_FILES = (".DS_Store", "Thumbs.db", "desktop.ini")
+_ENDS = ("~", ":Zone.Identifier")
+_SIGNS = ("._", *_FOLDERS, *_FILES, *_ENDS)
+"""A text of names that contains none of these has no junk."""
+
+_SIGN = re.compile("|".join(map(re.escape, _SIGNS)))
+_BYTE_SIGNS = tuple(sign.encode() for sign in _SIGNS)
+_HIDDEN = re.compile(r"(?:.*?/)??\.+[^./][^/]*(?P<folder>/?)", re.DOTALL)
+"""A path up to its first name that begins with a dot and has other characters, and its slash if it is a folder."""
+
+
+_KINDS = 5  # that a report names
+
+
+def junk_kind(name: str) -> str | None:
+    """Return how a report calls a junk file, `._*` or `.DS_Store`; None for a file that may be data.
+
+    Args:
+        name: Its path relative to the dataset.
+    """
+    if _SIGN.search(name) is None:  # most names: to divide all takes thrice as long
+        return None
+    *folders, file = name.split("/")
+    if file in _FILES:
+        return file
+    if file.startswith("._"):
+        return "._*"
+    end = next(filter(file.endswith, _ENDS), None)
+    if end is not None:
+        return f"*{end}"
+    return next((folder for folder in _FOLDERS if folder in folders), None)
+
+
+class LeftOut:
+    """Counts the files that are not data: junk, and hidden files and folders.
+
+    Attributes:
+        counts: How many there are of each kind, in words. A hidden folder is one.
+    """
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+        self._hidden_folders = set[str]()
+
+    def is_data(self, name: str) -> bool:
+        """Return whether a file may be data; count it if not."""
+        hidden, kind = _HIDDEN.match(name), junk_kind(name)
+        if hidden is None and kind is None:
+            return True
+        if hidden is None or not hidden["folder"]:
+            self.counts[kind or "hidden"] += 1
+        elif hidden[0] not in self._hidden_folders:
+            self._hidden_folders.add(hidden[0])
+            self.counts[kind or "hidden folder"] += 1
+        return False
+
+
+def may_hold_junk(text: bytes) -> bool:
+    """Return whether names, one after another in UTF-8, may have junk among them. It is quick for millions."""
+    return any(sign in text for sign in _BYTE_SIGNS)
+
+
+def without_junk(names: Sequence[str]) -> tuple[Sequence[str], Counter[str]]:
+    """Return the names that may be data, in order, and how many of each kind of junk are left out."""
+    text = "/".join(["", *names])
+    left_out = LeftOut()
+    if not any(sign in text for sign in ("/.", *_SIGNS)):
+        return names, left_out.counts
+    return list(filter(left_out.is_data, names)), left_out.counts
+
+
+def counted(kinds: Iterable[tuple[str, int]]) -> str:
+    """Return the files that are left out, in words: `3 files (2 ._*, 1 .txt)`."""
+    ordered = sorted(kinds, key=lambda each: (-each[1], each[0]))
+    total = sum(count for _, count in ordered)
+    named = [f"{count:,} {kind}" for kind, count in ordered[:_KINDS]]
+    more = ["…"] if len(ordered) > _KINDS else []
+    return f"{total:,} file{'s' if total != 1 else ''} ({', '.join(named + more)})"
