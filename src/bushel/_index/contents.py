@@ -206,7 +206,7 @@ class Contents(Struct, frozen=True):
 
     @classmethod
     def given(cls, scans: Mapping[Scanned, bool], columns: str | Iterable[str] | None) -> Contents:
-        """Return what a user asks for: scans, and names of columns, in a list or a text with commas, and `auto`.
+        """Return the requests of a user: scans, and names of columns, in a list or a text with commas, and `auto`.
 
         None stands for the usual columns.
         """

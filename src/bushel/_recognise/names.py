@@ -218,7 +218,7 @@ def one_of(
 
 
 def several(source: object, what: str, names: Iterable[str], instead: str = "") -> SpecError:
-    """Return the error of a source with several splits or configurations, none of which is named."""
+    """Return the error of a source with several splits or configurations that needs the name of one."""
     first, *others = names
     shown = ", ".join([first, *others[: _SHOWN - 1]]) + " and others" * (len(others) >= _SHOWN)
     return SpecError(

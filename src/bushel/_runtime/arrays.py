@@ -98,7 +98,7 @@ def ranges(first: I64, counts: I64) -> I64:
 
 
 def concatenated(arrays: Iterable[Array], dtype: npt.DTypeLike) -> Array:
-    """Return arrays as one of a type, which is empty if there are none."""
+    """Return arrays as one of a type; an empty one without any."""
     return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype, copy=False)
 
 
