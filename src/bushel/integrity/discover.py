@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.as_listed import gone_and_unlisted
 from bushel._dataset.open.binding import bind, stamps_of
-from bushel._dataset.open.caller_fields import CallerFields, listed_table
+from bushel._dataset.open.caller_fields import CallerFields, has_declared, listed_table
 from bushel._dataset.open.completeness import (
     LoadManifest,
     find_incomplete,
@@ -268,8 +268,13 @@ def tables_of(place: Place, pickle: bool, found: Findings) -> Tables:
         if before is not None:
             retyped += changed_types(before, built)
         if recorded is not None:
-            with suppress(SpecError):
-                built = CallerFields(recorded.spec, pickle).table(built)
+            with suppress(FormatError, SpecError):
+                spec = recorded.spec
+                declared = built
+                if not has_declared(built, spec):  # text of another type has another table
+                    options = ReadOptions(spec=spec, pickle=pickle, recorded=spec)
+                    declared = replace(container.index(shard, options), labels=built.labels)
+                built = CallerFields(spec, pickle).table(declared)
         faults = container.faults(shard)
     except (FormatError, SpecError) as error:
         if container.stores_text:  # every damaged line is named
