@@ -23,14 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bushel._index.manifest import save_manifest
 from msgspec.structs import replace
 
 import bushel
 from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.read.listed import manifest_entry
 from bushel._index.headers import PartOfRun
-from bushel._index.saving import save_index
+from bushel._index.saving import save_index, save_manifest
 from bushel._index.shard import Keys, Shard
 from bushel._index.sidecar import Manifest, load_index
 from bushel._index.table import ShardIndex

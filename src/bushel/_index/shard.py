@@ -250,13 +250,14 @@ class Strings(Struct, frozen=True):
     def chosen(self, numbers: I64) -> Strings:
         """Return the strings of these numbers, still in one array; a view of this one if they follow each other."""
         begins, ends = self.offsets[numbers], self.offsets[numbers + 1]
-        offsets = offsets_of(ends - begins)
-        if (
-            len(numbers)
-            and numbers[0] + len(numbers) - 1 == numbers[-1]
-            and (np.diff(numbers) == 1).all()
-        ):
+        offsets, steps = offsets_of(ends - begins), np.diff(numbers)
+        if len(numbers) and (steps == 1).all():
             return Strings(self.text[begins[0] : ends[-1]], offsets)
+        if 8 * len(numbers) > len(self) and (steps > 0).all():
+            is_chosen = np.zeros(len(self), np.bool_)
+            is_chosen[numbers] = True
+            # a mask of the bytes is faster than their positions, if most of them are chosen
+            return Strings(self.text[np.repeat(is_chosen, np.diff(self.offsets))], offsets)
         parts = [self.text[:0]]
         for first in range(0, len(numbers), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)

@@ -45,7 +45,7 @@ def day(seconds: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
-def warn(message: str, category: type[Warning]) -> None:
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn of the line that called Bushel, however many of its functions are between."""
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("bushel."):
@@ -90,14 +90,18 @@ def warn_of_mistakes(settings: Collection[str]) -> None:
     Args:
         settings: Names of variables with other values.
     """
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        return
     names = sorted((*settings, *_VALUES))
     for name in [variable for variable in os.environ if variable.startswith(_OWN)]:
         text, allowed = os.environ.get(name, ""), _VALUES.get(name)
         if allowed is not None and text not in allowed:
             meant = " or ".join(filter(None, allowed))
-            _warn(
+            warn(
                 f"the environment variable {name} is {text!r}, "
-                f"which has no effect: expected {meant}"
+                f"which has no effect: expected {meant}",
+                RuntimeWarning,
             )
         elif name not in names and not (name == "BUSHEL_PORT" or name.startswith(_OF_KUBERNETES)):
             import difflib  # for mistakes only
@@ -109,10 +113,4 @@ def warn_of_mistakes(settings: Collection[str]) -> None:
                 hint = f"did you mean {_OWN}{near[0]}?"
             else:
                 hint = f"Bushel knows {', '.join(names)}"
-            _warn(f"the environment variable {name} has no effect: {hint}")
-
-
-def _warn(message: str) -> None:
-    processes = sys.modules.get("multiprocessing.process")
-    if processes is None or processes.parent_process() is None:
-        warnings.warn(message, RuntimeWarning, stacklevel=4)
+            warn(f"the environment variable {name} has no effect: {hint}", RuntimeWarning)

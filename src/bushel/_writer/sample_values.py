@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from typing_extensions import Buffer
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
@@ -22,9 +23,6 @@ from bushel.errors import CodecError, SpecError
 from bushel.kernels import bytes_offsets, join_bytes
 from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 _BYTES = (bytes, bytearray, memoryview)
 

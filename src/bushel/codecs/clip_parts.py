@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64, NO_NUMBERS, U8
 from bushel.errors import CodecError, SpecError
 
 from .base import Buffer, Codec, Factory, Ranged, choose, refused, refusing
@@ -96,9 +96,7 @@ class ClipPackets(Struct, frozen=True):
             return None
         numbers = choose(elements, len(table))
         runs = table.runs(numbers)
-        packets = np.concatenate(
-            [np.arange(run.start, run.stop) for run in runs] or [np.zeros(0, np.int64)]
-        )
+        packets = np.concatenate([np.arange(run.start, run.stop) for run in runs] or [NO_NUMBERS])
         decoder = partial(_decode_packets, self, runs, table, numbers)
         return Part(self.offsets[packets], self.lengths[packets], decoder, of_clip=True)
 

@@ -17,12 +17,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import I64, Array
+from bushel._runtime.arrays import I64, NO_NUMBERS, Array
 from bushel.errors import CodecError
 
 from .base import ArrayLayout, Buffer, Ranged, choose
-
-_NO_BYTES = np.zeros(0, np.int64)
 
 
 class Part(Struct, frozen=True, eq=False):
@@ -73,7 +71,7 @@ class FileOutline(NamedTuple):
 
     def part(self, elements: slice | I64) -> Part:
         """Return the part with some elements."""
-        return Part(_NO_BYTES, _NO_BYTES, partial(self._decode, elements))
+        return Part(NO_NUMBERS, NO_NUMBERS, partial(self._decode, elements))
 
     def _decode(self, elements: slice | I64, codec: str, data: Sequence[Buffer]) -> Any:
         with self.opened() as file:
@@ -264,7 +262,7 @@ class SharedPart(Part, frozen=True, eq=False, kw_only=True):
     def of(cls, part: Part, rows: I64 | slice, places: tuple[int, ...], place: int) -> SharedPart:
         """Return the elements of the sample at a place."""
         is_first = place == places[0]
-        extents = (part.offsets, part.lengths) if is_first else (_NO_BYTES, _NO_BYTES)
+        extents = (part.offsets, part.lengths) if is_first else (NO_NUMBERS, NO_NUMBERS)
         return cls(*extents, part.decoder, part=part, rows=rows, places=places, is_first=is_first)
 
     def read(self, data: Sequence[Buffer]) -> Self:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
+from typing_extensions import Buffer
 
 from bushel._index.names import Labels
 from bushel._index.shard import FileStamp, Shard
@@ -21,8 +22,6 @@ from bushel.storage import AnyPath
 from .facts import BUILT_IN, DIGITS
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     from bushel._index.builders import IndexBuilder
     from bushel.storage import File, Staging
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import msgpack
 from msgspec import Struct
 from msgspec.structs import replace
+from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel._index.builders import FieldBuilder, IndexBuilder
@@ -27,8 +28,6 @@ from bushel.spec import KEY, Field, Spec
 from .base import Values
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     from bushel.storage import File
 
 Extent: TypeAlias = tuple[int, int]

@@ -269,10 +269,9 @@ def _without_junk(part: Entries, left_out: LeftOut) -> Entries:
 
 def _chosen(part: Entries, chosen: Bools) -> Entries:
     """Return some entries."""
-    lengths = np.diff(part.names.offsets)
-    text = part.names.text[np.repeat(chosen, lengths)]
-    rest = {name: getattr(part, name)[chosen] for name in Entries._fields[1:]}
-    return Entries(Strings(text, offsets_of(lengths[chosen])), **rest)
+    rows = np.flatnonzero(chosen)
+    rest = {name: getattr(part, name)[rows] for name in Entries._fields[1:]}
+    return Entries(part.names.chosen(rows), **rest)
 
 
 def _filter_of(part: Entries, file: File) -> U8:

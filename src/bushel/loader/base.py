@@ -6,7 +6,6 @@ import atexit
 import os
 import sys
 import typing
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
@@ -19,6 +18,7 @@ from weakref import WeakSet
 from msgspec import Struct
 
 from bushel._runtime.arrays import check_count, python_numbers
+from bushel._runtime.messages import warn
 from bushel._runtime.threads import Clock, cpu_count
 from bushel.errors import TooManyErrors, UnsupportedError, error_limit
 from bushel.loader.read.batch_arrays import BufferPool
@@ -226,7 +226,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             return
         if (reason := self._unequal_steps(progress)) is not None:
             self._warned = True
-            warnings.warn(reason, stacklevel=3)  # of the trainer's loop
+            warn(reason)
 
     def _unequal_steps(self, progress: Progress) -> str | None:
         """Return why the ranks may have unequal steps in an epoch, and what to do; None if they are equal."""
@@ -283,10 +283,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
                 f"{bad[0]}. The loader's `errors` has all {len(bad)}"
             )
         if (reason := self._without_batches()) is not None:
-            warnings.warn(
-                f"epoch {progress.epoch} has no batch: {reason}",
-                stacklevel=3,  # of the trainer's loop
-            )
+            warn(f"epoch {progress.epoch} has no batch: {reason}")
 
     def _without_batches(self) -> str | None:
         """Return why an epoch of a dataset with samples has no batch, and what to do; None if it should have some."""

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from msgspec import Struct, field
+from typing_extensions import Buffer
 
-from bushel._runtime.arrays import I32, I64, U8
+from bushel._runtime.arrays import I32, I64, NO_NUMBERS, U8
 from bushel.filters import FilterError
 from bushel.filters import expand as expand_block
 
 from .base import ExtentError, Extents, File, check_extent, extent_error, filter_error
 from .blocks import EXPANDED, IN_TABLE, STORED, Blocks, plan_blocks
 from .expansion_cache import expansion_cache
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 
 class Closed(Protocol):
@@ -286,7 +284,7 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
             packed += _packed(file, plan.expand, first, place)
         columns.append((source, plan.offset, plan.size, rows[plan.row], plan.at))
     if not columns:
-        nothing = np.empty(0, np.int64)
+        nothing = NO_NUMBERS
         columns.append((np.empty(0, np.int32), nothing, nothing, nothing, nothing))
     source, *rest = map(np.concatenate, zip(*columns, strict=True))
     source[source >= _PACKED] += np.int32(len(real) + len(tables) - _PACKED)

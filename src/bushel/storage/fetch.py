@@ -6,13 +6,14 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 from msgspec import Struct
+from typing_extensions import Buffer
 
 from bushel import kernels
-from bushel._runtime.arrays import I32, I64, U8, Bools, offsets_of, total_of
+from bushel._runtime.arrays import I32, I64, NO_NUMBERS, U8, Bools, offsets_of, total_of
 from bushel._runtime.parallel import map_all
 from bushel._runtime.system import keep_freed_memory, room_for
 from bushel._runtime.threads import cpu_count
@@ -24,9 +25,6 @@ from .block_file import PackedBlock, Pieces, pieces_of
 from .blocks import IN_TABLE
 from .expansion_cache import Claim, expansion_cache
 from .fileobject import SmallFile
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 _WORTH_THREADS = 1 << 20
 """From this number of bytes on, several threads expand: starting them takes as long as expanding some 100 KB."""
@@ -52,8 +50,9 @@ class NeededRanges(Struct, frozen=True):
     blocks: list[int]  # the numbers in `Pieces.packed` of these blocks
 
 
-_NONE = np.empty(0, np.int64)
-_NOTHING = NeededRanges(Extents(_NONE.astype(np.int32), _NONE, _NONE), _NONE, _NONE, [])
+_NOTHING = NeededRanges(
+    Extents(NO_NUMBERS.astype(np.int32), NO_NUMBERS, NO_NUMBERS), NO_NUMBERS, NO_NUMBERS, []
+)
 
 
 def needed_ranges(pieces: Pieces) -> NeededRanges:

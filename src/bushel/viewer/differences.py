@@ -16,7 +16,7 @@ from bushel._dataset.views.stored_values import same_value
 from bushel._pictures.pixels import array_pixels, colours, is_picture
 from bushel._pictures.texts import plain_text
 from bushel._pictures.thumbnail import shrunk
-from bushel._runtime.arrays import F64, I64, U8
+from bushel._runtime.arrays import F64, I64, NO_NUMBERS, U8
 from bushel.codecs.base import describe
 from bushel.errors import BushelError, CodecError
 from bushel.spec import KEY
@@ -255,7 +255,7 @@ class Comparison:
     def _lone(self) -> tuple[I64, I64]:
         """The samples that only the left side and only the right side has."""
         if self.diff is None:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+            return NO_NUMBERS, NO_NUMBERS
         return self.diff.removed, self.diff.added
 
     @property

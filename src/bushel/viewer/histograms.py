@@ -11,7 +11,7 @@ import numpy as np
 
 from bushel._index.columns import drawable
 from bushel._pictures.texts import class_name, plain_text
-from bushel._runtime.arrays import I64, Bools
+from bushel._runtime.arrays import I64, NO_NUMBERS, Bools
 
 from .selection import Query, select
 from .shelf import Shown
@@ -164,7 +164,7 @@ def _of_classes(
 
 def _classes(values: np.ndarray, labels: Sequence[str]) -> tuple[np.ndarray | None, I64]:
     """Return the different values and their counts; None if they are numbers rather than classes."""
-    none = None, np.zeros(0, np.int64)
+    none = None, NO_NUMBERS
     least, greatest = int(values.min()), int(values.max())
     named = bool(labels) and least >= 0 and greatest < len(labels)
     dense = least >= 0 and greatest < min(_MANY_CLASSES, len(values))

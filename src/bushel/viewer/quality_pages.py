@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._pictures.thumbnail import value_pixels
-from bushel._runtime.arrays import I64, U32, offsets_of
+from bushel._runtime.arrays import I64, NO_NUMBERS, U32, offsets_of
 from bushel.codecs import get_codec
 from bushel.errors import BushelError
 
@@ -279,7 +279,7 @@ def _repeated(crc32: U32) -> I64:
     ascending = np.sort(crc32)
     repeated = ascending[1:][ascending[1:] == ascending[:-1]]
     del ascending
-    parts = [np.zeros(0, np.int64)]
+    parts = [NO_NUMBERS]
     for first in range(0, len(crc32) if len(repeated) else 0, _CHUNK):
         chunk = crc32[first : first + _CHUNK]
         nearest = repeated.take(np.searchsorted(repeated, chunk), mode="clip")

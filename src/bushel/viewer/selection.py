@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 
 from bushel._dataset.read.where import choose
 from bushel._index.columns import sorted_rows
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, NO_NUMBERS
 
 from .shelf import Shown
 
@@ -118,7 +118,7 @@ def _positions(shown: Shown, query: Query) -> I64:
     if query.by:
         positions = _first_of_episodes(shown, positions)
     if positions is None:
-        return np.zeros(0, np.int64)
+        return NO_NUMBERS
     return positions
 
 
@@ -134,7 +134,7 @@ def _first_of_episodes(shown: Shown, positions: I64 | None) -> I64:
 
 def _with_text(shown: Shown, text: str) -> I64:
     """Return the samples that have the text, in lower case, in a column of texts or in the name of a class."""
-    rows = np.zeros(0, np.int64)
+    rows = NO_NUMBERS
     for field in shown.fields:
         if not field.short or field.name not in shown.columns:
             continue

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._runtime.arrays import I64, Bools
+from bushel._runtime.arrays import I64, NO_NUMBERS, Bools
 from bushel.storage.publish import update
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,80}")
@@ -68,7 +68,7 @@ class Tags:
         with self._lock:
             chosen = self._chosen.get(name)
             if chosen is None:
-                return np.zeros(0, np.int64)
+                return NO_NUMBERS
             return np.flatnonzero(chosen)
 
     def untagged(self) -> I64:

@@ -15,7 +15,7 @@ from bushel._index.columns import Part, Piece, join_pieces
 from bushel._index.elements import Group, sequence_bounds
 from bushel._index.names import ColumnOf, column_of, possible_columns
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.arrays import I64, NO_NUMBERS, offsets_of
 from bushel._runtime.public import command, did_you_mean
 from bushel.codecs import get_codec, holds_clip, holds_elements
 from bushel.codecs.scalars import time_dtype
@@ -258,7 +258,7 @@ def _slices(reader: Reader, positions: range, wanted: ColumnOf) -> list[Piece]:
 def _empty(shards: Sequence[OpenShard], wanted: ColumnOf) -> Piece:
     if shards:
         return _piece(shards, 0, slice(0, 0), wanted)
-    return Piece(np.zeros(0, np.int64))
+    return Piece(NO_NUMBERS)
 
 
 def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: ColumnOf) -> Piece:

@@ -34,7 +34,7 @@ from bushel._dataset.read.windows import (
     first_and_count,
     window_counts,
 )
-from bushel._runtime.arrays import F64, I64, Array, check_count
+from bushel._runtime.arrays import F64, I64, NO_NUMBERS, Array, check_count
 from bushel.codecs import holds_elements
 from bushel.containers import get_container
 from bushel.errors import SpecError
@@ -220,7 +220,7 @@ def _offsets(name: str, numbers: Iterable[Any]) -> I64:
     try:
         offsets = np.array([operator.index(offset) for offset in numbers], np.int64)
     except (TypeError, OverflowError):
-        offsets = np.zeros(0, np.int64)
+        offsets = NO_NUMBERS
     if not len(offsets) or int(np.abs(offsets).max()) >= _MOST:
         raise TypeError(
             f"delta={{{name!r}: {numbers!r}}}: expected whole numbers, such as [-1, 0, 1]"

@@ -23,7 +23,7 @@ from bushel._dataset.read.remaining import digests_at
 from bushel._dataset.read.shards import kinds
 from bushel._index.named_arrays import encode, parse, whole_crc32
 from bushel._index.shard import FOLDER, Strings
-from bushel._runtime.arrays import I64, U64
+from bushel._runtime.arrays import I64, NO_NUMBERS, U64
 from bushel._runtime.messages import warn
 from bushel._runtime.public import did_you_mean, public
 from bushel.errors import FormatError, StateError, UnsupportedError
@@ -87,7 +87,7 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     where = None
     if origin.startswith("where ") and ", then " not in origin:
         where = origin.removeprefix("where ")
-    positions, keys, digests = np.zeros(0, np.int64), Strings.of([]), np.zeros(0, np.uint64)
+    positions, keys, digests = NO_NUMBERS, Strings.of([]), np.zeros(0, np.uint64)
     fingerprint = _whole(view).fingerprint
     if where is None:
         positions = np.ascontiguousarray(view.selection.positions, np.int64)

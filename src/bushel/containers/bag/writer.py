@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from msgspec.structs import replace
+from typing_extensions import Buffer
 
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.shard import Shard
@@ -34,8 +35,6 @@ from bushel.storage import below, copy_to_append
 from .tables import encode_refs, encode_table, gapless
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     from bushel.storage import Sink, Staging
 
 _SAME_BYTES = {"jpeg": "jpg", "int(8)": "u64"}

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 from msgspec import Struct
+from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
@@ -30,8 +31,6 @@ from bushel.errors import SpecError, naming
 from .packed_folder import MAGIC, FolderPaths, write_table
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     from bushel.storage import Staging
 
 Form: TypeAlias = Literal["plain", "folder", "maps"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import numpy as np
 from msgspec.structs import replace
+from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel._index.names import Labels, check_labels, in_order, numbered
@@ -51,8 +52,6 @@ from .reading import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     from bushel._index.builders import IndexBuilder
     from bushel.storage import Staging
 

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._index.shard import Keys
-from bushel._runtime.arrays import I64, U8, Bools, offsets_of
+from bushel._runtime.arrays import I64, NO_NUMBERS, U8, Bools, offsets_of
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import FormatError, SpecError
 
@@ -41,7 +41,7 @@ def parse_idx(text: bytes, file: str) -> Table:
         text = text.replace(b"\r\n", b"\n")
     text = text.rstrip(b"\n")
     if not text:
-        return Table(np.zeros(0, np.int64), None)
+        return Table(NO_NUMBERS, None)
     data = np.frombuffer(text + b"\n", np.uint8)
     ends = np.flatnonzero(data == _LF)
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])

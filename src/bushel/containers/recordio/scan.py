@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 import numpy as np
 from msgspec import Struct
+from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel._kinds import kind_of
@@ -28,8 +29,6 @@ from bushel.kernels import MappedFile
 from bushel.storage import AnyPath, ExtentError, Extents, File, gather, open_file, read_many
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     from bushel.storage import Blocks
 
 MAGIC = 0xCED7230A

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
+from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
@@ -22,8 +23,6 @@ from .idx import check_key, check_keys, idx_name
 from .scan import IMAGE_HEADER
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     from bushel.storage import Staging
 
 Form: TypeAlias = Literal["image", "raw", "maps"]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bushel._index.shard import FileStamp, Keys, Strings
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I32, I64, NO_NUMBERS, U8, U32, joined, offsets_of
+from bushel._runtime.arrays import I32, I64, NO_NUMBERS, U8, U32, joined
 from bushel._runtime.messages import log_warning
 from bushel.containers.growing import GrowingArrays
 from bushel.errors import FormatError
@@ -54,14 +54,9 @@ class Members(Struct, frozen=True):
 
     def chosen(self, rows: I64) -> Members:
         """Return the members of these numbers, ascending."""
-        if 8 * len(rows) < len(self):
-            names = self.names.chosen(rows)
-        else:  # most of them, by a mask of their bytes, which is faster
-            is_chosen, lengths = np.zeros(len(self), np.bool_), np.diff(self.names.offsets)
-            is_chosen[rows] = True
-            text = self.names.text[np.repeat(is_chosen, lengths)]
-            names = Strings(text, offsets_of(lengths[rows]))
-        return Members(names, self.offset[rows], self.size[rows], self.header[rows])
+        return Members(
+            self.names.chosen(rows), self.offset[rows], self.size[rows], self.header[rows]
+        )
 
     @classmethod
     def joined(cls, parts: list[Members]) -> Members:
@@ -191,7 +186,7 @@ class SampleTable:
         for field in (spec or {}).values():
             self._add_column(Place(field, extension_of(field)[1]))
         # of each extension
-        self._field, self._element = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._field, self._element = NO_NUMBERS, NO_NUMBERS
         self._rest: list[Members] = []
         self._samples = self._members = self._text = 0
         self._arrays.append("ends", np.zeros(1, np.int64))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 from msgspec import Struct
+from typing_extensions import Buffer
 
 from bushel import kernels
 from bushel._index.builders import FieldBuilder, IndexBuilder
@@ -25,9 +26,6 @@ from bushel.storage import Sink
 
 from .members import BLOCK
 from .names import check_key, comment_of, extension_of
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 _RECORD = 20 * BLOCK
 _ZEROS = bytes(_RECORD)

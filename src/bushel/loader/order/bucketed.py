@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel import kernels
-from bushel._runtime.arrays import F64, I64, Array, Bools, check_count
+from bushel._runtime.arrays import F64, I64, NO_NUMBERS, Array, Bools, check_count
 from bushel._runtime.order import BUCKETS, LIMIT, ORDER_VERSION, TOGETHER, Permutation, derive
 
 BatchSizes = int | Mapping[float, int] | None
@@ -93,7 +93,7 @@ class Bucketed(Struct, frozen=True, eq=False, dict=True):
         if count:
             batches = Permutation(count, key).take(np.arange(count))
         else:
-            batches = np.zeros(0, np.int64)
+            batches = NO_NUMBERS
         return EpochOfBatches(batches, np.cumsum((self.stops - self.starts)[batches]))
 
     def take(self, epoch: int, positions: I64) -> I64:
@@ -167,7 +167,7 @@ def bucketed_order(
         _refuse_longer(sizes_of_samples, float(limits[-1]))
         most = np.array([batch_size[limit] for limit in sorted(batch_size)], np.int64)
     else:
-        numbers, most = _binary_buckets(sizes_of_samples), np.zeros(0, np.int64)
+        numbers, most = _binary_buckets(sizes_of_samples), NO_NUMBERS
     if batch_tokens is not None:
         _refuse_longer(sizes_of_samples, batch_tokens)
     members = np.argsort(

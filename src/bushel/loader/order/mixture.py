@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from bushel._dataset.views.concat import concat
 from bushel._dataset.views.dataset import Dataset
-from bushel._runtime.arrays import I64, check_count, python_numbers, refuse_bools
+from bushel._runtime.arrays import I64, NO_NUMBERS, check_count, python_numbers, refuse_bools
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
 
@@ -39,7 +39,7 @@ class Sources(Struct, frozen=True, eq=False):
     """
 
     names: tuple[str, ...] = ()
-    starts: I64 = np.zeros(0, np.int64)
+    starts: I64 = NO_NUMBERS
     transforms: tuple[Any, ...] = ()
 
     def planned(self, usual: SampleTransforms, plan: Callable[[Any], SampleTransforms]) -> Sources:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, offsets_of, ranges
+from bushel._runtime.arrays import I64, NO_NUMBERS, offsets_of, ranges
 from bushel.loader.values.rows import Rows
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class Steps(Struct, frozen=True):
         """Yield the units of the batches, of some batches at a time."""
         stride, together = self.plan.stride, self.plan.steps_per_read
         most = max(1, self.units.at_a_time(self.plan.batch_size) // together) * together
-        left = np.zeros(0, np.int64)
+        left = NO_NUMBERS
         for more in self.units.borders(consumed):
             borders: Any = np.concatenate([left[:-1], more]) if len(left) else more
             whole = (len(borders) - 1) // stride

@@ -8,7 +8,6 @@ reading. An epoch that fits, or nearly does, is read through the page cache.
 from __future__ import annotations
 
 import re
-import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +18,7 @@ from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._runtime.arrays import total_of
+from bushel._runtime.messages import warn
 from bushel._runtime.order import Blocks, Sequential
 from bushel._runtime.shuffle import Order
 from bushel._runtime.system import memory_limit
@@ -37,8 +37,6 @@ _PARTS = 4
 _SAMPLES_PER_PART = 1 << 20
 _BLOCKS = re.compile(r"blocks\((?P<size>[0-9]{1,18}),(?P<window>[0-9]{1,18})\)/1")
 """Version of an order of blocks in a state."""
-_TO_USER = 4
-"""Number of calls from `warn_if_costly` to the program that makes a loader."""
 DatasetT = TypeVar("DatasetT")
 _TIMES_MEMORY = 3
 """An epoch in random order finds 6 % of its bytes in a page cache that holds a third of them."""
@@ -169,9 +167,7 @@ def warn_if_costly(order: AnyOrder, dataset: Any, fields: Any) -> None:
         message += f'; shuffle="blocks" expands {cost:,.1f} times'
     elif cost_of_order > 2 * (cost := costs.in_stored_order):
         message += f"; the stored order expands {cost:,.1f} times"
-    warnings.warn(
-        f"{message}. `bushel convert` writes a dataset that needs no expansion", stacklevel=_TO_USER
-    )
+    warn(f"{message}. `bushel convert` writes a dataset that needs no expansion")
 
 
 def _cost(costs: Expansion, order: Order) -> float:

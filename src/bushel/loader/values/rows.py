@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import I32, I64, NO_TENSORS, Array, as_array, offsets_of
+from bushel._runtime.arrays import I32, I64, NO_NUMBERS, NO_TENSORS, Array, as_array, offsets_of
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
@@ -109,7 +109,7 @@ class Pieces(Struct, frozen=True, eq=False):
             all_places.append(rows.places_of(count) + passed)
             before, passed = before + len(rows.begins), passed + count
         ends, places = np.concatenate(all_ends), np.concatenate(all_places)
-        tokens, wrong = lengths[places], np.zeros(0, np.int64)
+        tokens, wrong = lengths[places], NO_NUMBERS
         must_have = [rows.lengths for rows in batches if rows.lengths is not None]
         if must_have:
             wrong = np.flatnonzero(tokens != np.concatenate(must_have))
