@@ -147,7 +147,8 @@ class Side:
             finally:
                 sys.argv = before
             return 0
-        from bushel.cli.app import ORIGINALS, exit_code_of
+        from bushel.cli.app import ORIGINALS
+        from bushel.cli.output import exit_code_of
 
         code = 0
 

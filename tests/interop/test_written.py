@@ -369,4 +369,4 @@ def test_bushel_appends_to_records_of_mxnet(
     write(out, {"data": "bytes"}, added, container="recordio", mode="append")
     lines = run("read_mxnet.py", out)
     assert [line["fields"]["data"] for line in lines] == [digest(payload) for payload in PAYLOADS]
-    assert [line["key"] for line in lines] == ["0", "1", "2", "3", "4", "0", "1", "2"], "each part counts its own"
+    assert [line["key"] for line in lines] == [str(i) for i in range(8)]

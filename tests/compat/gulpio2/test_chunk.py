@@ -236,3 +236,14 @@ def test_pickles_of_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert chunk["a"] == ([b"abc"], {})
     pickle_serializer.dump(chunk.meta_dict, str(tmp_path / "again"))
     assert b"bushel" not in (tmp_path / "again").read_bytes()
+
+
+def test_a_table_may_have_any_name(tmp_path: Path) -> None:
+    paths = str(tmp_path / "data_0.gulp"), str(tmp_path / "meta_0.pickle")
+    with GulpChunk(*paths, serializer=pickle_serializer).open("wb"):
+        pass
+    chunk = GulpChunk(*paths, serializer=pickle_serializer, jpeg_decoder=bytes)
+    with chunk.open("ab"):
+        chunk.append("a", {"label": 1}, [b"abc"])
+    again = GulpChunk(*paths, serializer=pickle_serializer, jpeg_decoder=bytes)
+    assert again["a"] == ([b"abc"], {"label": 1})

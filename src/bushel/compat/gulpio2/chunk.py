@@ -90,9 +90,11 @@ class GulpChunk:
     def _leave_out_removed(self) -> None:
         """Take the items that `bushel remove` removed out of `meta_dict`. They stay in the file when it is written."""
         path = Path(self.data_file_path)
+        # a chunk with a table of another kind is in no dataset of Bushel
+        listed = self.meta_file_path.endswith(".gmeta") and path.is_file()
         gone = (
             bushel.integrity.removed_positions(path, container="gulp").tolist()
-            if self.meta_dict and path.is_file()
+            if self.meta_dict and listed
             else []
         )
         order = list(self.meta_dict)
