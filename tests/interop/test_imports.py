@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tests.paths import ROOT
 
 from bushel.errors import MissingPackageError
-from tests.paths import ROOT
 
 PROGRAMS = [
     path
