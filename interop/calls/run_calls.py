@@ -154,7 +154,7 @@ class Side:
 
         def work() -> None:
             nonlocal code
-            code = ORIGINALS[name].load()(words)
+            code = getattr(importlib.import_module(ORIGINALS[name]), name)(words)
 
         try:
             with contextlib.redirect_stderr(io.StringIO()):

@@ -98,7 +98,7 @@ def test_numbered_keys(tmp_path: Path) -> None:
         refuse(writer, "000000002", "'000000002' is in the dataset already")
         writer.append({"n": 4}, key="other")
         writer.extend({"n": [5]}, ["000000008"])
-        refuse(writer, None, "the samples before have keys, and this one lacks its own: pass key= or keys=")
+        refuse(writer, None, "the samples of this dataset have keys, and this one lacks its own: pass key= or keys=")
     with bushel.Writer(tmp_path / "ds", mode="append", sync=False) as writer:
         writer.append({"n": 6})
         writer.extend({"n": [7]})

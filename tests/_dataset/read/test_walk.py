@@ -11,8 +11,8 @@ from tests.called_files import CalledFiles
 
 import bushel
 
-MOST_FILES = {"tar": 13, "ffrecord": 13, "bag": 13, "gulp": 16, "recordio": 13}
-MOST_SWITCHES = {"tar": 30, "ffrecord": 30, "bag": 34, "gulp": 41, "recordio": 30}
+MOST_FILES = {"tar": 12, "ffrecord": 12, "bag": 12, "gulp": 15, "recordio": 12}
+MOST_SWITCHES = {"tar": 29, "ffrecord": 29, "bag": 33, "gulp": 39, "recordio": 29}
 
 
 @pytest.mark.parametrize("container", MOST_FILES)
