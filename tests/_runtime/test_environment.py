@@ -31,7 +31,9 @@ def said(code: str = "import bushel", **variables: str) -> str:
     ],
 )
 def test_a_name_or_value_without_effect_is_a_warning(name: str, value: str, words: str) -> None:
-    assert re.search(words, said(**{name: value}))
+    warning = said(**{name: value})
+    assert re.search(words, warning)
+    assert warning.startswith("<string>:1: RuntimeWarning")
 
 
 @pytest.mark.parametrize(

@@ -186,3 +186,21 @@ def test_hostile_shapes_of_tensors(tmp_path: Path) -> None:
         path.write_bytes(data.replace(b'{"shape":[2,3]', b'{"shape":' + shape[:5].encode().ljust(5)))
         with pytest.raises(FormatError, match=r"x\.arrow"):
             bushel.open(path, index="memory")
+
+
+@pytest.mark.parametrize("write", [_parquet, _arrow])
+def test_numbers_of_structs_are_written_in_the_shortest_form(
+    write: Callable[[Path, Any], Path], tmp_path: Path
+) -> None:
+    """Other spellings of the same numbers would be other bytes, and another dataset."""
+    rows = [{"rate": 1e-5}, {"rate": 1e16}, {"rate": 0.5}, {"rate": float("inf")}]
+    ds = bushel.open(write(tmp_path, pa.table({"c": rows})))
+    texts = [bytes(sample["c"]) for sample in ds.read(range(4), decode=False)]
+    assert texts == [b'{"rate":0.00001}', b'{"rate":1e16}', b'{"rate":0.5}', b'{"rate":Infinity}']
+
+
+def test_a_text_that_is_not_json_is_refused(tmp_path: Path) -> None:
+    texts = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"v":NaN}']))
+    path = _parquet(tmp_path, pa.table({"c": pa.StructArray.from_arrays([texts], ["j"])}))
+    with pytest.raises(FormatError, match="column 'c'.* JSON"):
+        bushel.open(path, on_damage="raise")

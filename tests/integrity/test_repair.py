@@ -371,3 +371,20 @@ def test_an_index_in_another_folder(tmp_path: Path) -> None:
     assert [sample["a"] for sample in bushel.open(tmp_path / "fixed.rec")] == [1, 5]
     assert "2 samples written" in run("repair", data, tmp_path / "again.rec", "--index", place, code=1)
     assert [each.name for each in (tmp_path / "data").iterdir()] == ["rows.jsonl"]
+
+
+def test_a_removed_sample_is_not_lost_where_others_are(tmp_path: Path) -> None:
+    """Nor is it counted again in the table of what is found in the damaged file."""
+    out = tmp_path / "d"
+    with bushel.Writer(out, {"x": "bytes"}, container="tar") as writer:
+        for number in range(5):
+            writer.append({"x": bytes([65 + number]) * 100}, key=f"s{number}")
+    bushel.remove(out, keys=["s1"], reason="asked for")
+    shard = next(out.glob("*.tar"))
+    stamp, data = shard.stat(), bytearray(shard.read_bytes())
+    data[data.index(b"D" * 100)] ^= 1  # the value of s3
+    data[data.index(b"s4.x") + 150] ^= 0x5A  # the checksum in the header of s4
+    shard.write_bytes(data)
+    os.utime(shard, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    result = bushel.repair(out, tmp_path / "repaired")
+    assert (result.samples, result.lost) == (3, 1)

@@ -272,3 +272,16 @@ def test_empty_values_without_checksums_are_not_called_ok(tmp_path: Path) -> Non
     report = bushel.verify(folder)
     assert (report.bytes_total, report.ok, report.verdict) == (0, True, "intact, but no value has a checksum")
     assert bushel.verify(folder, checksums=False).verdict == "intact, but no value was compared with a checksum"
+
+
+def test_nothing_is_said_of_values_that_were_not_compared(tmp_path: Path) -> None:
+    path = write(tmp_path / "d", "tar")
+    shard = next(path.glob("*.tar"))
+    offset = shard.read_bytes().index(b"\xff\xd8")  # of the first image
+    overwrite(shard, offset + 40, b"changed", keep_time=False)
+    os.utime(shard, ns=(1, shard.stat().st_mtime_ns + 10**10))
+    [problem] = bushel.verify(path, checksums=False).problems
+    assert (problem.kind, problem.message) == (
+        "stale",
+        "the file changed after it was indexed, and no checksums were compared",
+    )

@@ -189,3 +189,22 @@ def test_named_tuples_tuples_with_names_and_tensors_are_samples(kind: Any, tmp_p
         assert done.spec == spec
         [sample] = bushel.open(tmp_path / str(number))
         assert (sample["n"], sample["x"].tolist()) == (7, [0, 1, 2])
+
+
+def test_keys_of_arrays_may_have_any_type_that_has_a_text() -> None:
+    days = np.array(["2020-01-01", "2020-01-02"], "M8[D]")
+    source = Arrays({"__key__": days, "x": np.arange(2)})
+    assert (source.spec, source[1]["__key__"]) == ({"x": "int"}, "2020-01-02")
+
+
+def test_tuples_have_the_names_of_a_declared_spec(tmp_path: Path) -> None:
+    rows: Any = [(1, "a"), (2, "b")]
+    source = Samples(rows, spec={"x": "int", "t": "utf8"})
+    bushel.pack(source, tmp_path / "x.tar")
+    assert [(sample["x"], sample["t"]) for sample in bushel.open(tmp_path / "x.tar")] == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize("source", [Samples([{"x": 1}]), Arrays({"x": np.arange(2)}), np.arange(2)])
+def test_only_datasets_are_converted(source: Any, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="expected a path or an object with open"):
+        bushel.convert(source, tmp_path / "x.tar")

@@ -257,7 +257,8 @@ class Strings(Struct, frozen=True):
             is_chosen = np.zeros(len(self), np.bool_)
             is_chosen[numbers] = True
             # a mask of the bytes is faster than their positions, if most of them are chosen
-            return Strings(self.text[np.repeat(is_chosen, np.diff(self.offsets))], offsets)
+            text = self.text[: self.offsets[-1]]
+            return Strings(text[np.repeat(is_chosen, np.diff(self.offsets))], offsets)
         parts = [self.text[:0]]
         for first in range(0, len(numbers), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)

@@ -169,7 +169,9 @@ class Gallery:
         if self._named:
             names = []
         else:
-            names = [name for name, kind in self._dataset.spec.items() if _is_short(kind)]
+            short = (*NUMBERS, "utf8")
+            spec = self._dataset.spec.items()
+            names = [name for name, kind in spec if kind.partition("(")[0] in short]
         rows = []
         for position in range(self._count):
             texts = [
@@ -269,10 +271,6 @@ def _value_html(value: Any) -> str:
             return _facts(value)
         return f"{_image(shrunk(drawn[0], 2 * _SIDE), drawn[1])}<br>{_facts(value)}"
     return html.escape(_line(value, 20 * _LINE))
-
-
-def _is_short(kind: str) -> bool:
-    return kind.partition("(")[0] in (*NUMBERS, "utf8")
 
 
 def _line(value: Any, most: int = _LINE) -> str:

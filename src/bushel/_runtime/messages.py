@@ -48,7 +48,7 @@ def day(seconds: float) -> str:
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn of the line that called Bushel, however many of its functions are between."""
     level, frame = 1, sys._getframe()
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("bushel."):
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "bushel":
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

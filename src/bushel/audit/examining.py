@@ -108,7 +108,11 @@ def examine(
     """
     run = load_run(folder)
     other = None if against is None else load_run(against)
-    named = None if keys is None else {_number(key): key for key in texts_of(list(keys))}
+    named = (
+        None
+        if keys is None
+        else {int.from_bytes(digest(key), "little"): key for key in texts_of(list(keys))}
+    )
     findings: list[Finding] = []
     orders: dict[bytes, int] = {}
     for epoch, stretches in run.items():
@@ -133,10 +137,6 @@ def examine(
 
 
 Found = Iterator[tuple[str, bool]]
-
-
-def _number(key: str | bytes) -> int:
-    return int.from_bytes(digest(key), "little")
 
 
 def _summary(rows: Samples, stretches: list[Stretch]) -> str:

@@ -252,19 +252,15 @@ def _columns(batch: Any) -> Iterable[Any]:
     if isinstance(batch, Mapping):
         for field in batch.values():
             yield from _columns(field)
-    elif isinstance(batch, tuple) or (isinstance(batch, list) and not _is_column(batch)):
+    elif isinstance(batch, list) and isinstance(next(iter(batch), None), str | bytes | int | float):
+        yield batch
+    elif isinstance(batch, tuple | list):
         for field in batch:
             yield from _columns(field)
-    elif isinstance(batch, list):
-        yield batch
     else:
         column = np.asarray(_on_host(batch))
         if column.ndim:  # a number for the whole batch identifies nothing
             yield column
-
-
-def _is_column(elements: list[Any]) -> bool:
-    return bool(elements) and isinstance(elements[0], str | bytes | int | float)
 
 
 def _contents(sample: Any) -> bytes:

@@ -318,16 +318,12 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         type=kind,
         required=needed,
         multiple=many,
-        callback=_listed if many else None,
+        # a list; None without any
+        callback=(lambda _ctx, _parameter, values: list(values) or None) if many else None,
         show_default=default is not None and default != "",
         shell_complete=complete_files if taken in ("FILE", "FOLDER", "PATH") else None,
         **default_of_option,
     )
-
-
-def _listed(ctx: click.Context, parameter: click.Parameter, values: Collection[Any]) -> Any:
-    """Return the values of a repeatable option as a list; None without any."""
-    return list(values) or None
 
 
 def _element(kind: Any) -> tuple[bool, Any]:

@@ -5,12 +5,13 @@ Values without extents are decoded by pyarrow and kept as JSON (`as_json`).
 
 from __future__ import annotations
 
-import base64
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -32,18 +33,6 @@ _JSON_TYPE = "extension<arrow.json"
 _LARGEST = 256 << 20  # limit in bytes of the values of one column that a table keeps
 
 
-def _as_text(value: Any) -> str:
-    """Return a value without a type of JSON as text."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    return str(value)
-
-
-_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_as_text)
-
-
 def as_json(columns: Iterable[Any]) -> list[bytes | None]:
     """Return the values of arrays of pyarrow as JSON; None for a null.
 
@@ -57,7 +46,7 @@ def as_json(columns: Iterable[Any]) -> list[bytes | None]:
     size = 0
     for column in columns:
         for value in _python_values(column):
-            encoded = None if value is None else _JSON.encode(value).encode()
+            encoded = None if value is None else msgspec.json.encode(_plain(value))
             values.append(encoded)
             size += len(encoded or b"")
         if size > _LARGEST:
@@ -81,7 +70,7 @@ def _parsed(value: Any, kind: Any) -> Any:
     if value is None or _JSON_TYPE not in str(kind):
         return value
     if getattr(kind, "extension_name", "") == "arrow.json":
-        return json.loads(value)
+        return msgspec.json.decode(value)
     if isinstance(value, dict):
         return {name: _parsed(element, kind.field(name).type) for name, element in value.items()}
     if hasattr(kind, "item_type"):  # a map, whose keys are not JSON
@@ -108,6 +97,21 @@ def _of_scalar(scalar: Any) -> Any:
         unit: Any = {pa.date32(): "D", pa.date64(): "ms"}.get(scalar.type) or scalar.type.unit
         return str(np.datetime64(scalar.value, unit))
     return scalar.as_py()
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with the types of JSON."""
+    if isinstance(value, dict):
+        return {str(key): _plain(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(element) for element in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return msgspec.Raw(json.dumps(value).encode())  # msgspec writes null for these
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return str(value)
+    return value
 
 
 _TEXTS = ("utf8", "json")

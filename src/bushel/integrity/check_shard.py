@@ -305,7 +305,8 @@ class ShardCheck(Struct):
             compared with a recorded checksum, and whether all of them were.
         """
         if not self.checks.checksums:
-            self._report_changes(shard, known, compare_values(_unchecked(known), built))
+            bare = _unchecked(known)
+            self._report_changes(shard, bare, compare_values(bare, built))
             return 0, False
         try:
             now = with_checksums(built, file_of, report=self.checks.tick)
@@ -364,8 +365,7 @@ class ShardCheck(Struct):
             if not known.has_checksums:
                 add(
                     "stale",
-                    "the file changed after it was indexed, and "
-                    "the index has no checksums to compare with",
+                    "the file changed after it was indexed, and no checksums were compared",
                 )
             elif any(entry.crc32 is not None for entry in known.files):
                 add(

@@ -73,11 +73,12 @@ def inspect_shard(place: Place, *, decode: bool, room: int) -> Inspected:
         opened.labels = labels_of_fields(labels, [field.name for field in opened.fields])
     shards = tuple(opened for opened, _ in parts)
     located = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *(mask for _, mask in parts)]))
-    known = missing + (parts[0][0].samples if parts else 0)
+    recorded = parts[0][0].samples if parts else 0
+    known = missing + recorded
     if may_lack_samples([place.shard]):
         removed = removed_in(shards)
         located = np.setdiff1d(located, removed, assume_unique=True)
-        known -= len(removed)
+        known -= int(np.count_nonzero(removed < recorded))
     with Dataset(list(shards), verify=True) as dataset:
         whole = np.fromiter(_whole_samples(dataset, located.tolist(), decode, found), np.int64)
     return Inspected(shards, whole, known, checked, found)
@@ -185,6 +186,8 @@ def _with_moved_samples(
     moved = recovered.whole & np.array(
         [sample in elsewhere for sample in recovered_samples], np.bool_
     )
+    if not moved.any():
+        return [(opened, located)]
     located[missing] = [sample not in elsewhere for sample in lost]
     return [(opened, located), (OpenShard.of(name, shard, index, stored=False), moved)]
 

@@ -162,6 +162,8 @@ def _column(name: str, given: Any) -> tuple[str, _Column]:
         return "array", _ragged(name, plain)
     if array.dtype.hasobject and isinstance(plain, list):
         return "array", _ragged(name, plain)
+    if name == KEY:
+        return "utf8", array
     return _type_of(name, array), array
 
 

@@ -23,8 +23,6 @@ from bushel.codecs.video import say_narrowed
 from bushel.errors import FormatError, SpecError, needed_by
 from bushel.storage import AnyPath, is_local, read_whole
 
-from .base import REQUESTS
-
 IMAGES = tuple(f".{suffix}" for suffix in extensions_of(holds_image))
 """Suffixes of the images that the image codecs read."""
 
@@ -203,10 +201,11 @@ class Frames:
 
     def read(self, path: AnyPath) -> list[bytes]:
         """Return the frames of a video file, or the images of a folder in the order of their names."""
-        if path.is_dir():
+        if ending_of(path.name) not in VIDEOS and path.is_dir():
             names = sorted(child.name for child in path.iterdir())
             images = [path / name for name in names if ending_of(name) in IMAGES]
-            images, threads = images[:: self.stride], 1 if is_local(path) else REQUESTS
+            # samples of remote folders are read at the same time, too
+            images, threads = images[:: self.stride], 1 if is_local(path) else 8
             frames = list(map(self._image, map_all(read_whole, images, threads=threads)))
         else:
             frames = list(self._video(path))

@@ -49,7 +49,7 @@ class Samples:
         spec: Mapping[str, str] | None = None,
         types: Mapping[str, str] | None = None,
     ) -> None:
-        self.samples, self._names = samples, tuple(types or ())
+        self.samples, self._names = samples, tuple(types or spec or ())
         self.infers_types = spec is None
         if spec is None:
             first = next((samples[number] for number in range(len(samples))), None)
@@ -134,7 +134,7 @@ class Stream:
         spec: Mapping[str, str] | None = None,
         types: Mapping[str, str] | None = None,
     ) -> None:
-        self._samples, self._names = iter(samples), tuple(types or ())
+        self._samples, self._names = iter(samples), tuple(types or spec or ())
         self.infers_types = spec is None
         if spec is None:
             first = list(islice(self._samples, 1))

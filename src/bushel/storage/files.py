@@ -40,7 +40,7 @@ def as_path(path: object) -> AnyPath:
     """
     if isinstance(path, str) and "://" in path:
         return _from_url(path)
-    if path == "":  # which pathlib reads as the current folder
+    if isinstance(path, str) and not path:  # which pathlib reads as the current folder
         raise ValueError("the path is empty: name a file or a folder; '.' is the current folder")
     if isinstance(path, Path):
         return _without_tilde(path)

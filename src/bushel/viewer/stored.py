@@ -216,7 +216,8 @@ def picture_of(
             )
         if len(values) > 1:
             half = max(side // 2, 1)
-            chosen = [values[number] for number in _spread(len(values), _ON_TILE)]
+            count = min(len(values), _ON_TILE)  # at equal distances, with the first
+            chosen = [values[number * len(values) // count] for number in range(count)]
             small = [value_pixels(value.codec, value.read(), 2 * half) for value in chosen]
             return encoded(mosaic(small, half, 2))
     [value] = values
@@ -225,8 +226,3 @@ def picture_of(
             if (drawn := array_pixels(array, side)) is not None:
                 return encoded(shrunk(drawn[0], side))
     return encoded(value_pixels(value.codec, value.read(), side))
-
-
-def _spread(count: int, wanted: int) -> list[int]:
-    """Return up to `wanted` numbers below `count`, at equal distances, with the first."""
-    return sorted({count * number // wanted for number in range(min(count, wanted))})

@@ -373,3 +373,11 @@ def test_folders_of_a_partitioned_dataset_are_listed_once_for_all_files(
         return listed.count(root)
 
     assert listings_of(12) == listings_of(3)
+
+
+def test_folders_of_one_name_at_other_depths_are_other_columns(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for folder in ("k=1", "k=2/k=zz"):
+        (tmp_path / folder).mkdir(parents=True)
+        pq.write_table(pa.table({"v": [1]}), tmp_path / folder / "a.parquet")
+    assert [sample["k"] for sample in bushel.open(tmp_path, index="memory")] == [1, 2]

@@ -151,7 +151,8 @@ def joined_readers(
     if their.starts[-1] < 1 << 31:
         rows = partners.astype(np.int32)
     sides = [replace(side, names=side.names.intersection(names)) for side in own.sides]
-    sides.append(Side(range(start, start + count), _names_in(added[:count]), rows))
+    new = frozenset(field.name for shard in added[:count] for field in shard.fields)
+    sides.append(Side(range(start, start + count), new, rows))
     for side in their.sides:
         moved = range(start + side.shards.start, start + side.shards.stop)
         new = frozenset(others[name] for name in side.names if name in others)
@@ -198,7 +199,3 @@ def joined_in_turn(
         start = end
     joins = tuple(join for reader, _ in readers for join in reader.joins)
     return JoinedReader(shards, counted, sides, verify=verify, incomplete=incomplete, joins=joins)
-
-
-def _names_in(shards: Sequence[OpenShard]) -> frozenset[str]:
-    return frozenset(field.name for shard in shards for field in shard.fields)

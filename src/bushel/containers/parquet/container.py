@@ -37,7 +37,7 @@ from bushel.containers.row_table import check_pyarrow
 from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.spec import KEY, Field, Spec
-from bushel.storage import AnyPath, File, as_path, is_object, open_file
+from bushel.storage import AnyPath, File, is_object, open_file
 
 from .footer import TAIL, Footer, Node, RowGroup, read_footer
 from .page_index import index_faults, joined_spans, sections_of
@@ -322,9 +322,9 @@ def files_below(path: AnyPath, suffixes: tuple[str, ...], above: str = "") -> li
 
 def with_partitions(index: ShardIndex, shard: Shard) -> ShardIndex:
     """Return the table of a file with the columns that its folders hold; columns of the file itself stay."""
-    for name, text in _columns_of(shard.files[0]):
-        if name not in index.fields:
-            texts = {text, *_columns_in_folders(str(shard.root)).get(name, ())} - {_NULL}
+    for place, text in _columns_of(shard.files[0]):
+        if (name := place[1]) not in index.fields:
+            texts = {text, *_columns_in_folders(shard.root).get(place, ())} - {_NULL}  # type: ignore[arg-type]
             whole = bool(texts) and all(map(_WHOLE.fullmatch, texts))
             codec = get_codec("int" if whole else "utf8")
             value = int(text) if whole and text != _NULL else text
@@ -335,19 +335,19 @@ def with_partitions(index: ShardIndex, shard: Shard) -> ShardIndex:
     return index
 
 
-def _columns_of(file: str) -> Iterator[tuple[str, str]]:
-    """Yield the columns that the folders of a file hold, each with its text."""
-    for folder in file.split("/")[:-1]:
+def _columns_of(file: str) -> Iterator[tuple[tuple[int, str], str]]:
+    """Yield the depth and the name of each column that the folders of a file hold, and its text."""
+    for depth, folder in enumerate(file.split("/")[:-1]):
         name, sign, text = map(unquote, folder.partition("="))
         if sign:
-            yield name, text
+            yield (depth, name), text
 
 
 @lru_cache(maxsize=8)
-def _columns_in_folders(root: str) -> dict[str, set[str]]:
+def _columns_in_folders(root: AnyPath) -> dict[tuple[int, str], set[str]]:
     """Return the texts of each column in the folders of a dataset, which are listed once for all files."""
-    texts: dict[str, set[str]] = {}
-    for file in files_below(as_path(root), CONTAINER.suffixes):
-        for name, text in _columns_of(file):
-            texts.setdefault(name, set()).add(text)
+    texts: dict[tuple[int, str], set[str]] = {}
+    for file in files_below(root, CONTAINER.suffixes):
+        for place, text in _columns_of(file):
+            texts.setdefault(place, set()).add(text)
     return texts

@@ -68,7 +68,7 @@ def _fields_of(
         images = find_images(payloads, any_image=spec is not None and len(spec) > 1)
         if images is not None:
             return _image_fields(payloads, images, spec or {}), None
-    field = declared_field(spec, path) or _DATA
+    field = declared_field(spec or None, path) or _DATA
     extents = FieldExtents(field, field.codec, payloads.number, payloads.position, payloads.length)
     return {field.name: extents}, None
 

@@ -127,7 +127,10 @@ def check_decode(options: Any) -> None:
         if options.decoder is not None or options.share != 1:
             raise ValueError('decoder= and share= need decode="device"')
         return
-    if options.decoder is None and not _is_cuda(options.device):
+    is_cuda = (
+        str(options.device).partition(":")[0] == "cuda"
+    )  # as torch names GPUs, such as "cuda:1"
+    if options.decoder is None and not is_cuda:
         raise ValueError(
             'decode="device" needs device="cuda", or decoder=, an object '
             "that decodes on the device: see bushel.loader.DeviceDecoder"
@@ -155,8 +158,3 @@ def check_decode(options: Any) -> None:
         raise ValueError(
             f'decode="device" makes whole batches of images in this process: leave out {wrong[0]}'
         )
-
-
-def _is_cuda(device: Any) -> bool:
-    """Return whether a device is a GPU as torch names them, such as "cuda:1"."""
-    return str(device).partition(":")[0] == "cuda"

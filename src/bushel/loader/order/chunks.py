@@ -193,19 +193,13 @@ def pieces_of_rows(
     ends = np.cumsum(document_sizes, dtype=np.int64)
     # where each window begins, instead of after the last window that is taken
     number = np.searchsorted(windows, draws // window)
-    ends += (
-        before[windows] - np.concatenate([np.zeros(1, np.int64), ends[_window_ends(number)[:-1]]])
-    )[number]
+    last_of_window = np.flatnonzero(np.diff(number))  # of each window but the last one
+    ends += (before[windows] - np.concatenate([[0], ends[last_of_window]]))[number]
     row_ends, which, begins, counts = cut(ends - document_sizes, ends, first, tokens)
     chosen = documents[which]
     return RowPieces(
         row_ends, draws[which], chosen, begins, counts, lengths[chosen].astype(np.int64)
     )
-
-
-def _window_ends(number: I64) -> I64:
-    """Return the place of the last document of each window, given the number of the window of each document."""
-    return np.append(np.flatnonzero(np.diff(number)), len(number) - 1)
 
 
 @public("bushel.loader")

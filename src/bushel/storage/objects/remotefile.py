@@ -319,6 +319,7 @@ class HeldFile(RemoteFile):
         if (content := self._kept(start, stop)) is None:
             super()._receive_once(start, stop, values)
         else:
+            values.restart()
             values.put(content)
 
     def _kept(self, start: int, stop: int) -> memoryview | None:
