@@ -106,8 +106,8 @@ class KeyCheck:
             return
         if keys and self.known is None:
             raise not_allowed(keys)
-        if not (set(map(type, keys)) <= {str} and all(map(str.isascii, keys))):
-            for key in keys:
+        for key in keys:
+            if type(key) is not str or not key.isascii():
                 _check_text(key)
 
     def _check_new(self, keys: Sequence[str]) -> None:
