@@ -103,10 +103,10 @@ def open_source(
         raise TypeError("kind= and options of a source need a path")
     if isinstance(source, Dataset | StreamDataset):
         return _stored(source)
-    if kind is not None:
-        return _stored(open_any(source, verify=True))
     if isinstance(source, Source | Stream):
         return source
+    if kind is not None:
+        return _stored(open_any(source, verify=True))
     rows: Any = source  # values are checked where they are encoded
     if hasattr(source, "iter_data") and hasattr(source, "__len__"):
         return Adapter(rows)
