@@ -49,7 +49,7 @@ class LazySequence(Sequence[T]):
             return self._made(range(*item.indices(count)))
         number = operator.index(item)
         if not -count <= number < count:
-            raise IndexError(f"position {number} is out of range: there are {count}")
+            raise IndexError(f"position {number} is out of range: the length is {count}")
         [element] = self._made(range(number % count, number % count + 1))
         return element
 

@@ -101,8 +101,8 @@ class KeyCheck:
         """Refuse new samples with keys after some without them, or the reverse, and keys that are not text."""
         if keys is None:
             if self.known or not self._needs_keys:
-                message = "the samples of this dataset have keys, and this one lacks its own: pass key= or keys="
-                raise ValueError(message)
+                message = "the samples of this dataset have keys, and this one lacks its own"
+                raise ValueError(f"{message}: pass key= or keys=")
             return
         if keys and self.known is None:
             raise not_allowed(keys)

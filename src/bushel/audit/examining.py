@@ -108,11 +108,9 @@ def examine(
     """
     run = load_run(folder)
     other = None if against is None else load_run(against)
-    named = (
-        None
-        if keys is None
-        else {int.from_bytes(digest(key), "little"): key for key in texts_of(list(keys))}
-    )
+    named = None
+    if keys is not None:
+        named = {int.from_bytes(digest(key), "little"): key for key in texts_of(list(keys))}
     findings: list[Finding] = []
     orders: dict[bytes, int] = {}
     for epoch, stretches in run.items():

@@ -153,7 +153,8 @@ def declared_field(spec: Spec | None, path: str) -> Field | None:
     field = next(iter(spec.values()), None)
     if field is None or len(spec) > 1 or field.sequence:
         raise SpecError(
-            f"{path} has one plain field, but spec= declares {format_spec(spec)}: declare one, without []"
+            f"{path} has one plain field, but spec= declares "
+            f"{format_spec(spec)}: declare one, without []"
         )
     return field
 

@@ -57,7 +57,7 @@ def test_a_view_of_keys_is_a_sequence(keys: list[str], at: int, part: slice) -> 
         assert view[at] == keys[at]
         assert view.index(keys[at]) == keys.index(keys[at])
     else:
-        with pytest.raises(IndexError, match=f"position {at} is out of range: there are {len(keys)}"):
+        with pytest.raises(IndexError, match=f"position {at} is out of range: the length is {len(keys)}"):
             view[at]
 
 

@@ -6,7 +6,6 @@ import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -53,9 +52,6 @@ from .tables import (
     lacks_checksums,
     stored_table,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @public()

@@ -218,9 +218,8 @@ def open(
 def _pinned(paths: Sequence[AnyPath]) -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether paths still lead into the same local folder.
 
-    Overwriting a folder exchanges it with another one. The folder stays open in the meantime, so
-    that its inode is not given to another one. One file, and files in several folders, are not
-    watched.
+    Overwriting a folder exchanges it with a new one. The folder stays open in the meantime, so that
+    its inode is not used again. One file, and files in several folders, are not watched.
     """
     folders = {path.parent for path in paths} if len(paths) > 1 else set(paths)
     folder = folders.pop()

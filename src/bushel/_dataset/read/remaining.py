@@ -118,7 +118,8 @@ def named_positions(
     for number in np.flatnonzero(~clean).tolist():
         if among is not None and number not in among:
             continue
-        if placed.names((shard := shards[number]).shard):
+        shard = shards[number]
+        if placed.names(shard.shard):
             rows, entries = named_rows(shard, lookup, same=same)
             pairs.append(np.stack([starts[number] + rows, entries]))
     positions, entries = np.concatenate(pairs, axis=1)

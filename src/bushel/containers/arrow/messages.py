@@ -58,9 +58,8 @@ class Column(Struct, frozen=True):
     """A column of a schema, or a child of one."""
 
     name: str
-    type: (
-        int  # number of its type; of a column with a dictionary, that of the numbers of its entries
-    )
+    # number of its type; of a column with a dictionary, that of the numbers of its entries
+    type: int
     # bits of an integer, date or time; bytes of a fixed binary; elements of a fixed list; 0, 1 or 2
     # of a float of 16, 32 or 64 bits
     width: int = 0

@@ -81,13 +81,9 @@ class ChunkPages:
     """
 
     def __init__(self, file: File, column: FileColumn, group: RowGroup) -> None:
-        self.file, self.node, self.rows, self.wanted_rows = (
-            file,
-            column.leaf,
-            group.rows,
-            slice(None),
-        )
         node = column.leaf
+        self.file, self.node = file, node
+        self.rows, self.wanted_rows = group.rows, slice(None)
         self.chunk = group.chunks[node.leaf]
         if (part := self.chunk.part) is not None:
             first = group.first - part.first

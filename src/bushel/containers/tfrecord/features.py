@@ -339,15 +339,12 @@ class FeatureTable:
     def _add_scalars(self, name: str, feature: Feature) -> None:
         """Add single numbers, which are a column, too."""
         chosen = feature.length > 0
-        record, places = (
-            _chosen(feature.record, chosen),
-            (feature.offset, feature.length, feature.first),
-        )
+        record = _chosen(feature.record, chosen)
+        offset, length, first = feature.offset, feature.length, feature.first
         if not chosen.all():
-            places = feature.offset[chosen], feature.length[chosen], feature.first[chosen]
+            offset, length, first = offset[chosen], length[chosen], first[chosen]
         if record is not None:
             self._append("missing", name, self._steps(record, False, True))
-        offset, length, first = places
         self._spread_places(name, record, offset, length)
         numbers: Iterable[np.ndarray] = self._steps(record, first, 0)
         if feature.kind == FLOATS:

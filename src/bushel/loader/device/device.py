@@ -127,9 +127,8 @@ def check_decode(options: Any) -> None:
         if options.decoder is not None or options.share != 1:
             raise ValueError('decoder= and share= need decode="device"')
         return
-    is_cuda = (
-        str(options.device).partition(":")[0] == "cuda"
-    )  # as torch names GPUs, such as "cuda:1"
+    # torch names GPUs "cuda" or "cuda:1"
+    is_cuda = str(options.device).partition(":")[0] == "cuda"
     if options.decoder is None and not is_cuda:
         raise ValueError(
             'decode="device" needs device="cuda", or decoder=, an object '
