@@ -28,6 +28,25 @@ for number in range(25):
 """
 
 
+PUBLISH = """
+import sys
+from pathlib import Path
+from bushel.storage.publish import Publication
+root, name = Path(sys.argv[1]), sys.argv[2]
+for number in range(200):
+    publication = Publication(root, root / ".bushel/overwrite" / name)
+    publication.path_of(name).write_text(f"{number}")
+    publication.commit([name])
+"""
+
+
+def test_processes_that_publish_beside_each_other(tmp_path: Path) -> None:
+    """One removed the folder of all staged files, which was empty, when another had seen it and put it on disk."""
+    running = [subprocess.Popen([sys.executable, "-c", PUBLISH, str(tmp_path), each]) for each in "abcd"]
+    assert [process.wait() for process in running] == [0] * 4
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys("abcd", "199")
+
+
 def test_processes_that_change_a_file_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "names"
     running = [subprocess.Popen([sys.executable, "-c", ADD, str(path), str(each)]) for each in range(4)]
@@ -114,6 +133,7 @@ def test_a_power_cut_keeps_no_data_without_their_table(tmp_path: Path, monkeypat
         synced.append((folder.relative_to(tmp_path).as_posix(), there))
 
     monkeypatch.setattr(publish, "sync_folder", sync)
+    monkeypatch.setattr(publish, "sync_nearest", sync)
     Publication(tmp_path, staging).commit(names)
     after_the_list = [(folder, there) for folder, there in synced if there]
     assert after_the_list[:2] == [(".bushel", names[:2]), (".", names[:2])]

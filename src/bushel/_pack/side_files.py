@@ -14,10 +14,9 @@ from bushel._dataset.open.folders import place_of
 from bushel._index.shard import FOLDER
 from bushel._runtime.public import public
 from bushel.errors import FormatError, StateError, naming
-from bushel.storage import AnyPath, make_workplace, read_whole, remove, sync_folder, write_whole
+from bushel.storage import AnyPath, make_workplace, read_whole, remove, write_whole
 from bushel.storage.names import below, remove_empty
-from bushel.storage.publish import existing_above
-from bushel.storage.whole import sync_whole
+from bushel.storage.whole import sync_nearest, sync_whole
 
 from .encoder import BadItem
 
@@ -256,7 +255,7 @@ class RunRecord:
         remove(self.path)
         if isinstance(self.path, Path):
             remove_empty(self.path.parent)
-            sync_folder(existing_above(self.path))
+            sync_nearest(self.path.parent)
 
     def _save(self) -> None:
         write_whole(self.path, msgspec.json.encode(self._known))

@@ -30,6 +30,7 @@ from bushel.storage import (
 )
 from bushel.storage.lock import Lock
 from bushel.storage.names import remove_empty, try_remove_tree
+from bushel.storage.whole import sync_nearest
 
 from .dataset_plan import DatasetPlan
 from .options import WriterOptions
@@ -109,7 +110,7 @@ class Marker:
             sidecars = self._root / FOLDER
             remove_empty(sidecars / "staging", sidecars)
             if self._sync:  # or else a power cut could bring back this manifest, or staged files
-                sync_folder(sidecars if sidecars.exists() else self._root)
+                sync_nearest(sidecars)
 
 
 class WrittenShards:

@@ -45,8 +45,8 @@ from bushel.spec import KEY, format_spec
 from bushel.storage import AnyLocation, AnyPath, AnySource, remove
 from bushel.storage.lock import Lock
 from bushel.storage.names import inside
-from bushel.storage.publish import Publication, existing_above, recover
-from bushel.storage.whole import sync_folder
+from bushel.storage.publish import Publication, recover
+from bushel.storage.whole import sync_nearest
 
 _BATCH = 16 << 20  # stored bytes of samples that are read together
 # in the `.bushel` of a folder that is replaced
@@ -358,8 +358,8 @@ def complete_rewrites(shards: list[Shard]) -> None:
     for target, folder in zip(targets, staged, strict=True):
         recover(target.parent, folder)
     # it may have removed what it staged, which holds erased samples: no power cut may bring that back
-    for folder in set(map(existing_above, staged)):
-        sync_folder(folder)
+    for above in {folder.parent for folder in staged}:
+        sync_nearest(above)
 
 
 def _copy_others(old: Path, new: Path, own: set[str]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISLNK
@@ -26,7 +26,15 @@ from bushel.errors import FormatError
 from .base import AnyPath
 from .files import is_object
 from .names import COMMIT_LIST, inside, refuse_link, remove_tree, try_remove_tree
-from .whole import make_folder, read_whole, replacing, sync_folder, write_all, write_whole
+from .whole import (
+    make_folder,
+    read_whole,
+    replacing,
+    sync_folder,
+    sync_nearest,
+    write_all,
+    write_whole,
+)
 
 _SIDECARS = ".bushel/"
 
@@ -245,10 +253,10 @@ def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
             path = inside(root, name)
             _remove(path, own=name.startswith(_SIDECARS))
             _remove_empty(path.parent, root)
-            unsynced[existing_above(path.parent)] = None
+            unsynced[path.parent] = None
     if sync:
         for changed in unsynced:
-            sync_folder(changed)
+            sync_nearest(changed)
 
 
 def _swap(staged: Path, target: Path, old: Path) -> None:
@@ -271,10 +279,7 @@ def _remove(path: Path, *, own: bool) -> None:
 
 def _remove_staged(root: Path, folder: Path, *, sync: bool) -> None:
     """Remove a staging folder, the list last: a kill in the meantime does not lose it."""
-    entries: Iterable[Path] = ()
-    with suppress(FileNotFoundError):
-        entries = list(folder.iterdir())
-    for entry in entries:
+    for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
         if entry.is_dir() and not entry.is_symlink():
             try_remove_tree(entry)
         elif entry.name != COMMIT_LIST:
@@ -282,14 +287,7 @@ def _remove_staged(root: Path, folder: Path, *, sync: bool) -> None:
     try_remove_tree(folder)
     _remove_empty(folder.parent, root)
     if sync:  # else a power cut could bring back the list, and its moves would be made once more
-        sync_folder(existing_above(folder))
-
-
-def existing_above(folder: Path) -> Path:
-    """Return a folder, or the first one above it that exists."""
-    while not folder.exists():
-        folder = folder.parent
-    return folder
+        sync_nearest(folder)
 
 
 def _remove_empty(folder: Path, root: Path) -> None:

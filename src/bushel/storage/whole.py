@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _PIECE = 1 << 22
 _LARGE_COPY = 64 << 20
+_ATTEMPTS = 100  # to make a folder
 
 
 def read_whole(path: AnyPath) -> bytes:
@@ -213,20 +214,30 @@ def make_folder(folder: Path, *, sync: bool = True) -> None:
             symbolic link.
     """
     refuse_link(folder)
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            _make_missing(folder, sync=sync)
+            break
+        except FileNotFoundError:  # another process has removed one that was still empty
+            if not left:
+                raise
+
+
+def _make_missing(folder: Path, *, sync: bool) -> None:
+    if not sync:
+        folder.mkdir(parents=True, exist_ok=True)
+        return
     missing = []
     at = folder
     while not at.exists():
         missing.append(at)
         at = at.parent
-    if not sync:
-        folder.mkdir(parents=True, exist_ok=True)
-        return
     if missing and not os.path.ismount(at):
         # the folder above it belongs to another user, who created it
         with suppress(PermissionError):
             sync_folder(at.parent)
     for parent in reversed(missing):
-        parent.mkdir(parents=True, exist_ok=True)
+        parent.mkdir(exist_ok=True)
         sync_folder(parent.parent)
 
 
@@ -240,6 +251,15 @@ def sync_folder(folder: Path) -> None:
         raise
     finally:
         os.close(handle)
+
+
+def sync_nearest(folder: Path) -> None:
+    """Sync a folder, or the first one above it that exists: other processes remove empty ones."""
+    while True:
+        try:
+            return sync_folder(folder)
+        except FileNotFoundError:
+            folder = folder.parent
 
 
 def place_file(

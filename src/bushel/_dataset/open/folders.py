@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -92,7 +93,9 @@ def _replacements(folder: Path, name: str) -> list[Path]:
     above = Path(folder, FOLDER, "overwrite")
     if name:
         return [above / name] if (above / name).is_dir() else []
-    return sorted(above.iterdir()) if above.is_dir() else []
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return sorted(above.iterdir())
+    return []
 
 
 def above_parts(shards: Sequence[Shard]) -> AnyPath | None:
