@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -56,12 +56,16 @@ class Selection(Struct, frozen=True):
     # their positions in the dataset; None for all in their order
     positions: npt.NDArray[np.signedinteger[Any]] | None = None
 
-    def part(self, first: int, count: int) -> list[int]:
+    def rows(self, first: int, count: int) -> Sequence[int] | npt.NDArray[Any]:
         """Return the positions of some rows. Rows after the end are left out."""
         first, last = max(first, 0), max(min(first + count, self.size), 0)
         if self.positions is None:
-            return list(range(first, last))
-        return [int(position) for position in self.positions[first:last]]
+            return range(first, last)
+        return self.positions[first:last]
+
+    def part(self, first: int, count: int) -> list[int]:
+        """Return the positions of some rows as a list."""
+        return list(map(int, self.rows(first, count)))
 
     def row_of(self, position: int) -> int | None:
         """Return the row of a sample; None if it is not selected."""
@@ -153,6 +157,9 @@ def _with_text(shown: Shown, text: str) -> I64:
 
 def _with_key(shown: Shown, text: str, *, prefix: bool) -> I64:
     """Return the samples whose key contains a text, or begins with it. Upper and lower case are the same."""
-    matches, text = str.startswith if prefix else str.__contains__, text.lower()
-    rows = (row for row, key in enumerate(shown.dataset.keys) if matches(key.lower(), text))
+    text, keys = text.lower(), enumerate(map(str.lower, shown.dataset.keys))
+    if prefix:
+        rows = (row for row, key in keys if key.startswith(text))
+    else:
+        rows = (row for row, key in keys if text in key)
     return np.fromiter(rows, np.int64)

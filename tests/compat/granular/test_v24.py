@@ -1,3 +1,4 @@
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -243,3 +244,13 @@ def test_a_list_as_index_of_a_bag_without_its_table(tmp_path: Path) -> None:
     (tmp_path / "a.bag").write_bytes(b"")
     with pytest.raises(FileNotFoundError, match="a.idx"):
         granular.BagReader(tmp_path / "a.bag")[[0]]
+
+
+def test_copies_of_a_reader_without_an_index_raise_its_error(tmp_path: Path) -> None:
+    with granular_20.BagWriter(tmp_path / "x.bag") as writer:
+        writer.append(b"hello")
+    reader = granular.BagReader(tmp_path / "x.bag")
+    for same in (reader, reader.copy(), pickle.loads(pickle.dumps(reader))):
+        with pytest.raises(FileNotFoundError, match="an index is an integer"):
+            same["x"]
+        assert same[0] == b"hello"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,8 @@ from .base import (
 )
 from .paths import MemoryPath, files_as_shard, folder_of, granular_path, with_suffix
 
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 MOST_RECORDS = (1 << 32) - 1
 """A bag has fewer records than this."""
 
@@ -148,7 +151,7 @@ class BagWriter(Closing):
         self.version = version
         self._name = path.name
         self._staging = Staging(folder_of(path), path.name, locked=True)
-        self._sink = self._staging.open(path.name)
+        self._sink: Any = self._staging.open(path.name)
         self._ends: list[int] = []
 
     def __len__(self) -> int:
@@ -157,14 +160,18 @@ class BagWriter(Closing):
     @property
     def size(self) -> int:
         """Bytes of the file, with its table."""
-        records = self._ends[-1] if self._ends else 0
-        return records + 8 * (len(self._ends) + (self.version == 1))
+        return self._end + 8 * (len(self._ends) + (self.version == 1))
+
+    @property
+    def _end(self) -> int:
+        """Bytes of the records."""
+        return self._ends[-1] if self._ends else 0
 
     def append(self, record: bytes, flush: bool = True) -> int:
         """Append a record and return its number."""
         check_record(record, self.closed, len(self._ends))
         self._sink.write(record)
-        self._ends.append(self._sink.position)
+        self._ends.append(self._end + len(record))
         return len(self._ends) - 1
 
     def flush(self) -> None:
@@ -177,9 +184,12 @@ class BagWriter(Closing):
         self._sink.write(
             encode_table(np.array(self._ends, np.int64), "A" if self.version == 1 else "B")
         )
+        self._publish()
+        self.closed = True
+
+    def _publish(self) -> None:
         self._staging.seal([])
         self._staging.commit([self._name])
-        self.closed = True
 
 
 class BagReader(Closing):
@@ -195,7 +205,12 @@ class BagReader(Closing):
         self, source: Any, cache_index: bool = True, cache_data: bool = False, *, index: Any = None
     ) -> None:
         super().__init__()
-        self._arguments = (source, cache_index, cache_data, index)
+        self._arguments = {
+            "source": source,
+            "cache_index": cache_index,
+            "cache_data": cache_data,
+            "index": index,
+        }
         paths = [source_path(source)]
         if index is not None:
             paths.append(source_path(index))
@@ -224,11 +239,11 @@ class BagReader(Closing):
         return file
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"arguments": self._arguments}
+        return {"_arguments": self._arguments}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        source, cache_index, cache_data, index = state["arguments"]
-        BagReader.__init__(self, source, cache_index, cache_data, index=index)
+        self.__dict__.update(state)
+        BagReader.__init__(self, **self._arguments)
 
     @property
     def size(self) -> int:
@@ -253,9 +268,7 @@ class BagReader(Closing):
 
     def copy(self) -> Self:
         """Return another reader of the same file."""
-        new = type(self).__new__(type(self))
-        new.__setstate__(self.__getstate__())
-        return new
+        return copy.copy(self)
 
     def close(self) -> None:
         """Close the file. Reading opens it again."""
@@ -293,7 +306,7 @@ def checked_index(index: Any) -> int:
         ) from None
 
 
-def kept_records(path: AnyPath, records: int) -> npt.NDArray[np.int64] | None:
+def kept_records(path: AnyPath, records: int) -> Numbers | None:
     """Return the numbers of the records of a local bag that were not removed, ascending; None if none was.
 
     A bag of a dataset loses the records that only removed samples refer to; a bag that is a dataset
@@ -313,9 +326,7 @@ def kept_records(path: AnyPath, records: int) -> npt.NDArray[np.int64] | None:
     return np.flatnonzero(~gone) if gone.any() else None
 
 
-def _of_removed_samples(
-    path: Path, records: int, rows: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
+def _of_removed_samples(path: Path, records: int, rows: Numbers) -> Flags:
     """Return which records of a bag of a dataset belong to removed samples only."""
     refs_path = path.with_name("refs.bag")
     # generation C: record i of every bag is of sample i
@@ -336,9 +347,7 @@ def _of_removed_samples(
     return lost & ~remaining
 
 
-def _referred(
-    first: npt.NDArray[np.int64], count: npt.NDArray[np.int64], records: int
-) -> npt.NDArray[np.bool_]:
+def _referred(first: Numbers, count: Numbers, records: int) -> Flags:
     """Return which records some samples refer to, given the first record of each sample and how many they are."""
     steps = np.zeros(records + 1, np.int64)
     np.add.at(steps, np.clip(first, 0, records), 1)

@@ -12,10 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import IO, Any, cast
 
-import numpy as np
-
 from bushel.codecs import get_codec
-from bushel.containers.bag import encode_table
 from bushel.errors import CodecError, SpecError
 from bushel.storage import path_of_stream
 
@@ -120,47 +117,22 @@ def _call(function: Callable[..., Any], arguments: Sequence[str], value: Any) ->
     return function(value, *arguments)
 
 
-class BagWriter(Closing):
+class BagWriter(bag.BagWriter):
     """Writes one bag file of generation A: to a path that does not exist, or to a binary file."""
 
     def __init__(self, fp: Any) -> None:
-        super().__init__()
-        self._bag = None if isinstance(fp, io.IOBase) else bag.BagWriter(fp, version=1)
-        self._file = cast("IO[bytes]", fp)
-        self._ends: list[int] = []
+        self._is_stream = isinstance(fp, io.IOBase)
+        if not self._is_stream:
+            super().__init__(fp, version=1)
+            return
+        Closing.__init__(self)
+        self.version, self._sink, self._ends = 1, fp, []
 
-    @property
-    def size(self) -> int:
-        """Bytes of the file, with its table."""
-        return (
-            self._bag.size
-            if self._bag is not None
-            else (self._ends or [0])[-1] + 8 * (len(self._ends) + 1)
-        )
-
-    def __len__(self) -> int:
-        return len(self._ends) if self._bag is None else len(self._bag)
-
-    def append(self, record: bytes, flush: bool = True) -> int:
-        """Append a record and return its number."""
-        if self._bag is not None:
-            return self._bag.append(record, flush)
-        bag.check_record(record, self.closed, len(self._ends))
-        self._file.write(record)
-        self._ends.append((self._ends or [0])[-1] + len(record))
-        return len(self._ends) - 1
-
-    def flush(self) -> None:
-        (self._bag or self._file).flush()
-
-    def close(self) -> None:
-        """Write the table, and close the file."""
-        if self._bag is not None:
-            self._bag.close()
-        elif not self.closed:
-            self._file.write(encode_table(np.array(self._ends, np.int64), "A"))
-            self._file.close()
-        super().close()
+    def _publish(self) -> None:
+        if self._is_stream:
+            self._sink.close()
+        else:
+            super()._publish()
 
 
 class BagReader(bag.BagReader):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from bushel.compat.errors import WrongTypeError as WrongTypeError
 from bushel.compat.errors import WrongUseError as WrongUseError
@@ -68,3 +68,14 @@ class Closing:
     def close(self) -> None:
         """Release all files and workers."""
         self.closed = True
+
+
+class OfSpec(Closing):
+    """A reader or writer of datapoints with a `_spec`."""
+
+    _spec: dict[str, str]
+
+    @property
+    def spec(self) -> Any:
+        """The type of each key: sorted by key, but of a writer of shards in the order given."""
+        return dict(self._spec)

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from .base import Closing, WrongTypeError, WrongUseError
-from .sources import permutation
+from .sources import shuffled
 
 Array = np.ndarray
 Arrays = dict[str, Array]
@@ -340,10 +340,7 @@ class Loader(BatchLoader):
         )
 
     def _index(self, step: int) -> int:
-        epoch, position = divmod(step, self.length)
-        return (
-            int(permutation(self.length, self.seed, epoch)[position]) if self.shuffle else position
-        )
+        return shuffled(self.length, self.seed, step, self.shuffle)
 
     def save(self) -> dict[str, int]:
         """Return the state for `load`: the number of datapoints given to all hosts together, and the seed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,10 +21,10 @@ from bushel.storage import AnyPath, FilePool, absolute
 
 from .bag import Records, checked_index, checked_range, mapped
 from .base import (
-    Closing,
     DamagedError,
     NoDatasetError,
     NoFolderError,
+    OfSpec,
     OutOfRangeError,
     UnknownKeyError,
     WrongTypeError,
@@ -88,7 +89,7 @@ class _Names:
         )
 
 
-class PointReader(Closing):
+class PointReader(OfSpec):
     """Base class of both readers: datapoints of a list of folders, each a dataset."""
 
     _clips = False
@@ -186,9 +187,7 @@ class PointReader(Closing):
 
     def copy(self) -> Self:
         """Return another reader of the same files, for another thread or process."""
-        new = type(self).__new__(type(self))
-        new.__setstate__(self.__getstate__())
-        return new
+        return copy.copy(self)
 
     def close(self) -> None:
         """Close the files. Reading opens them again."""
@@ -198,11 +197,6 @@ class PointReader(Closing):
         self._pool.close()
         self._dataset.close()
         super().close()
-
-    @property
-    def spec(self) -> dict[str, str]:
-        """The type of each key, as written."""
-        return dict(self._spec)
 
     @property
     def size(self) -> int:

@@ -26,6 +26,12 @@ def permutation(length: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
     return order
 
 
+def shuffled(length: int, seed: int, step: int, shuffle: bool) -> int:
+    """Return the index of a step in endless epochs of a source."""
+    epoch, position = divmod(step, length)
+    return int(permutation(length, seed, epoch)[position]) if shuffle else position
+
+
 def convert(source: Any) -> Source:
     """Return a source as a function."""
     if callable(source):
@@ -76,10 +82,7 @@ class Epochs:
         self.source, self.shuffle, self.seed = convert(source), shuffle, seed
 
     def __call__(self, step: int) -> Any:
-        epoch, index = divmod(step, self.length)
-        return self.source(
-            int(permutation(self.length, self.seed, epoch)[index]) if self.shuffle else index
-        )
+        return self.source(shuffled(self.length, self.seed, step, self.shuffle))
 
 
 class Truncate:

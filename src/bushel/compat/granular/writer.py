@@ -22,13 +22,13 @@ from bushel.spec import KEY, Field
 from bushel.storage import Staging
 
 from .bag import MOST_RECORDS
-from .base import Closing, ExistsError, WrongTypeError, WrongUseError
+from .base import ExistsError, OfSpec, WrongTypeError, WrongUseError
 from .formats import Codecs, bind_codecs, stored_bytes
 from .paths import granular_path, make_folder
 from .reader import check_shards
 
 
-class DatasetWriter(Closing):
+class DatasetWriter(OfSpec):
     """Writes a dataset into a new folder, with a bag for each key. Any text is a type.
 
     The files get their names when the writer is closed, all at once; until then they are in
@@ -63,11 +63,6 @@ class DatasetWriter(Closing):
     def _checked(self, spec: Mapping[str, str]) -> dict[str, str]:
         """Return a spec with sorted keys, or raise an error if it is not one."""
         return checked_spec(spec)
-
-    @property
-    def spec(self) -> dict[str, str]:
-        """The type of each key, sorted by key."""
-        return dict(self._spec)
 
     @property
     def size(self) -> int:
@@ -153,7 +148,7 @@ class DatasetWriter(Closing):
         self.closed = True
 
 
-class Shards(Closing):
+class Shards(OfSpec):
     """Writes shard after shard with a `_writer`, each a dataset in a folder named by its number."""
 
     _writer: Any
@@ -184,11 +179,6 @@ class Shards(Closing):
         self._path = granular_path(directory)
         if not self._parents:  # else the first shard makes it
             make_folder(self._path)
-
-    @property
-    def spec(self) -> Any:
-        """The type of each key, in the order given."""
-        return dict(self._spec)
 
     @property
     def shards(self) -> int:

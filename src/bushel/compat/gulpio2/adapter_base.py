@@ -105,6 +105,33 @@ class AbstractDatasetAdapter(ABC):
         """Return the number of items."""
 
 
+class Labelled(AbstractDatasetAdapter):
+    """Items with labels, whose numbers are in the output folder's `label2idx.json`."""
+
+    all_meta: list[Any]
+    leaves_out: str | None = None
+    """The name in the metadata that is not stored."""
+
+    def __len__(self) -> int:
+        return len(self.all_meta)
+
+    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
+        """Iterate over the items, and write `label2idx.json` at the end."""
+        for meta in self.all_meta[slice_element or slice(None)]:
+            if (frames := self.frames_of(meta)) is not None:
+                stored = {name: value for name, value in meta.items() if name != self.leaves_out}
+                yield {"meta": stored, "frames": frames, "id": meta["id"]}
+        self.write_label2idx_dict()
+
+    @abstractmethod
+    def frames_of(self, meta: dict[str, Any]) -> list[Any] | None:
+        """Return the frames of an item, or None to leave it out."""
+
+    @abstractmethod
+    def write_label2idx_dict(self) -> None:
+        """Write the numbers of the labels."""
+
+
 def video_frames(path: str, size: int, rate: float | None = None) -> list[Image]:
     """Return the resized frames of a video. If it cannot be decoded, print why, and return no frames."""
     try:

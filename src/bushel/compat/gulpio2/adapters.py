@@ -12,7 +12,7 @@ import json
 import os
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from bushel.compat.errors import raised_as
@@ -20,7 +20,14 @@ from bushel.errors import FormatError
 from bushel.sources import Row, parse_json, read_list, read_rows
 from bushel.storage import AnyPath, as_path
 
-from .adapter_base import AbstractDatasetAdapter, Item, number_labels, video_frames, write_labels
+from .adapter_base import (
+    AbstractDatasetAdapter,
+    Item,
+    Labelled,
+    number_labels,
+    video_frames,
+    write_labels,
+)
 from .errors import ListFileError, ListNameError, VideoNotFoundError
 from .file_adapters import ImageFolderAdapter, ImageListAdapter, VideoFolderAdapter
 from .utils import ImageNotFound as ImageNotFound
@@ -84,7 +91,7 @@ class Custom20BNAdapterMixin:
         ]
 
 
-class _Listed(AbstractDatasetAdapter, Custom20BNAdapterMixin):
+class _Listed(Custom20BNAdapterMixin, Labelled):
     """Entries of a list of 20BN, each with its own frames."""
 
     def __init__(
@@ -104,27 +111,18 @@ class _Listed(AbstractDatasetAdapter, Custom20BNAdapterMixin):
         )
         self.labels2idx = self.create_label2idx_dict(label_name)
         self.shuffle = bool(shuffle)
-        self.all_meta: list[Any] = self.get_meta()
+        self.all_meta = self.get_meta()
         if new_only:
             self.all_meta = remove_entries_with_duplicate_ids(output_folder, self.all_meta)
         if self.shuffle:
             random.shuffle(self.all_meta)
 
-    def __len__(self) -> int:
-        return len(self.all_meta)
+    def frames_of(self, meta: dict[str, Any]) -> list[Any]:
+        """Return the frames of an item, whose files are in the folder under its id."""
+        return self.frames_at(os.path.join(self.folder, str(meta["id"])))
 
-    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
-        """Iterate over the items, and write `label2idx.json` at the end."""
-        for meta in self.all_meta[slice_element or slice(None)]:
-            yield {
-                "meta": meta,
-                "frames": self.frames_of(os.path.join(self.folder, str(meta["id"]))),
-                "id": meta["id"],
-            }
-        self.write_label2idx_dict()
-
-    def frames_of(self, path: str) -> list[Any]:
-        """Return the frames of the item whose files are at this path, or begin with it."""
+    def frames_at(self, path: str) -> list[Any]:
+        """Return the frames in the files at this path, or that begin with it."""
         raise NotImplementedError
 
 
@@ -165,7 +163,7 @@ class Custom20BNJsonVideoAdapter(_Listed):
     def read_gz_json(self, gz_json_file: str) -> Any:
         return self.read_json(gz_json_file)
 
-    def frames_of(self, path: str) -> list[Any]:
+    def frames_at(self, path: str) -> list[Any]:
         return video_frames(
             get_single_video_path(path, format_="mp4"), self.frame_size, self.frame_rate
         )
@@ -206,7 +204,7 @@ class Custom20BNCsvWebmAdapter(_CsvListed):
             raise VideoNotFoundError(f"no such video: {path}")
         return path
 
-    def frames_of(self, path: str) -> list[Any]:
+    def frames_at(self, path: str) -> list[Any]:
         return video_frames(self.get_single_video_file_path(path), self.frame_size, self.frame_rate)
 
 
@@ -227,7 +225,7 @@ class Custom20BNCsvJpegAdapter(_CsvListed):
             self.read_csv(csv_file), folder, output_folder, "label", shuffle, new_only=False
         )
 
-    def frames_of(self, path: str) -> list[Any]:
+    def frames_at(self, path: str) -> list[Any]:
         return list(resize_images(find_images_in_folder(path, formats=["jpg"]), self.frame_size))
 
 
@@ -236,13 +234,26 @@ class _Videos(AbstractDatasetAdapter):
 
     member: str | None = None
     vid_storage: list[str]
+    set_video_storage: Callable[..., None]
+    """Finds the videos, of a subset if there are some."""
 
-    def __init__(self, json_file: str, folder: str, frame_size: int, shm_dir_path: str) -> None:
+    def __init__(
+        self,
+        json_file: str,
+        folder: str,
+        shuffle: bool = False,
+        frame_size: int = -1,
+        shm_dir_path: str = "/dev/shm",
+        **subset: str,
+    ) -> None:
         self.json_file, self.folder, self.shm_dir_path = json_file, folder, shm_dir_path
         self.frame_size = int(frame_size)
         self.json_storage = self.read_json(json_file)
         if not all(isinstance(entry, dict) for entry in self.json_storage.values()):
             raise ListFileError("expected an object {...} for each video", file=json_file)
+        self.set_video_storage(**subset)
+        if shuffle:
+            random.shuffle(self.vid_storage)
 
     def read_json(self, json_file: str) -> dict[str, Any]:
         """Return the entries by video id."""
@@ -285,10 +296,7 @@ class ActivitynetAdapter(_Videos):
         shm_dir_path: str = "/dev/shm",
         phase: str = "training",
     ) -> None:
-        super().__init__(json_file, folder, frame_size, shm_dir_path)
-        self.set_video_storage(phase)
-        if shuffle:
-            random.shuffle(self.vid_storage)
+        super().__init__(json_file, folder, shuffle, frame_size, shm_dir_path, phase=phase)
 
     def set_video_storage(self, phase: str = "training") -> None:
         """Find the videos of a subset: `training`, `validation` or `testing`."""
@@ -306,19 +314,6 @@ class ActivitynetAdapter(_Videos):
 
 class KineticsAdapter(_Videos):
     """A JSON file with the ids, and `folder/<class>/<id>_<start>_<end>.mp4`, both in seconds of six digits."""
-
-    def __init__(
-        self,
-        json_file: str,
-        folder: str,
-        shuffle: bool = False,
-        frame_size: int = -1,
-        shm_dir_path: str = "/dev/shm",
-    ) -> None:
-        super().__init__(json_file, folder, frame_size, shm_dir_path)
-        self.set_video_storage()
-        if shuffle:
-            random.shuffle(self.vid_storage)
 
     def set_video_storage(self) -> None:
         """Find the videos."""

@@ -7,21 +7,19 @@ import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from .adapter_base import AbstractDatasetAdapter, Item, number_labels, video_frames, write_labels
+from .adapter_base import Labelled, number_labels, video_frames, write_labels
 from .utils import resize_by_short_edge
 
 
-class _Files(AbstractDatasetAdapter):
+class _Files(Labelled):
     """Files with labels: `data` has the `id`, `label` and `path` of each.
 
     Where several files have the same id, which a gulp file would merge, their ids become the label
     and the whole path.
     """
-
-    keeps_path = True
 
     def __init__(
         self, data: list[dict[str, str]], output_folder: str, *, shuffle: bool, size: int
@@ -29,7 +27,7 @@ class _Files(AbstractDatasetAdapter):
         self.data, self.output_folder = data, output_folder
         self.shuffle, self.size = bool(shuffle), int(size)
         self.label2idx = self.create_label2idx_dict()
-        self.all_meta: list[dict[str, Any]] = self.get_meta()
+        self.all_meta = self.get_meta()
         if self.shuffle:
             random.shuffle(self.all_meta)
 
@@ -42,23 +40,6 @@ class _Files(AbstractDatasetAdapter):
     def write_label2idx_dict(self) -> None:
         write_labels(self.label2idx, self.output_folder)
 
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
-        """Iterate over the items, and write `label2idx.json` at the end."""
-        for meta in self.all_meta[slice_element or slice(None)]:
-            if (frames := self.frames_of(meta)) is not None:
-                stored = {
-                    name: value for name, value in meta.items() if self.keeps_path or name != "path"
-                }
-                yield {"meta": stored, "frames": frames, "id": meta["id"]}
-        self.write_label2idx_dict()
-
-    def frames_of(self, meta: dict[str, Any]) -> list[Any] | None:
-        """Return the frames of an item, or None to leave it out."""
-        raise NotImplementedError
-
 
 class ImageListAdapter(_Files):
     """Lines of `path,label`, the path relative to `root_folder`. The id is `label-<file name>`.
@@ -66,7 +47,7 @@ class ImageListAdapter(_Files):
     An image that cannot be read is printed to standard error and left out.
     """
 
-    keeps_path = False
+    leaves_out = "path"
 
     def __init__(
         self,

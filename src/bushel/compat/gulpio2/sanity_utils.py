@@ -21,20 +21,16 @@ class Chunked(Protocol):
 
 def check_meta_file_size_larger_zero(gulp_directory: Chunked) -> list[str]:
     """Return the paths of empty meta files."""
-    return [
-        chunk.meta_file_path
-        for chunk in gulp_directory.chunks()
-        if not os.stat(chunk.meta_file_path).st_size
-    ]
+    return _empty(chunk.meta_file_path for chunk in gulp_directory.chunks())
 
 
 def check_data_file_size_larger_zero(gulp_directory: Chunked) -> list[str]:
     """Return the paths of empty data files."""
-    return [
-        chunk.data_file_path
-        for chunk in gulp_directory.chunks()
-        if not os.stat(chunk.data_file_path).st_size
-    ]
+    return _empty(chunk.data_file_path for chunk in gulp_directory.chunks())
+
+
+def _empty(paths: Iterable[str]) -> list[str]:
+    return [path for path in paths if not os.stat(path).st_size]
 
 
 def check_data_file_size(gulp_directory: Chunked) -> list[str]:

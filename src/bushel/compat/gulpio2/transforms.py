@@ -138,11 +138,15 @@ class RandomCropVideo:
         return _crop_anywhere(imgs, self.size, self.padding)
 
 
-class RandomCrop(RandomCropVideo):
-    """Keep a box at a random place."""
+class _OfImage:
+    """A transform of videos, called with one image."""
 
-    def __call__(self, img: Any) -> Any:
-        return super().__call__([img])[0]
+    def __call__(self: Any, img: Any) -> Any:
+        return super().__call__([img])[0]  # type: ignore[misc]
+
+
+class RandomCrop(_OfImage, RandomCropVideo):
+    """Keep a box at a random place."""
 
 
 class JitterCropVideo:
@@ -156,11 +160,8 @@ class JitterCropVideo:
         return _crop_anywhere(imgs, (high, wide), self.padding)
 
 
-class JitterCrop(JitterCropVideo):
+class JitterCrop(_OfImage, JitterCropVideo):
     """Keep a box at a random place, with a width and height drawn from `sample_sizes`."""
-
-    def __call__(self, img: Any) -> Any:
-        return super().__call__([img])[0]
 
 
 def _pair(size: int | Sequence[int]) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -42,6 +43,16 @@ class FolderError(OSError, MXNetError):
 
 class NoFileError(FolderError, FileNotFoundError):
     """A record file does not exist."""
+
+
+@contextmanager
+def naming_file(path: Any) -> Iterator[None]:
+    """Raise an `OSError` of the body as one of MXNet's, which names this file."""
+    try:
+        yield
+    except OSError as error:
+        kind = NoFileError if isinstance(error, FileNotFoundError) else FolderError
+        raise kind(*error.args[:2], str(path)) from error
 
 
 class IndexFileError(DamagedError, IndexError):
@@ -103,6 +114,12 @@ class DataDesc(NamedTuple):
 
     name: str
     shape: tuple[int, ...]
+
+
+def check_last_batch(handle: str) -> None:
+    """Raise ValueError if a short last batch cannot be treated like this."""
+    if handle not in ("pad", "discard", "roll_over"):
+        raise ValueError(f"last_batch_handle must be pad, discard or roll_over, not {handle!r}")
 
 
 class DataBatch:

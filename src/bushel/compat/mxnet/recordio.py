@@ -12,7 +12,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 
@@ -26,13 +26,13 @@ from .base import (
     Array,
     ClosedError,
     DamagedError,
-    FolderError,
     ImageError,
     IndexFileError,
     MXNetError,
     NoFileError,
     RecordTooLargeError,
     WrongModeError,
+    naming_file,
 )
 from .pixels import UNCHANGED, decode, encode, swapped
 
@@ -109,11 +109,8 @@ class MXRecordIO:
             self._sink = self._make_sink()
             self._writer_pid = os.getpid()
         else:
-            try:
+            with naming_file(self.uri):
                 self._file = open_file(as_path(self.uri))
-            except OSError as error:
-                kind = NoFileError if isinstance(error, FileNotFoundError) else FolderError
-                raise kind(*error.args[:2], str(self.uri)) from error
             self._position = 0
             with raised_as(DamagedError):
                 self._removed = removed_places(as_path(self.uri))
@@ -170,29 +167,28 @@ class MXRecordIO:
     def _is_removed(self, start: int, end: int) -> bool:
         return bisect_left(self._removed, start) < bisect_left(self._removed, end)
 
-    def _record(self, file: File, offset: int) -> bytes:
+    def _record(self, file: File, offset: int, end: int | None = None) -> bytes:
         try:
-            record, self._position = read_record(file, offset)
+            record, self._position = read_record(file, offset, end)
         except FormatError as error:
             raise _damaged(error) from error
         return record
 
     def _reading(self) -> File:
         if self._file is None:
-            if not self.is_open and self.writable is False:
-                raise ClosedError(f"{self.uri} is closed")
-            raise WrongModeError(
-                f"{self.uri} is {'open for writing' if self.is_open else 'closed'}"
-            )
+            self._refuse("writing", was_open=self.writable is False)
         return self._file
+
+    def _refuse(self, other: str, *, was_open: bool) -> NoReturn:
+        """Raise the error of a file that is closed, or open for the other use; `was_open` for this one."""
+        if self.is_open:
+            raise WrongModeError(f"{self.uri} is open for {other}")
+        kind = ClosedError if was_open else WrongModeError
+        raise kind(f"{self.uri} is closed")
 
     def _writing(self) -> RecordSink:
         if self._sink is None:
-            if not self.is_open and self.writable is True:
-                raise ClosedError(f"{self.uri} is closed")
-            raise WrongModeError(
-                f"{self.uri} is {'open for reading' if self.is_open else 'closed'}"
-            )
+            self._refuse("reading", was_open=self.writable is True)
         if self._writer_pid != os.getpid():
             raise RuntimeError("Forbidden operation in multiple processes: a file has one writer")
         return self._sink
@@ -294,11 +290,7 @@ class MXIndexedRecordIO(MXRecordIO):
         """Return the record with this key. A closed reader is opened again."""
         file = self._file or self._open_again()
         offset = self.idx[idx]
-        try:
-            record, self._position = read_record(file, offset, self._ends.get(offset))
-        except FormatError as error:
-            raise _damaged(error) from error
-        return record
+        return self._record(file, offset, self._ends.get(offset))
 
     def write_idx(self, idx: Any, buf: bytes | bytearray | memoryview) -> None:
         """Append a record with a key, which must not contain tabs, line breaks or a leading space."""

@@ -96,33 +96,40 @@ def _resized(image: Pixels, size: tuple[int, int], method: int) -> Pixels:
     return np.asarray(Image.fromarray(image).resize(size, _FILTERS[method]))
 
 
-@dataclass(frozen=True)
-class _CenterSquare:
+class Still:
+    """A transform that is not random, and is fused into decoding: see `bushel.transforms.Spatial`."""
+
     resizes: ClassVar[bool] = False
     output: ClassVar[tuple[int, int] | None] = None
 
-    def steps(self, width: int, height: int, rng: Any = None) -> tuple[Crop]:
-        side = min(width, height)
-        return (Crop((width - side) // 2, (height - side) // 2, side, side),)
+    def steps(self, width: int, height: int, rng: Any = None) -> Any:
+        """Return the steps for an image of this size."""
+        raise NotImplementedError
 
     def __call__(self, image: Pixels) -> Pixels:
         return apply_steps(self.steps(image.shape[1], image.shape[0]), image)
 
 
 @dataclass(frozen=True)
-class _Scale:
+class _CenterSquare(Still):
+    def steps(self, width: int, height: int, rng: Any = None) -> tuple[Crop]:
+        side = min(width, height)
+        return (Crop((width - side) // 2, (height - side) // 2, side, side),)
+
+
+@dataclass(frozen=True)
+class _Scale(Still):
     """Resize with the filter of the decoding kernel: bilinear, equal to Pillow's to within one level."""
 
     resize: int | tuple[int, int]
     resizes: ClassVar[bool] = True
-    output: ClassVar[tuple[int, int] | None] = None
 
     def steps(self, width: int, height: int, rng: Any = None) -> tuple[ScaleTo]:
         return (ScaleTo(*_scaled(self.resize, width, height)),)
 
     def __call__(self, image: Pixels) -> Pixels:
         if image.dtype == np.uint8:
-            return apply_steps(self.steps(image.shape[1], image.shape[0]), image)
+            return super().__call__(image)
         return _resized(image, _scaled(self.resize, image.shape[1], image.shape[0]), BILINEAR)
 
 

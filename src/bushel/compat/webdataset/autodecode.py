@@ -25,6 +25,7 @@ from bushel.errors import CodecError
 from .handlers import Handler, reraise_exception
 from .permission import NotAllowedError, check_pickle, refuse_if_secure
 from .stages import map_ahead, pipelinefilter
+from .utils import Sample
 
 _NAMES = """
     blp bmp dib bufr cur pcx dcx dds ps eps fit fits fli flc ftc ftu gbr gif grib h5 hdf png apng jp2 j2k jpc jpf jpx
@@ -141,7 +142,7 @@ class DecodingError(Exception):
         url: str | None = None,
         key: str | None = None,
         k: str | None = None,
-        sample: dict[str, Any] | None = None,
+        sample: Sample | None = None,
     ) -> None:
         super().__init__(url, key, k, sample)
         self.url, self.key, self.k, self.sample = url, key, k, sample
@@ -331,9 +332,9 @@ class Decoder:
                 return result
         return data
 
-    def decode(self, sample: dict[str, Any]) -> dict[str, Any]:
+    def decode(self, sample: Sample) -> Sample:
         """Decode a sample. Raise DecodingError if a field could not be decoded."""
-        result: dict[str, Any] = {}
+        result: Sample = {}
         for field, value in sample.items():
             try:
                 if field.startswith("__"):
@@ -356,7 +357,7 @@ class Decoder:
                 raise DecodingError(url=url, key=key, k=field, sample=sample) from error
         return result
 
-    def __call__(self, sample: dict[str, Any]) -> dict[str, Any]:
+    def __call__(self, sample: Sample) -> Sample:
         """Decode a sample.
 
         Raises:
@@ -374,11 +375,11 @@ default_decoder = Decoder([])
 
 
 def _decode(
-    data: Iterable[dict[str, Any]],
+    data: Iterable[Sample],
     *args: str | FieldDecoder,
     handler: Handler = reraise_exception,
     **kw: Any,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Sample]:
     """Decode samples. Arguments are image specifications and decoders of fields; the others are as for `Decoder`."""
     handlers: list[FieldDecoder] = [ImageHandler(x) if isinstance(x, str) else x for x in args]
     return map_ahead(data, Decoder(handlers, **kw), handler)

@@ -139,10 +139,13 @@ class StreamingOpen:
         return handled(map(_url_of, urls), self._open, self.handler)
 
     def _open(self, url: str) -> dict[str, Any]:
-        path = local_path_of(url)
+        path = self._path_of(url)
         if path is None:
             return {"url": url, "stream": gopen(url, allow_commands=self.allow_commands)}
         return {"url": url, "stream": open(path, "rb"), "local_path": path}
+
+    def _path_of(self, url: str) -> str | None:
+        return local_path_of(url)
 
 
 class FileCache(StreamingOpen):
@@ -210,6 +213,5 @@ class FileCache(StreamingOpen):
                 )
         return dest
 
-    def _open(self, url: str) -> dict[str, Any]:
-        path = self.get_file(url)
-        return {"url": url, "stream": open(path, "rb"), "local_path": path}
+    def _path_of(self, url: str) -> str:
+        return self.get_file(url)

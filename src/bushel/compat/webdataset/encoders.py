@@ -18,6 +18,7 @@ from bushel.codecs import get_codec
 from bushel.compat.errors import WrongUseError
 
 Encode = Callable[[Any], Any]
+Array = np.ndarray[Any, Any]
 _LOWEST, _HIGHEST = -0.001, 1.001
 
 
@@ -35,7 +36,7 @@ def imageencoder(image: Any, format: str = "PNG") -> bytes:
     return result.getvalue()
 
 
-def _as_uint8(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _as_uint8(image: Array) -> Array:
     if image.dtype in (np.dtype("f"), np.dtype("d")):
         if image.size and (np.amin(image) <= _LOWEST or np.amax(image) >= _HIGHEST):
             raise ValueError(f"image values out of range {np.amin(image)} {np.amax(image)}")
@@ -61,14 +62,14 @@ def torch_dumps(data: Any) -> bytes:
     return stream.getvalue()
 
 
-def numpy_dumps(data: np.ndarray[Any, Any]) -> bytes:
+def numpy_dumps(data: Array) -> bytes:
     """Encode an array as `.npy`."""
     stream = io.BytesIO()
     np.lib.format.write_array(stream, np.asanyarray(data))
     return stream.getvalue()
 
 
-def numpy_npz_dumps(data: dict[str, np.ndarray[Any, Any]]) -> bytes:
+def numpy_npz_dumps(data: dict[str, Array]) -> bytes:
     """Encode a dict of arrays as a compressed `.npz`."""
     if not isinstance(data, dict) or not all(
         isinstance(value, np.ndarray) for value in data.values()

@@ -23,9 +23,9 @@ from .permission import check_pickle
 from .stages import *  # noqa: F403
 from .stages import handled, map_ahead, pipelinefilter
 from .utils import PipelineStage as PipelineStage
+from .utils import Sample as Sample
 from .utils import identity as identity
 
-Sample = dict[str, Any]
 Transform = Callable[[Any], Any]
 StreamDecoder = Callable[[Any], Any]
 Rules = Sequence[tuple[str, StreamDecoder | Literal[False]]]

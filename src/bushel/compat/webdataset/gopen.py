@@ -136,37 +136,30 @@ def gopen_pipe(
     return Pipe(url.removeprefix("pipe:"), mode)
 
 
-def _program(
-    reading: Sequence[str], writing: Sequence[str] | None, ignored: int = _CURL_STOPPED
-) -> _Opener:
+def _program(reading: Sequence[str], writing: Sequence[str]) -> _Opener:
     """Return an opener that runs a fixed program, which gets the URL as one argument."""
 
     def opener(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
         """Read or write the URL through the program."""
-        if mode == "rb":
-            return Pipe(
-                [word if word != "URL" else url for word in reading], mode, (_BROKEN_PIPE, ignored)
-            )
-        if writing is None:
-            raise ValueError(f"{url} cannot be written")
-        return Pipe(
-            [word if word != "URL" else url for word in writing],
-            mode,
-            (_BROKEN_PIPE, _CURL_NOT_READ),
-        )
+        words, ignored = (reading, _CURL_STOPPED) if mode == "rb" else (writing, _CURL_NOT_READ)
+        command = [word if word != "URL" else url for word in words]
+        return Pipe(command, mode, (_BROKEN_PIPE, ignored))
 
     return opener
 
 
-def _htgs(url: str, mode: str = "rb", bufsize: int = 8192) -> Any:
+def _check_reading(url: str, mode: str) -> None:
     if mode != "rb":
         raise ValueError(f"{url} cannot be written")
+
+
+def _htgs(url: str, mode: str = "rb", bufsize: int = 8192) -> Any:
+    _check_reading(url, mode)
     return gopen_curl(re.sub(r"(?i)^htgs://", "gs://", url), mode)
 
 
 def _hf(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
-    if mode != "rb":
-        raise ValueError(f"{url} cannot be written")
+    _check_reading(url, mode)
     try:
         hub: Any = import_module("huggingface_hub")
     except ModuleNotFoundError as error:

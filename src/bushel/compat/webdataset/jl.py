@@ -28,8 +28,8 @@ from .channel import Channel as Channel
 from .gopen import Pipe
 from .permission import check_commands
 from .tariterators import base_plus_ext, member_contents
+from .utils import Sample
 
-Sample: TypeAlias = dict[str, Any]
 Source: TypeAlias = str | Sequence[str]
 """A path, `pipe:` and a command, or the words of a command."""
 Handle: TypeAlias = Literal["ignore", "raise"]

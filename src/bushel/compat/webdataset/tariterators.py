@@ -21,10 +21,10 @@ from .errors import DamagedArchiveError
 from .gopen import gopen
 from .handlers import Handler, reraise_exception
 from .stages import handled, pipelinefilter
+from .utils import Sample
 
 _META = r"__[^/]*__($|/)"
 
-Sample: TypeAlias = dict[str, Any]
 Select: TypeAlias = Callable[[str], bool]
 Rename: TypeAlias = Callable[[str], str]
 
@@ -144,10 +144,11 @@ def member_contents(stream: Any) -> Iterator[tuple[str, bytes]]:
         DamagedArchiveError: The archive is damaged or truncated: a `FormatError` and a
             `tarfile.ReadError`.
     """
-    return _contents(stream, str(getattr(stream, "name", "<stream>")), str)
+    return _contents(stream, str)
 
 
-def _contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, bytes]]:
+def _contents(stream: Any, keep: Keep, name: str | None = None) -> Iterator[tuple[str, bytes]]:
+    name = str(getattr(stream, "name", "<stream>")) if name is None else name
     with raised_as(DamagedArchiveError):
         yield from tar.member_contents(stream, name, keep)
 
@@ -160,11 +161,9 @@ def tar_file_iterator(
     rename_files: Rename | None = None,
 ) -> Iterator[Sample]:
     """Yield the files of an open archive as `{"fname", "data"}`, without those whose names match `skip_meta`."""
-    name = str(getattr(fileobj, "name", "<stream>"))
+    keep = _kept(select_files, rename_files, handler, skip_meta)
     try:
-        for fname, data in _contents(
-            fileobj, name, _kept(select_files, rename_files, handler, skip_meta)
-        ):
+        for fname, data in _contents(fileobj, keep):
             yield {"fname": fname, "data": data}
     except _Stopped:
         return
@@ -191,7 +190,7 @@ def tar_file_expander(
             remaining = _remaining(source.get("local_path") or local_path_of(source["url"]))
             keep = _kept(select_files, rename_files, handler, remaining=remaining)
             with source["stream"] as stream:
-                for fname, content in _contents(stream, source["url"], keep):
+                for fname, content in _contents(stream, keep, source["url"]):
                     yield {"fname": fname, "data": content, **extra}
             end, goes_on = eof_value, True
         except _Stopped:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
+Sample: TypeAlias = dict[str, Any]
+"""The fields of a sample, by name."""
 
 enforce_security = os.environ.get("WDS_SECURE", "0") not in ("", "0")
 """Forbid commands, pickles and local files in `gopen`. Programs set it: `webdataset.utils.enforce_security = True`."""

@@ -20,6 +20,7 @@ from bushel.compat.granular.base import (
     DamagedError,
     MismatchError,
     NoIndexError,
+    OfSpec,
     UnknownTypeError,
     WrongTypeError,
     WrongUseError,
@@ -194,6 +195,9 @@ class BagReader(bag.BagReader):
                 raise
             raise NoIndexError(error.message, **cast("dict[str, Any]", error.details)) from error
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_missing": self._missing}
+
     def __getitem__(self, index: Any) -> Any:
         """Return a record, or the records of a range. Without an `.idx`, a wrong index is a `NoIndexError`."""
         try:
@@ -210,7 +214,7 @@ class DatasetReader(AnyDatasetReader):
     _clips = True
 
 
-class DatasetWriter(_Appending):
+class DatasetWriter(OfSpec, _Appending):
     """Writes a dataset without sequences, with a `.bag` and an `.idx` for each key, or continues an existing one.
 
     Flushed datapoints can be read, and survive the death of this process. An existing dataset is
@@ -244,11 +248,6 @@ class DatasetWriter(_Appending):
             }
             self._length = min(len(writer) for writer in self._bags.values())
             opened.pop_all()  # close() closes them
-
-    @property
-    def spec(self) -> dict[str, str]:
-        """The type of each key, sorted by key."""
-        return dict(self._spec)
 
     @property
     def size(self) -> int:

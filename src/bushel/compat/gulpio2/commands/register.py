@@ -102,23 +102,12 @@ def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter, kind: An
         return
     if needed:
         parser.add_argument(name, type=read)
-    elif kind is bool:
-        parser.add_argument(
-            f"--{name}",
-            nargs="?",
-            type=read,
-            const=True,
-            default=default,
-            metavar="True|False",
-            help=f"[{default}]",
-        )
     else:
+        word: dict[str, Any] = {"metavar": name.upper()}
+        if kind is bool:
+            word = {"metavar": "True|False", "nargs": "?", "const": True}
         parser.add_argument(
-            f"--{name}",
-            type=read,
-            default=default,
-            metavar=name.upper(),
-            help=f"[{_shown(default)}]",
+            f"--{name}", type=read, default=default, help=f"[{_shown(default)}]", **word
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel.compat.mxnet.base import Array, FolderError, NDArray, NoFileError, SizeError
+from bushel.compat.mxnet.base import Array, NDArray, SizeError, naming_file
 from bushel.compat.mxnet.pixels import COLOUR, decode, swapped
 from bushel.compat.mxnet.resampling import BILINEAR, CUBIC, method_for, resize
 from bushel.storage import as_path
@@ -54,12 +54,8 @@ def imdecode(buf: Any, flag: int = COLOUR, to_rgb: int = 1, out: Array | None = 
 
 def imread(filename: Any, flag: int = COLOUR, to_rgb: int = 1, out: Array | None = None) -> NDArray:
     """Read and decode an image file: see `imdecode`."""
-    try:
-        with as_path(filename).open("rb") as file:
-            data = file.read()
-    except OSError as error:
-        kind = NoFileError if isinstance(error, FileNotFoundError) else FolderError
-        raise kind(*error.args[:2], str(filename)) from error
+    with naming_file(filename), as_path(filename).open("rb") as file:
+        data = file.read()
     return imdecode(data, flag, to_rgb, out)
 
 
@@ -120,18 +116,25 @@ def random_crop(
     src: Array, size: tuple[int, int], interp: int = CUBIC, *, draw: Any = random
 ) -> tuple[NDArray, Box]:
     """Return a crop of this width and height at a random place, and its box; a smaller image is enlarged."""
+    width, height = scale_down((src.shape[1], src.shape[0]), size)
+    return _crop_anywhere(src, width, height, size, interp, draw)
+
+
+def _crop_anywhere(
+    src: Array, width: int, height: int, size: tuple[int, int], interp: int, draw: Any
+) -> tuple[NDArray, Box]:
+    """Return a crop of this width and height at a random place, resized to `size`, and its box."""
     h, w = src.shape[:2]
-    width, height = scale_down((w, h), size)
-    x0, y0 = draw.randint(0, w - width), draw.randint(0, h - height)
-    return fixed_crop(src, x0, y0, width, height, size, interp), (x0, y0, width, height)
+    box = draw.randint(0, w - width), draw.randint(0, h - height), width, height
+    return fixed_crop(src, *box, size, interp), box
 
 
 def center_crop(src: Array, size: tuple[int, int], interp: int = CUBIC) -> tuple[NDArray, Box]:
     """Return the middle, of this width and height, and its box; a smaller image is enlarged."""
     h, w = src.shape[:2]
     width, height = scale_down((w, h), size)
-    x0, y0 = (w - width) // 2, (h - height) // 2
-    return fixed_crop(src, x0, y0, width, height, size, interp), (x0, y0, width, height)
+    box = (w - width) // 2, (h - height) // 2, width, height
+    return fixed_crop(src, *box, size, interp), box
 
 
 def random_size_crop(
@@ -154,8 +157,7 @@ def random_size_crop(
         shape = np.exp(draw.uniform(np.log(ratio[0]), np.log(ratio[1])))
         width, height = round(float(np.sqrt(target * shape))), round(float(np.sqrt(target / shape)))
         if 0 < width <= w and 0 < height <= h:
-            x0, y0 = draw.randint(0, w - width), draw.randint(0, h - height)
-            return fixed_crop(src, x0, y0, width, height, size, interp), (x0, y0, width, height)
+            return _crop_anywhere(src, width, height, size, interp, draw)
     return center_crop(src, size, interp)
 
 

@@ -10,7 +10,15 @@ from typing import Any, Literal
 import numpy as np
 
 from bushel.compat.errors import WrongUseError
-from bushel.compat.mxnet.base import Array, DataBatch, DataIter, ImageError, MXNetError, NDArray
+from bushel.compat.mxnet.base import (
+    Array,
+    DataBatch,
+    DataIter,
+    ImageError,
+    MXNetError,
+    NDArray,
+    check_last_batch,
+)
 from bushel.compat.mxnet.lists import read_list
 from bushel.compat.mxnet.recordio import MXIndexedRecordIO, MXRecordIO, unpack
 from bushel.storage import as_path, read_whole
@@ -66,10 +74,7 @@ class ImageIter(DataIter):
             raise WrongUseError(
                 f"part_index must be from 0 to num_parts - 1, not {part_index} of {num_parts}"
             )
-        if last_batch_handle not in ("pad", "discard", "roll_over"):
-            raise ValueError(
-                f"last_batch_handle must be pad, discard or roll_over, not {last_batch_handle!r}"
-            )
+        check_last_batch(last_batch_handle)
         if keys is None and (shuffle or num_parts > 1):
             raise WrongUseError("shuffle and num_parts need path_imgidx")
         self.seq = keys

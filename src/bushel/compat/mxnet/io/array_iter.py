@@ -9,7 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from bushel.compat.errors import WrongTypeError, WrongUseError
-from bushel.compat.mxnet.base import DataBatch, DataDesc, DataIter, NDArray, array
+from bushel.compat.mxnet.base import (
+    DataBatch,
+    DataDesc,
+    DataIter,
+    NDArray,
+    array,
+    check_last_batch,
+)
 
 LastBatch = Literal["pad", "discard", "roll_over"]
 
@@ -39,10 +46,7 @@ class NDArrayIter(DataIter):
         label_name: str = "softmax_label",
     ) -> None:
         super().__init__(batch_size)
-        if last_batch_handle not in ("pad", "discard", "roll_over"):
-            raise ValueError(
-                f"last_batch_handle must be pad, discard or roll_over, not {last_batch_handle!r}"
-            )
+        check_last_batch(last_batch_handle)
         self.data, self.label = _named(data, data_name), _named(label, label_name)
         if not self.data:
             raise WrongUseError("data has no array")

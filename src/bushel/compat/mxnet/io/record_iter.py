@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from bushel.compat.mxnet.base import (
 )
 from bushel.compat.mxnet.gluon.data.vision.transforms import RandomLighting
 from bushel.compat.mxnet.lists import read_list
+from bushel.compat.mxnet.steps import Still
 from bushel.loader import Loader
 from bushel.spec import KEY
 from bushel.transforms import (
@@ -35,7 +36,6 @@ from bushel.transforms import (
     RandomResizedCrop,
     Resize,
     ToCHW,
-    apply_steps,
 )
 
 _NO_EFFECT = (
@@ -66,17 +66,11 @@ class _Middle(CenterCrop):
 
 
 @dataclass(frozen=True)
-class _Mirror:
+class _Mirror(Still):
     """Mirror every image from left to right."""
-
-    resizes: ClassVar[bool] = False
-    output: ClassVar[tuple[int, int] | None] = None
 
     def steps(self, width: int, height: int, rng: Any = None) -> tuple[Flip]:
         return (Flip(horizontal=True),)
-
-    def __call__(self, image: Array) -> Array:
-        return apply_steps(self.steps(image.shape[1], image.shape[0]), image)
 
 
 class ImageRecordIter(DataIter):

@@ -13,18 +13,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from bushel import Dataset
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.tariterators import tarfile_samples
+from bushel.compat.webdataset.utils import Sample
 from bushel.compat.webdataset.writer import ShardWriter, TarWriter
 from bushel.errors import FormatError, UnsupportedError
 from bushel.loader import in_batches
 from bushel.storage import expand_braces
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-_Sample = dict[str, Any]
 _OPTIONAL = frozenset(("__url__", "__local_path__"))
 _BATCH = 256
 
@@ -236,7 +236,7 @@ def _shuffle(options: argparse.Namespace) -> None:
         print(f"the samples are in {spool}", file=sys.stderr)
 
 
-def _ordered(dataset: Dataset, order: list[int]) -> Iterator[_Sample]:
+def _ordered(dataset: Dataset, order: list[int]) -> Iterator[Sample]:
     for positions in in_batches(order, _BATCH):
         for stored in dataset.read(positions, decode=False):
             key = stored.pop("__key__").partition("/")[2]
@@ -246,7 +246,7 @@ def _ordered(dataset: Dataset, order: list[int]) -> Iterator[_Sample]:
             }
 
 
-def _samples(options: argparse.Namespace) -> Iterator[_Sample]:
+def _samples(options: argparse.Namespace) -> Iterator[Sample]:
     """Yield the samples that the arguments of `_add_reading` choose: their keys and fields.
 
     Raises:
@@ -269,7 +269,7 @@ def _samples(options: argparse.Namespace) -> Iterator[_Sample]:
         yield {field: value for field, value in sample.items() if field not in _OPTIONAL}
 
 
-def _renamed(found: Iterable[_Sample], spec: str | None) -> Iterator[_Sample]:
+def _renamed(found: Iterable[Sample], spec: str | None) -> Iterator[Sample]:
     """Keep the fields of a specification: `txt image:jpg,png` keeps `txt`, and `jpg`, or else `png`, as `image`.
 
     Raises:
@@ -283,7 +283,7 @@ def _renamed(found: Iterable[_Sample], spec: str | None) -> Iterator[_Sample]:
         if not rules:
             yield sample
             continue
-        result: _Sample = {"__key__": sample["__key__"]}
+        result: Sample = {"__key__": sample["__key__"]}
         for new, names in rules:
             name = next((name for name in names if name in sample), None)
             if name is None:
@@ -294,7 +294,7 @@ def _renamed(found: Iterable[_Sample], spec: str | None) -> Iterator[_Sample]:
         yield result
 
 
-def _rekeyed(found: Iterable[_Sample], spec: str | None) -> Iterator[_Sample]:
+def _rekeyed(found: Iterable[Sample], spec: str | None) -> Iterator[Sample]:
     """Replace keys by numbers, if the specification is `#`."""
     for number, sample in enumerate(found):
         yield sample if spec is None else {**sample, "__key__": f"{number:09d}"}

@@ -24,6 +24,7 @@ from bushel.compat.webdataset.autodecode import decoders, torch_loads
 from bushel.compat.webdataset.cache import download
 from bushel.compat.webdataset.errors import MalformedError
 from bushel.compat.webdataset.tariterators import local_path_of
+from bushel.compat.webdataset.utils import Sample
 from bushel.storage import below
 
 from .index import load, open_shard, resolve, urldir
@@ -48,9 +49,7 @@ _DECODERS: dict[str, Callable[[bytes], Any]] = {
 }
 
 
-def default_decoder(
-    sample: dict[str, Any], format: str = "PIL", gz_update_key: bool = False
-) -> dict[str, Any]:
+def default_decoder(sample: Sample, format: str = "PIL", gz_update_key: bool = False) -> Sample:
     """Decode a sample.
 
     Args:
@@ -61,7 +60,7 @@ def default_decoder(
     """
     if format.lower() not in ("pil", "numpy"):
         raise ValueError(f"Unknown format: {format}")
-    result: dict[str, Any] = {}
+    result: Sample = {}
     for key, value in sample.items():
         if key.startswith("__"):
             result[key] = value
@@ -100,7 +99,7 @@ class _CopyPath:
         return str(below(Path(self.folder), name, any_text=True))
 
 
-def _transformations(asked: Any) -> list[Callable[[dict[str, Any]], Any]]:
+def _transformations(asked: Any) -> list[Callable[[Sample], Any]]:
     functions = []
     for transformation in asked if isinstance(asked, list) else [asked]:
         if transformation in ("PIL", "numpy"):
@@ -178,7 +177,7 @@ class ShardListDataset:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_open": OrderedDict()}
 
-    def add_transform(self, transform: Callable[[dict[str, Any]], Any]) -> Self:
+    def add_transform(self, transform: Callable[[Sample], Any]) -> Self:
         self.transformations.append(transform)
         return self
 

@@ -53,17 +53,6 @@ class Dataset:
         return self.transform(partial(_of_first, fn), lazy)
 
 
-class _Chosen(Dataset):
-    def __init__(self, dataset: Dataset, positions: Sequence[int]) -> None:
-        self._dataset, self._positions = dataset, positions
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    def __getitem__(self, idx: int) -> Any:
-        return self._dataset[self._positions[idx]]
-
-
 def _of_first(fn: Callable[[Any], Any], first: Any, *others: Any) -> Any:
     return (fn(first), *others) if others else fn(first)
 
@@ -79,6 +68,15 @@ class SimpleDataset(Dataset):
 
     def __getitem__(self, idx: int) -> Any:
         return self._data[idx]
+
+
+class _Chosen(SimpleDataset):
+    def __init__(self, dataset: Dataset, positions: Sequence[int]) -> None:
+        super().__init__(positions)
+        self._dataset = dataset
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._dataset[self._data[idx]]
 
 
 class _Transformed(SimpleDataset):

@@ -11,7 +11,7 @@ import inspect
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -212,16 +212,16 @@ class RandomResizedCrop:
 class RandomFlipLeftRight:
     """Mirror half of the images from left to right."""
 
+    _axis: ClassVar[int] = 1
+
     def __call__(self, x: Array, rng: Rng = None) -> NDArray:
-        return (x[:, ::-1] if _draws(rng).random() < 0.5 else x).view(NDArray)
+        return (np.flip(x, self._axis) if _draws(rng).random() < 0.5 else x).view(NDArray)
 
 
-@dataclass(frozen=True)
-class RandomFlipTopBottom:
+class RandomFlipTopBottom(RandomFlipLeftRight):
     """Mirror half of the images from top to bottom."""
 
-    def __call__(self, x: Array, rng: Rng = None) -> NDArray:
-        return (x[::-1] if _draws(rng).random() < 0.5 else x).view(NDArray)
+    _axis = 0
 
 
 class _Jitter:
