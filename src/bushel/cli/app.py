@@ -47,7 +47,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "repair": ("check", "Write the intact samples of a damaged dataset to a new one."),
         "remove": ("remove", "Remove samples from a dataset, or restore them."),
         "diff": (
-            "diff",
+            "check",
             "Compare two datasets: samples that only one has, and fields that changed.",
         ),
         "audit": (
@@ -56,9 +56,9 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "Scale": {
-        "parts": ("parts", "Show the progress of a run in parts: missing parts and errors."),
+        "parts": ("runs", "Show the progress of a run in parts: missing parts and errors."),
         "finish": (
-            "parts",
+            "runs",
             "Join the parts of a run to one dataset: manifest, class names, error log.",
         ),
         "bench": ("bench", "Measure how fast a dataset loads, and what limits it."),

@@ -50,23 +50,19 @@ NewKind = Annotated[
         "-c",
     ),
 ]
-Resume = Annotated[bool, Option("Continue an interrupted run with the same options.", "--resume")]
+Resume = Annotated[bool, Option("Continue an interrupted run with the same options.")]
 Parts = Annotated[
     int | None, Option("Number of parts (TARGET/part-*); each is written exactly once.", min=1)
 ]
-Workers = Annotated[int | None, Option("Number of threads.", "--threads", min=1)]
-MaxProblems = Annotated[int, Option("Number of problems to list.", "--max-problems", min=1)]
+Workers = Annotated[int | None, Option("Number of threads.", min=1)]
+MaxProblems = Annotated[int, Option("Number of problems to list.", min=1)]
 IndexPlace = Annotated[
-    str, Option("The folder of the index, if that is not the folder of the data.", "--index")
+    str, Option("The folder of the index, if that is not the folder of the data.")
 ]
-Allow = Annotated[
-    bool, Option("Allow a PATH 'pipe:COMMAND', which runs the command.", "--allow-commands")
-]
+Allow = Annotated[bool, Option("Allow a PATH 'pipe:COMMAND', which runs the command.")]
 Pickle = Annotated[
     bool,
-    Option(
-        "Use codecs that run code where the files name them, if you trust their author.", "--pickle"
-    ),
+    Option("Use codecs that run code where the files name them, if you trust their author."),
 ]
 Json = Annotated[bool, Option("Print JSON.", "--json")]
 Quiet = Annotated[bool, Option("Show no progress bar and no summary.", "--quiet", "-q")]
@@ -153,7 +149,6 @@ View = Annotated[
     str | None,
     Option(
         "Only the samples and fields of the view of this name, which `bushel views` lists.",
-        "--view",
     ),
 ]
 
@@ -208,7 +203,7 @@ _MODES: tuple[Mode, ...] = ("append", "resume", "overwrite")
 class ModeOptions(Struct, frozen=True):
     """Options for a dataset that exists at the target."""
 
-    append: Annotated[bool, Option("Add samples to the dataset at TARGET.", "--append")] = False
+    append: Annotated[bool, Option("Add samples to the dataset at TARGET.")] = False
     resume: Resume = False
     overwrite: Annotated[
         bool, Option("Replace the dataset at TARGET once the new one is complete.")

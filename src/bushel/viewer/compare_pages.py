@@ -15,7 +15,7 @@ from bushel._runtime.arrays import I64
 
 from .differences import difference_pixels
 from .rows import keys_of, line_of
-from .shelf import Shelf, Shown
+from .shelf import ByteCache, Shelf, Shown
 from .site import Pages, Site, at, number_in
 from .stored import side_for
 
@@ -42,7 +42,7 @@ class ComparePages(Pages):
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         # of two datasets: finding it again takes a while
-        self._last: tuple[tuple[int, int], Diff] | None = None
+        self._last: ByteCache[Diff] = ByteCache()
 
     @at("/d/{d:int}/compare")
     def compare(self, shown: Shown, request: Any) -> Any:
@@ -97,11 +97,8 @@ class ComparePages(Pages):
             return None
         from bushel.integrity import diff  # which imports much that other pages do not need
 
-        names = (left.number, right.number)
-        last = self._last
-        if last is None or last[0] != names:
-            last = self._last = (names, diff(left.dataset, right.dataset))
-        return last[1]
+        names = left.number, right.number
+        return self._last.get(names, lambda: diff(left.dataset, right.dataset))
 
 
 def _side(shelf: Shelf, text: str | None, shown: Shown, place: int) -> Side:

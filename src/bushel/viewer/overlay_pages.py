@@ -23,7 +23,7 @@ from .annotations import Form, Shape, shapes_of
 from .overlays import Overlay, Overlays, find_overlays, picture_size, settled
 from .rows import line_of
 from .shelf import Shown
-from .site import Pages, Site, at, number_in
+from .site import Pages, Site, at, number_in, numbers_in
 from .stored import side_for, stored_values
 
 _MOST = 120  # samples of one request
@@ -54,7 +54,7 @@ class OverlayPages(Pages):
         """The annotations of samples: `i`, a position, once or more."""
         parameters = request.query_params
         overlays = overlays_of(self._site, shown, forms=True)
-        positions = [number_in({"i": text}, "i") for text in parameters.getlist("i")[:_MOST]]
+        positions = numbers_in(parameters, "i")[:_MOST]
         if overlays is None:
             return {"picture": None, "fields": [], "samples": {}}
         fields = [
@@ -77,12 +77,7 @@ class OverlayPages(Pages):
         parameters = request.query_params
         position, name = number_in(parameters, "i"), parameters.get("f", "")
         side = side_for(number_in(parameters, "side", 256))
-        without = tuple(
-            sorted(
-                number_in({"without": number}, "without", most=255)
-                for number in parameters.getlist("without")
-            )
-        )
+        without = tuple(sorted(numbers_in(parameters, "without", most=255)))
         key = (shown.number, position, name, side, "mask", without)
         return self._site.picture(key, lambda: _mask_picture(shown, position, name, side, without))
 

@@ -31,7 +31,7 @@ from .quality import (
     text_measures,
 )
 from .rows import line_of, rows_of
-from .shelf import QUALITY, Shown
+from .shelf import QUALITY, ByteCache, Shown
 from .site import Pages, Site, at, number_in
 from .stored import stored_values
 
@@ -322,7 +322,7 @@ class DuplicatePages(Pages):
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         # of one field: finding them again takes a while
-        self._last: tuple[tuple[int, str], Groups] | None = None
+        self._last: ByteCache[Groups] = ByteCache()
 
     @at("/d/{d:int}/duplicates")
     def duplicates(self, shown: Shown, request: Any) -> Any:
@@ -338,7 +338,9 @@ class DuplicatePages(Pages):
                 raise ValueError(
                     f"field {name!r} is a sequence: duplicates are found in plain fields"
                 )
-            found = self._groups(shown, name)
+            found = self._last.get(
+                (shown.number, name), lambda: groups_of(*checksums_of(shown, name))
+            )
             listed = range(len(found))[page * _PAGE : (page + 1) * _PAGE]
             groups = [_group(shown, name, found, number) for number in listed]
         return self._site.page(
@@ -352,12 +354,6 @@ class DuplicatePages(Pages):
             page=page,
             pages_total=-(-len(found or ()) // _PAGE),
         )
-
-    def _groups(self, shown: Shown, name: str) -> Groups:
-        last = self._last
-        if last is None or last[0] != (shown.number, name):
-            last = self._last = ((shown.number, name), groups_of(*checksums_of(shown, name)))
-        return last[1]
 
 
 def _group(shown: Shown, name: str, found: Groups, at: int) -> dict[str, Any]:

@@ -50,11 +50,12 @@ class ByteCache(Generic[T]):
     """A cache of the last used values, up to a number of bytes. Threads may share it.
 
     Args:
-        limit: Largest size of all values together in bytes. A single value may be larger.
+        limit: Largest size of all values together in bytes. A single value may be larger: without a
+            limit, only the last one is kept.
         size: Returns the size of a value in bytes.
     """
 
-    def __init__(self, limit: int, size: Callable[[T], int]) -> None:
+    def __init__(self, limit: int = 0, size: Callable[[T], int] = lambda _: 1) -> None:
         self._limit, self._size, self._used = limit, size, 0
         self._values: OrderedDict[Hashable, T] = OrderedDict()
         self._lock = threading.Lock()

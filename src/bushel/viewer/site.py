@@ -218,6 +218,11 @@ def number_in(
     return int(text)
 
 
+def numbers_in(parameters: Any, name: str, most: int | None = None) -> list[int]:
+    """Return a parameter that may be repeated as numbers. Raise ValueError as `number_in` does."""
+    return [number_in({name: text}, name, most=most) for text in parameters.getlist(name)]
+
+
 def as_json_answer(value: Any, *, status: int = 200) -> Any:
     """Return an answer with a JSON value."""
     return bytes_answer(json.dumps(value).encode(), "application/json", status=status)

@@ -14,7 +14,7 @@ from bushel._pictures.texts import plain_text
 from .rows import keys_of
 from .selection import Query, Selection, select
 from .shelf import LIKE, QUALITY, Shown
-from .site import Pages, at, number_in
+from .site import Pages, at, number_in, numbers_in
 from .tags import checked_name
 
 _CHUNK = 1 << 14
@@ -43,15 +43,12 @@ class TagPages(Pages):
         if do not in ("add", "remove"):
             raise ValueError(f"do={do}: expected add or remove")
         if "i" in parameters:
-            positions: Any = np.array(
-                [number_in({"i": text}, "i") for text in parameters.getlist("i")], np.int64
-            )
+            positions: Any = np.array(numbers_in(parameters, "i"), np.int64)
         else:
             selection = select(shown, Query.of(parameters))
             first = number_in(parameters, "first", 0, 1 << 60)
-            positions = _rows(
-                selection, first, number_in(parameters, "count", selection.size, 1 << 60)
-            )
+            count = number_in(parameters, "count", selection.size, 1 << 60)
+            positions = selection.rows(first, count)
         shown.tags.change(name, positions, add=do == "add")
         if self._shelf.tag_file is not None:
             self._shelf.tag_file.save()
@@ -101,14 +98,6 @@ class TagPages(Pages):
             "content-security-policy": "sandbox; default-src 'none'",
         }
         return StreamingResponse(form(shown, selection), 200, headers, media)
-
-
-def _rows(selection: Selection, first: int, count: int) -> Any:
-    last = min(first + count, selection.size)
-    first = min(first, last)
-    if selection.positions is None:
-        return range(first, last)
-    return selection.positions[first:last]
 
 
 def line_of_python(shown: Shown, query: Query, selection: Selection) -> str:
