@@ -214,11 +214,12 @@ def test_spare_threads_work_again_and_not_after_a_fork() -> None:
 
 
 def test_map_all_works_in_this_thread_too() -> None:
-    names = set()
+    names, meeting = set(), threading.Barrier(2)
 
     def work(number: int) -> int:
         names.add(threading.current_thread().name)
-        time.sleep(0.002)
+        if number < 2:
+            meeting.wait(60)  # so that both threads work
         return -number
 
     assert map_all(work, range(20), threads=2) == [-number for number in range(20)]

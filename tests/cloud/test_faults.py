@@ -53,7 +53,6 @@ MODES: dict[str, Callable[[int], str]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*trying again for up to:RuntimeWarning")  # given after 5 silent seconds
 @pytest.mark.parametrize("name", MODES)
 def test_same_bytes(folder: str, proxy: Proxy, name: str) -> None:
     proxy.become(MODES[name])

@@ -13,11 +13,7 @@ import bushel
 from bushel.storage import read_whole, walk_names
 from bushel.storage.objects.location import ObjectPath
 
-pytestmark = [
-    pytest.mark.cloud,
-    # the first request may meet all faults, and then takes more than five seconds
-    pytest.mark.filterwarnings("ignore:.*trying again for up to:RuntimeWarning"),
-]
+pytestmark = pytest.mark.cloud
 
 VALUES = [np.random.default_rng(number).bytes(700_000) for number in range(40)]
 

@@ -119,7 +119,8 @@ def test_interrupted_demo_leaves_nothing(scratch: Path) -> None:
             running.send_signal(signal.SIGINT)
             errors = running.communicate()[1]
         # Python drops a KeyboardInterrupt that meets the callback of a weak reference: then nobody stopped the demo.
-        if "Exception ignored in" not in errors:
+        # On a machine that does much else, it may have ended before.
+        if "Exception ignored in" not in errors and running.returncode:
             break
     assert running.returncode == 130, errors
     assert list(scratch.iterdir()) == []

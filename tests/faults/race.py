@@ -48,7 +48,7 @@ TARGETS = [
 """A container, and the suffix if the target is one file."""
 DONE, IN_USE, REFUSED, BROKEN = range(4)
 """Exit codes: written; refused as another writer is open; refused for what is there; anything else."""
-_PATIENCE = 20.0
+_PATIENCE = 120.0
 
 
 @dataclass(frozen=True)

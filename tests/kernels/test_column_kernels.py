@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_damaged_headers(data: st.DataObject) -> None:
         if whole:
             whole[data.draw(st.integers(0, min(len(whole), 700) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(whole)))
-    path = Path("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp") / f"bushel-header-{id(whole)}"
+    path = Path("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp") / f"bushel-header-{os.getpid()}"
     path.write_bytes(whole[:cut])
     try:
         [header] = image_headers(MappedFile(str(path)), np.zeros(1, np.int64), np.array([cut], np.int64)).tolist()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.paths import folder_on_disk
+from tests.paths import folder_in_memory, folder_on_disk
 
 from bushel import kernels
 from bushel.kernels import ExtentError, MappedFile
@@ -184,14 +184,9 @@ def test_extents_outside_the_file(path: Path) -> None:
 def test_file_systems_without_direct_reads(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     assert MappedFile(tmp_path / "empty").direct() is None
-    if not Path("/dev/shm").is_dir():
-        pytest.skip("the system has no file system in memory here")
-    path = Path("/dev/shm") / f"bushel-test-{os.getpid()}"
-    try:
-        path.write_bytes(bytes(10_000))
-        assert MappedFile(path).direct() is None
-    finally:
-        path.unlink()
+    with folder_in_memory() as folder:
+        (folder / "x").write_bytes(bytes(10_000))
+        assert MappedFile(folder / "x").direct() is None
 
 
 def _reads(file: MappedFile, data: bytes, seed: int) -> bool:

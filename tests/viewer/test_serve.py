@@ -32,14 +32,14 @@ def test_the_command_prints_a_url_and_ends_with_ctrl_c(tmp_path: Path) -> None:
             url = process.stdout.readline().strip()
             assert url.startswith("http://127.0.0.1:")
             browser = opener()
-            with browser.open(url, timeout=10) as answer:
+            with browser.open(url, timeout=60) as answer:
                 assert b"3 samples" in answer.read()
-            with browser.open(f"{url}api/0/rows", timeout=10) as answer:
+            with browser.open(f"{url}api/0/rows", timeout=60) as answer:
                 assert b"set/002" in answer.read()
             with pytest.raises(urllib.error.HTTPError, match="403"):
-                opener().open(url.partition("-/")[0], timeout=10)
+                opener().open(url.partition("-/")[0], timeout=60)
             process.send_signal(signal.SIGINT)
-            _, messages = process.communicate(timeout=15)
+            _, messages = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode == 0
@@ -53,12 +53,12 @@ def test_a_viewer_in_this_process(tmp_path: Path) -> None:
     dataset = bushel.open(write(tmp_path / "data", 4))
     with bushel.view(dataset[1:]) as viewer:
         assert f'src="{viewer.url}"' in viewer._repr_html_()
-        with opener().open(viewer.url, timeout=10) as answer:
+        with opener().open(viewer.url, timeout=60) as answer:
             text = answer.read().decode()
         assert "3 samples" not in text  # of the dataset, whose facts the page shows
         assert f'href="{viewer.url.partition(str(viewer.port))[2]}static/view.css' in text
     with pytest.raises(urllib.error.URLError):
-        opener().open(viewer.url, timeout=2)
+        opener().open(viewer.url, timeout=60)
 
 
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_kept_token_is_that_of_the_next_viewer(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
     with bushel.view(folder, port=port, token_file=file) as viewer:
         assert viewer.url == url
-        with opener().open(f"{url}d/0/s/1", timeout=10) as answer:
+        with opener().open(f"{url}d/0/s/1", timeout=60) as answer:
             assert b"set/001" in answer.read()
     file.chmod(0o644)
     with pytest.raises(ValueError, match="chmod 600"):

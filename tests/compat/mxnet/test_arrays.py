@@ -101,7 +101,7 @@ def test_prefetching_gives_the_batches_of_its_iterators() -> None:
     del batches
     for thread in threading.enumerate():
         if thread.name.startswith("bushel-prefetch"):
-            thread.join(10)
+            thread.join(60)
     assert threading.active_count() <= before
 
 

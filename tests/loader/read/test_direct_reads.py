@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.paths import folder_on_disk
+from tests.paths import folder_in_memory, folder_on_disk
 
 import bushel
 from bushel.errors import CorruptError, FormatError
@@ -111,18 +111,10 @@ def test_what_is_no_dataset_of_files(small_memory: None) -> None:
 
 
 def test_file_systems_without_direct_reads(small_memory: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = Path("/dev/shm") / f"bushel-test-{os.getpid()}"
-    if not folder.parent.is_dir():
-        pytest.skip("the system has no file system in memory here")
-    try:
+    with folder_in_memory() as folder:
         loader = Loader(written(folder), 8)
         assert not is_direct(loader)
         assert [label for batch in loader for label in batch["label"].tolist()] == list(range(SAMPLES))
-    finally:
-        bushel.open(folder).close()
-        for file in sorted(folder.rglob("*"), reverse=True):
-            file.rmdir() if file.is_dir() else file.unlink()
-        folder.rmdir()
 
 
 def test_files_that_shrink(small_memory: None, tmp_path: Path) -> None:

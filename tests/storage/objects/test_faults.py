@@ -115,20 +115,22 @@ def test_same_bytes(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Faul
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"),
+    ("fault", "timeout", "message"),
     [
-        (cut, "requests failed, the last one with"),
-        (busy, "503"),
-        (silent, "requests failed, the last one with"),
-        (silent_in_the_middle, "requests failed, the last one with"),
+        (cut, "30", "requests failed, the last one with"),
+        (busy, "30", "503"),
+        (silent, "0.5", "requests failed, the last one with"),
+        (silent_in_the_middle, "0.5", "requests failed, the last one with"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_patience_ends(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, message: str) -> None:
+def test_patience_ends(
+    server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, timeout: str, message: str
+) -> None:
     (server.folder / "x").write_bytes(DATA)
     file = open_file(as_path(f"{server.url}/x"))
     monkeypatch.setenv("BUSHEL_NETWORK_PATIENCE", "1")
-    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "0.5")
+    monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", timeout)
     server.fault = fault
     with pytest.raises(ConnectionError, match=message) as caught:
         read_many([file], EXTENTS)
