@@ -6,6 +6,8 @@ INSTALLED := .venv/.installed
 READY := .venv/.ready
 CPP := $(shell find src/bushel/kernels -name '*.cpp' -o -name '*.hpp')
 MODULES := build/modules.txt
+# Where it is set, each of a thousand processes would compile the packages of .venv again, and each pytest Hypothesis.
+unexport PYTHONDONTWRITEBYTECODE
 
 ifdef COVERAGE
 RUN_TESTS = rm -rf build/coverage && mkdir -p build/coverage && \
