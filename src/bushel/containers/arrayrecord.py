@@ -298,19 +298,15 @@ class Records:
         self._reader, self._arrays = reader, GrowingArrays()
         self._position = self._record = self._side = 0
         none, no_bytes = NO_NUMBERS, NO_NUMBERS.view(np.uint8)
-        self._append(length=none, record=none, start=none, offset=none, stored=none)
-        self._append(filter=no_bytes, side=no_bytes, file=np.empty(0, np.int32))
-        self._append(side_end=np.zeros(1, np.int64))
-
-    def _append(self, **pieces: np.ndarray) -> None:
-        for name, piece in pieces.items():
-            self._arrays.append(name, piece)
+        self._arrays.add(length=none, record=none, start=none, offset=none, stored=none)
+        self._arrays.add(filter=no_bytes, side=no_bytes, file=np.empty(0, np.int32))
+        self._arrays.add(side_end=np.zeros(1, np.int64))
 
     def add(self, chunks: Chunks) -> None:
         """Add the records of some chunks. Raise FormatError if the lengths of the records of a chunk are damaged."""
         length = self._lengths(chunks)
         ends = self._record + np.cumsum(length)
-        self._append(length=length, record=ends - length)
+        self._arrays.add(length=length, record=ends - length)
         self._record = int(ends[-1])
         last, compressed = chunks.start + chunks.length, chunks.compression > 0
         pieces = np.where(compressed, 1, -(-(chunks.values % ROOM + last - chunks.values) // ROOM))
@@ -334,7 +330,7 @@ class Records:
         ends = self._position + np.cumsum(sizes)
         side = sides_of(compression[compressed], offset[compressed]).reshape(-1)
         side_ends = self._side + np.cumsum(SIDE * compressed.astype(np.int64))
-        self._append(
+        self._arrays.add(
             start=ends - sizes,
             file=np.zeros(len(begin), np.int32),
             offset=offset,
@@ -384,7 +380,7 @@ class Records:
 
     def finish(self) -> tuple[Blocks, I64, I64]:
         """Return the block file of all records, and the offset and the length of each record in it."""
-        self._append(start=np.array([self._position], np.int64))
+        self._arrays.add(start=np.array([self._position], np.int64))
         arrays = self._arrays.finish()
         side = Side(arrays["side_end"], arrays["side"]) if len(arrays["side"]) else None
         blocks = Blocks(

@@ -71,12 +71,16 @@ class GrowingArrays:
         if self._size > self._limit:
             self._flush()
 
+    def add(self, before: str = "", /, **pieces: np.ndarray) -> None:
+        """Add elements to several arrays, whose names begin with the given text: see `append`."""
+        for name, piece in pieces.items():
+            self.append(before + name, piece)
+
     def extend(self, pieces: Mapping[str, np.ndarray], share: float) -> None:
         """Add elements to several arrays, which then have this share of all their elements: see `append`."""
         # while they are added, the share of the elements before them
         self.share = self.share or share
-        for name, piece in pieces.items():
-            self.append(name, piece)
+        self.add(**pieces)
         self.share = share
 
     def finish(self) -> dict[str, np.ndarray]:

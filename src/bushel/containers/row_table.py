@@ -194,11 +194,10 @@ class RowTable:
             piece = np.ascontiguousarray(values[step], dtype)
             missing = np.array(null[step], np.bool_)
             offset = self._hold(piece.view(np.uint8)) + width * np.arange(len(piece))
-            self._room.append(f"offset {name}", offset)
-            self._room.append(f"length {name}", np.where(missing, -1, width).astype(np.int64))
-            self._room.append(f"missing {name}", missing)
+            length = np.where(missing, -1, width).astype(np.int64)
+            self._room.add(f"{name} ", offset=offset, length=length, missing=missing)
             if width < 8:
-                self._room.append(f"values {name}", piece.astype(NUMBERS[kind]))
+                self._room.append(f"{name} values", piece.astype(NUMBERS[kind]))
         self._numbers[name] = _Numbers(start, rows, kind, width == 8)
         self.put(own, stored, 1, NO_NUMBERS, NO_NUMBERS)
 
@@ -285,12 +284,12 @@ class RowTable:
         arrays: dict[str, np.ndarray] = self._room.finish()
         table, none = arrays.get("held", NO_NUMBERS.view(np.uint8)), NO_NUMBERS
         for name, numbers in self._numbers.items():
-            offset, length = (arrays.get(f"{part} {name}", none) for part in ("offset", "length"))
+            offset, length = (arrays.get(f"{name} {part}", none) for part in ("offset", "length"))
             self.fields[name] = replace(self.fields[name], offset=offset, length=length)
             values = table[numbers.start : numbers.start + 8 * numbers.rows]
             if not numbers.kept:
-                values = arrays.get(f"values {name}", none)
-            missing = if_any(arrays.get(f"missing {name}"))
+                values = arrays.get(f"{name} values", none)
+            missing = if_any(arrays.get(f"{name} missing"))
             self._columns[name] = Column(numbers.kind, values.view(NUMBERS[numbers.kind]), missing)
         return Blocks.in_table(table), *self._blocks
 

@@ -117,8 +117,7 @@ class _Growing(Struct):
 
     def append(self, **pieces: np.ndarray) -> None:
         """Add elements to arrays."""
-        for name, piece in pieces.items():
-            self.arrays.append(f"{self.number} {name}", piece)
+        self.arrays.add(f"{self.number} ", **pieces)
 
     def begin(self) -> None:
         """Give a column the arrays of its form, so that a file without rows has the types of its schema."""

@@ -59,16 +59,14 @@ class _Parquet(Container):
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return a shard for each file: the named one, or the files of a folder or of its folder `data`."""
-        if path.name.lower().endswith(self.suffixes):
-            if path.is_file():
-                return [Shard(path.parent, path.name, (path.name,))]
-            return None
+        if self.owns(path.name):
+            return [Shard.of(path)] if path.is_file() else None
         for folder, before in ((path, ""), (path / "data", "data/")):
             if not folder.is_dir():
                 continue
             names = sorted(entry.name for entry in folder.iterdir())
             visible = [name for name in names if not name.startswith(".")]
-            tables = [name for name in visible if name.lower().endswith(self.suffixes)]
+            tables = list(filter(self.owns, visible))
             further = [name for name in visible if name not in tables and not name.endswith(_ABOUT)]
             if tables and (tables != [_METADATA] or not further):
                 _check_one_split(tables, str(folder))

@@ -178,11 +178,9 @@ def scan_places(
     )
     blocks = None if is_plain else BlockList()
     elements, wanted_rows = 0, slice(None)
-    for name in ("offset", "length"):
-        arrays.append(f"{key} {name}", NO_NUMBERS)
+    arrays.add(f"{key} ", offset=NO_NUMBERS, length=NO_NUMBERS)
     if column.above is not None:
-        arrays.append(f"{key} starts", np.zeros(1, np.int64))
-        arrays.append(f"{key} absent", np.zeros(0, np.bool_))
+        arrays.add(f"{key} ", starts=np.zeros(1, np.int64), absent=np.zeros(0, np.bool_))
     for pages in chunks:
         byte_arrays = _ByteArrays(pages, blocks)
         for values in pages:
@@ -198,8 +196,7 @@ def scan_places(
         if column.above is not None:
             starts = offsets_of(pages.counts) + elements
             elements = int(starts[-1])
-            arrays.append(f"{key} starts", starts[1:])
-            arrays.append(f"{key} absent", pages.absent.view(np.bool_))
+            arrays.add(f"{key} ", starts=starts[1:], absent=pages.absent.view(np.bool_))
     return Scanned(key, wanted_rows, None if blocks is None else blocks.blocks())
 
 
@@ -316,16 +313,15 @@ def scan_lists(
     """
     key, width = column.field.name, np.dtype(dtype_of(column.leaf)).itemsize
     blocks, wanted_rows = BlockList(), slice(None)
-    for name in ("offset", "length"):
-        arrays.append(f"{key} {name}", NO_NUMBERS)
+    arrays.add(f"{key} ", offset=NO_NUMBERS, length=NO_NUMBERS)
     for group in groups:
         pages = ChunkPages(file, column, group)
         start, wanted_rows = blocks.starts[-1], pages.wanted_rows
         _add_numbers(pages, width, blocks)
         length = pages.counts * np.int64(width)
-        arrays.append(f"{key} offset", np.cumsum(length) - length + start)
+        offset = np.cumsum(length) - length + start
         length[pages.absent.view(np.bool_)] = -1
-        arrays.append(f"{key} length", length)
+        arrays.add(f"{key} ", offset=offset, length=length)
     return Scanned(key, wanted_rows, blocks.blocks())
 
 

@@ -54,18 +54,16 @@ class _Tar(Container):
         Lists of Energon and wids are followed. The compressed archives of a folder count if it has
         no other files.
         """
+        root, names = path, list[str]()
         if path.is_dir():
-            return [Shard(path, name, (name,)) for name in _archives(path)] or None
-        if path.name in LISTS:
+            names = _archives(path)
+        elif path.name in LISTS:
             from .lists import wids_archives
 
-            return [
-                Shard(path.parent, name, (name,))
-                for name in wids_archives(path.parent, path.name) or ()
-            ] or None
-        if path.name.lower().endswith(self.suffixes):
+            root, names = path.parent, wids_archives(path.parent, path.name) or []
+        elif self.owns(path.name):
             return [Shard.of(path)]
-        return None
+        return [Shard(root, name, (name,)) for name in names] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one archive, from one scan of its headers; a compressed one is expanded for that."""

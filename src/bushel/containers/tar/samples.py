@@ -178,8 +178,8 @@ class SampleTable:
         self._naming, self._path, self._repeated = Naming(spec), path, repeated
         self._most_cells = max(_MOST_CELLS, _CELLS_PER_MEMBER * most)
         self._names, self._arrays = SampleNames(), GrowingArrays()
-        for name, dtype in (("text", np.uint8), ("hashes", np.uint64), ("order", np.int64)):
-            self._arrays.append(name, np.zeros(0, dtype))
+        none = NO_NUMBERS
+        self._arrays.add(text=none.view(np.uint8), hashes=none.view(np.uint64), order=none)
         self._parts = list(_MISSING)[: 2 + (keys is not None)]  # only a directory has checksums
         self._columns: list[_Column] = []
         self._numbers: dict[str, int] = {}
@@ -223,8 +223,7 @@ class SampleTable:
         if self._keys is None:  # room for the hashes, which are computed at the end
             for first in range(0, self._samples, _STEP):
                 room = np.zeros(min(_STEP, self._samples - first), np.int64)
-                self._arrays.append("hashes", room.view(np.uint64))
-                self._arrays.append("order", room)
+                self._arrays.add(hashes=room.view(np.uint64), order=room)
         arrays, keys = self._arrays.finish(), self._keys
         if keys is None:
             hashes = arrays["hashes"], arrays["order"]
@@ -269,8 +268,7 @@ class SampleTable:
         self._check_cells(self._samples + len(groups.ends), self._most_cells)
         if len(groups.ends):
             if self._keys is None:
-                self._arrays.append("text", groups.text)
-                self._arrays.append("ends", groups.ends + self._text)
+                self._arrays.add(text=groups.text, ends=groups.ends + self._text)
             self._put_columns(members, groups)
             self._text += len(groups.text)
             self._samples += len(groups.ends)
@@ -356,8 +354,7 @@ class SampleTable:
                 places[part] = np.full(samples, _MISSING[part], numbers.dtype)
                 places[part][sample] = numbers
         column.samples += samples
-        for part, numbers in places.items():
-            self._arrays.append(f"{number} {part}", numbers)
+        self._arrays.add(f"{number} ", **places)
 
     def _fill(self, number: int) -> None:
         """Add to a field what stands for the samples that lack it since the last one that has it."""
