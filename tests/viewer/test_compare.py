@@ -98,6 +98,16 @@ def test_the_difference_of_pictures_is_drawn_and_described(tmp_path: Path) -> No
         assert "one shape" in answer.json()["error"]
 
 
+def test_elements_that_are_nan_on_both_sides_do_not_differ(tmp_path: Path) -> None:
+    """They differed by infinity."""
+    for name, number in (("left", 1.0), ("right", 3.0)):
+        with bushel.Writer(tmp_path / name, {"numbers": "npy"}, container="bag") as writer:
+            writer.append({"numbers": np.array([np.nan, number, 0, 0])}, key="a")
+    with client_of(tmp_path / "left", tmp_path / "right") as client:
+        text = client.get("/d/0/compare").text
+    assert "25 % of elements differ, by 2 at most and 0.5 on average" in text
+
+
 def test_the_summary_counts_changes_per_field(tmp_path: Path) -> None:
     left = _written(tmp_path / "left", {"a": "1", "b": "2", "c": "3"})
     right = _written(tmp_path / "right", {"a": "1", "b": "9", "c": "8"})

@@ -173,3 +173,17 @@ def test_classes_lie_in_a_field_beside_the_boxes(tmp_path: Path) -> None:
         shapes = client.get("/api/0/overlays?i=0").json()["samples"]["0"]["shapes"]
         assert [each["name"] for each in shapes] == ["cat", "dog"]
         assert shapes[0]["colour"] != shapes[1]["colour"]
+
+
+def test_classes_that_are_no_numbers_and_captions_that_are_null(tmp_path: Path) -> None:
+    """An infinite class was an error of the server, and NaN hid the boxes of the sample."""
+    spec = {"image": "png", "boxes": "array(float32,-1,4)", "labels": "array(float32,-1)", "caption": "json"}
+    with bushel.Writer(tmp_path / "data", spec, container="bag") as writer:
+        labels = np.array([np.inf, np.nan, 3], np.float32)
+        boxes = np.tile(np.array([1, 1, 4, 4], np.float32), (3, 1))
+        image = np.zeros((8, 8, 3), np.uint8)
+        writer.append({"image": image, "boxes": boxes, "labels": labels, "caption": None}, key="a")
+    with client_of(tmp_path / "data") as client:
+        found = client.get("/api/0/overlays?i=0").json()["samples"]["0"]
+    assert [shape["name"] for shape in found["shapes"]] == ["inf", "nan", "3"]
+    assert found["errors"] == []

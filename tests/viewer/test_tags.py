@@ -79,6 +79,17 @@ def test_exports_open_the_same_samples(tmp_path: Path) -> None:
         assert client.get("/api/0/export?where=odd+%3D%3D+1").status_code == 404
 
 
+def test_a_condition_on_a_measure_is_exported_by_keys(tmp_path: Path) -> None:
+    """The line of Python had the condition, which the dataset refuses: it has no such column."""
+    with bushel.Writer(tmp_path / "data", {"text": "utf8"}, container="bag") as writer:
+        for text in ("a", "a long text"):
+            writer.append({"text": text}, key=text[2:] or "a")
+    with client_of(tmp_path / "data") as client:
+        client.post("/api/0/measure?field=text")
+        answer = client.get("/api/0/export", params={"as": "python", "where": "quality.text.characters > 1"})
+        assert [sample["text"] for sample in eval(answer.json()["python"])] == ["a long text"]
+
+
 def test_samples_without_keys_are_exported_by_position(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "data", {"label": "int"}, container="bag") as writer:
         for number in range(5):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -11,9 +12,11 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._pictures.thumbnail import Picture, encoded
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, Bools
 
-from .differences import difference_pixels
+from .differences import SHOWN, Comparison, Pair, Side, difference_pixels
+from .histograms import condition_name
+from .kinds import label_name, predicted_name
 from .rows import keys_of, line_of
 from .shelf import ByteCache, Shelf, Shown
 from .site import Pages, Site, at, number_in
@@ -21,14 +24,6 @@ from .stored import side_for
 
 if TYPE_CHECKING:
     from bushel.integrity import Diff
-
-from collections.abc import Sequence
-
-from bushel._runtime.arrays import Bools
-
-from .differences import SHOWN, Comparison, Pair, Side
-from .histograms import condition_name
-from .kinds import label_name, predicted_name
 
 _PAGE = 24
 _LOOK_AT = 5000  # largest number of samples that are compared to fill a page

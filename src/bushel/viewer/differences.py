@@ -90,9 +90,8 @@ def _of_arrays(left: np.ndarray, right: np.ndarray) -> Difference:
 def _apart(left: np.ndarray, right: np.ndarray) -> F64:
     with np.errstate(all="ignore"):
         apart = np.abs(left.astype(np.float64) - right.astype(np.float64))
-    return np.where(
-        left == right, 0.0, np.nan_to_num(apart, nan=np.inf, posinf=np.finfo(np.float64).max)
-    )
+    equal = (left == right) | ((left != left) & (right != right))  # NaN is equal to NaN
+    return np.where(equal, 0.0, np.nan_to_num(apart, nan=np.inf, posinf=np.finfo(np.float64).max))
 
 
 def difference_pixels(left: Any, right: Any, side: int) -> U8:

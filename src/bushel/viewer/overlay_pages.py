@@ -116,7 +116,7 @@ def _annotate(
     sample = shown.dataset[position, [name for name in names if name is not None]]
     value: Any = sample.get(overlay.field)
     if overlay.kind == "caption":
-        lines = [value] if isinstance(value, str) else value
+        lines = [value] if isinstance(value, str) else _listed(value)
         text = " / ".join(line for line in lines if isinstance(line, str))
         found["captions"].append({"field": overlay.field, "text": plain_text(text[:_CAPTION])})
         return
@@ -154,7 +154,8 @@ def _listed(value: Any) -> Sequence[Any]:
 def _class(shown: Shown, overlay: Overlay, name: Any) -> tuple[str, str]:
     """Return the name of a class and its colour: as in masks for a number, in the order of appearance for a text."""
     colours = class_colours()
-    if isinstance(name, bool) or not isinstance(name, int | float):
+    is_number = isinstance(name, int | float) and not isinstance(name, bool)
+    if not is_number or not abs(name) < np.inf:
         text = overlay.field if name is None else plain_text(str(name))
         number = shown.class_numbers.setdefault(text, len(shown.class_numbers) + 1) % 255
     else:

@@ -63,18 +63,11 @@ class TagPages(Pages):
         query = Query.of(request.query_params)
         name = request.query_params.get("name", "").strip()
         selection = select(shown, query)
-        if (
-            query.where
-            and query == Query(where=query.where)
-            and QUALITY not in query.where
-            and LIKE not in query.where
-        ):
-            view = shown.dataset.where(query.where)
-        else:
-            if selection.positions is None:
-                view = shown.dataset
-            else:
-                view = shown.dataset[selection.positions]
+        view = shown.dataset
+        if _is_condition(query):
+            view = view.where(query.where)
+        elif selection.positions is not None:
+            view = view[selection.positions]
         view.save_view(name)
         command = f"bushel convert {shown.path} OUT --view {name}"
         return {"samples": len(view), "command": command}
@@ -100,12 +93,18 @@ class TagPages(Pages):
         return StreamingResponse(form(shown, selection), 200, headers, media)
 
 
+def _is_condition(query: Query) -> bool:
+    """Return whether `Dataset.where` takes a query: a condition, but not on columns that only the viewer has."""
+    of_viewer = QUALITY in query.where or LIKE in query.where
+    return bool(query.where) and query == Query(where=query.where) and not of_viewer
+
+
 def line_of_python(shown: Shown, query: Query, selection: Selection) -> str:
     """Return an expression that chooses these samples: of the dataset at its path, or of `ds`, which was given."""
     opened = shown.expression
     if query.everything:
         return opened
-    if query == Query(where=query.where):
+    if _is_condition(query):
         return f"{opened}.where({query.where!r})"
     if not shown.dataset.info.keyed:
         if selection.size <= _SPELLED:
