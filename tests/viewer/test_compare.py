@@ -98,6 +98,15 @@ def test_the_difference_of_pictures_is_drawn_and_described(tmp_path: Path) -> No
         assert "one shape" in answer.json()["error"]
 
 
+def test_a_sample_that_lacks_the_field_has_no_difference(tmp_path: Path) -> None:
+    """It was an error of the server."""
+    with bushel.Writer(tmp_path / "data", {"a": "npy", "b": "npy"}, container="tar") as writer:
+        writer.append({"a": np.zeros(3)}, key="k")
+    with client_of(tmp_path / "data") as client:
+        answer = client.get("/d/0/difference?left=0:a&i=0&right=0:b&j=0")
+    assert (answer.status_code, answer.json()["error"]) == (404, "this sample lacks the field 'b'")
+
+
 def test_elements_that_are_nan_on_both_sides_do_not_differ(tmp_path: Path) -> None:
     """They differed by infinity."""
     for name, number in (("left", 1.0), ("right", 3.0)):

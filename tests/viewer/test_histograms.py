@@ -35,6 +35,12 @@ def test_numbers_that_no_dtype_holds_are_drawn_as_floats() -> None:
     assert (shown.kind, shown.min, shown.max) == ("float", 0.5, 2.0**64)
 
 
+def test_the_largest_whole_numbers_are_classes() -> None:
+    """Their classes were an OverflowError."""
+    found = histogram_of("u", np.array([2**64 - 1, 2**64 - 3, 2**64 - 1], np.uint64), None, None)
+    assert [(entry.label, entry.count) for entry in found.bins] == [(str(2**64 - 3), 1), (str(2**64 - 1), 2)]
+
+
 @pytest.mark.parametrize("size", [False, True])
 def test_booleans_are_always_classes(size: bool) -> None:
     found = histogram_of("c", np.array([True, False, True]), None, None, size=size)

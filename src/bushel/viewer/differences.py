@@ -19,7 +19,6 @@ from bushel._pictures.thumbnail import shrunk
 from bushel._runtime.arrays import F64, I64, NO_NUMBERS, U8
 from bushel.codecs.base import describe
 from bushel.errors import BushelError, CodecError
-from bushel.spec import KEY
 
 from .rows import line_of
 from .shelf import Shown
@@ -180,10 +179,13 @@ class Side:
         """Return the decoded value of a sample.
 
         Raises:
+            KeyError: The sample lacks the field.
             BushelError, OSError: It cannot be read or decoded.
         """
         sample = self.shown.dataset[position, [self.field]]
-        return next(value for name, value in sample.items() if name != KEY)
+        if self.field not in sample:
+            raise KeyError(f"this sample lacks the field {self.field!r}")
+        return sample[self.field]
 
     def text(self, position: int | None) -> str:
         """Return the value of a sample as a line of text; empty for pictures and missing values."""
@@ -191,7 +193,7 @@ class Side:
             return ""
         try:
             return line_of(self.shown, self.field, self.decoded(position))
-        except StopIteration:
+        except KeyError:
             return ""
         except (BushelError, OSError, ValueError) as error:
             return plain_text(str(error))

@@ -192,7 +192,7 @@ def _counted(values: np.ndarray) -> tuple[np.ndarray, I64]:
     for first in range(0, len(values), _COUNTED):  # without a sorted copy of all
         total += np.bincount(values[first : first + _COUNTED] - least, minlength=len(total))
     classes = np.flatnonzero(total)
-    return (classes + least).astype(values.dtype), total[classes]
+    return classes.astype(values.dtype) + values.dtype.type(least), total[classes]
 
 
 def bins_of(
