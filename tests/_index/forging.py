@@ -21,7 +21,7 @@ from bushel.errors import BushelError
 ENOUGH = 1 << 30
 """Bytes of address space that nothing here needs on top of what the process has."""
 PATIENCE = 30
-"""Seconds that nothing here needs."""
+"""Seconds of the processor that nothing here needs."""
 Arrays = dict[str, npt.NDArray[Any]]
 Header = dict[str, Any]
 
@@ -33,8 +33,8 @@ def modest() -> Iterator[None]:
     def late(*_: object) -> None:
         raise AssertionError(f"still not done after {PATIENCE} seconds")
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(PATIENCE)
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ENOUGH, hard))
@@ -42,8 +42,8 @@ def modest() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def tried(use: Callable[[], object]) -> None:

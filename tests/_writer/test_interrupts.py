@@ -101,8 +101,8 @@ PACKING = textwrap.dedent("""
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_ctrl_c_at_any_moment(tmp_path: Path, container: str) -> None:
     rng = np.random.default_rng(0)
-    samples = make_samples(container, 3000)
-    command = [sys.executable, "-c", PACKING, str(tmp_path / "ds"), container, "3000"]
+    samples = make_samples(container, 1500)
+    command = [sys.executable, "-c", PACKING, str(tmp_path / "ds"), container, "1500"]
     for _ in range(2):
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=interruptible()

@@ -298,15 +298,16 @@ def test_an_exception_leaves_a_write_that_can_be_resumed(tmp_path: Path, contain
 
 
 KILLED = textwrap.dedent("""
-    import os, sys, bushel
+    import os, signal, sys, bushel
     path, container, shard = sys.argv[1], sys.argv[2], int(sys.argv[3]) or None
     with bushel.Writer(path, {"text": "utf8", "label": "int"}, container=container, mode="resume",
                        shard_samples=shard, sync=False) as writer:
-        for number in range(len(writer), 10**9):
+        for number in range(len(writer), len(writer) + 5000):
             writer.append({"text": f"text {number}", "label": number}, key=f"k{number}")
             if number % 10 == 9:
                 writer.flush()
                 os.write(1, b"%d\\n" % (number + 1))
+        signal.pause()  # until the kill, which comes late on a machine that does much else
 """)
 
 

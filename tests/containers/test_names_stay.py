@@ -35,22 +35,23 @@ ALLOWED = {
 
 
 @cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
+def words_of(path: Path) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Return the strings of a file, and those by which it decides. Trees are not kept: they are a million objects."""
+    tree = ast.parse(path.read_text("utf-8"))
+    return list(strings(tree)), list(decisions(tree))
 
 
-def strings(path: Path) -> Iterator[tuple[int, str]]:
+def strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the strings of a file that are values, with their lines: not docstrings, and not parts of longer text."""
-    tree = tree_of(path)
     inside = {id(each) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for each in node.values}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
             yield node.lineno, node.value
 
 
-def decisions(path: Path) -> Iterator[tuple[int, str]]:
+def decisions(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the strings that something is compared with, looked up by or tested for."""
-    for node in ast.walk(tree_of(path)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             parts = [node.left, *node.comparators]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
@@ -79,10 +80,11 @@ def test_no_file_decides_by_a_container_name() -> None:
 def check_names(path: Path) -> None:
     place = path.relative_to(HOUSE).as_posix()
     allowed = ALLOWED.get(place, set())
-    for line, text in decisions(path):
+    texts, decided_by = words_of(path)
+    for line, text in decided_by:
         assert text not in NAMES - allowed, f"{path}:{line}: ask the container instead of testing for {text!r}"
     suffixes = SUFFIXES if place.startswith(FILES_OF_VALUES) else SUFFIXES | READ_ONLY
-    for line, text in strings(path):
+    for line, text in texts:
         assert text not in NAMES - WORDS - allowed, f"{path}:{line}: ask the container instead of naming {text!r}"
         assert text not in suffixes - allowed, f"{path}:{line}: the suffix {text!r} is known in the container's room"
 
@@ -92,10 +94,10 @@ def test_a_container_has_no_names_of_others(name: str) -> None:
     own = name.partition("-")[0]  # lerobot-episodes lives in the room of lerobot
     room = HOUSE / "containers" / own
     for path in sorted(room.rglob("*.py")) or [room.with_suffix(".py")]:
-        for line, text in decisions(path):
+        for line, text in words_of(path)[1]:
             assert text not in {each for each in NAMES if each.partition("-")[0] != own}, f"{path}:{line}: {text!r}"
 
 
 def test_what_may_use_a_name_does() -> None:
     for place, names in ALLOWED.items():
-        assert names <= {text for _, text in strings(HOUSE / place)}, place
+        assert names <= {text for _, text in words_of(HOUSE / place)[0]}, place

@@ -21,7 +21,6 @@ from bushel.compat.mxnet.recordio import MXIndexedRecordIO
 
 QUOTED = re.compile(r"`(bushel [^`]+)`")
 LINE = re.compile(r"^ *(?:\$ )?(bushel [a-z0-9_-]+(?: .*)?)$", re.MULTILINE)
-SOURCE = sorted((ROOT / "src").rglob("*.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -29,6 +28,13 @@ def commands_in(text: str, *, lines: bool) -> set[str]:
     joined = text.replace("\\\n", " ")
     found = QUOTED.findall(joined) + (LINE.findall(joined) if lines else [])
     return {" ".join(command.split()) for command in found}
+
+
+def modules() -> Iterator[Path]:
+    """Yield the modules in which a text may have the command, or end before its next word."""
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        if re.search("bushel[ \"']", path.read_text("utf-8")):
+            yield path
 
 
 def texts_of(path: Path) -> Iterator[str]:
@@ -43,7 +49,7 @@ def texts_of(path: Path) -> Iterator[str]:
 def proposed() -> dict[str, str]:
     """Return each command, with a file that proposes it."""
     found: dict[str, str] = {}
-    for path in SOURCE:
+    for path in modules():
         for text in texts_of(path):
             found |= dict.fromkeys(commands_in(text, lines=path.parent.name == "cli"), str(path.relative_to(ROOT)))
     for path in PAGES:
@@ -94,7 +100,7 @@ def test_wrong_commands_are_found(command: str) -> None:
 def test_values_in_commands_are_quoted() -> None:
     """An f-string puts a path into a command by `bushel.errors.command`, or by `shlex.quote`."""
     wrong = []
-    for path in SOURCE:
+    for path in modules():
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(node, ast.JoinedStr):
                 continue

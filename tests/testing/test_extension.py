@@ -18,7 +18,7 @@ def _installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of processes that have the package, installed by pip into a folder of its own."""
     site = tmp_path_factory.mktemp("site")
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*pip, "--target", site, PACKAGE], check=True, timeout=120)
+    subprocess.run([*pip, "--target", site, PACKAGE], check=True, timeout=600)
     assert (site / "bushel_shelf").is_dir()
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
 
@@ -33,7 +33,7 @@ def _data(tmp_path: Path) -> Path:
 
 def run(installed: dict[str, str], code: str, *arguments: object) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], env=installed, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code, *map(str, arguments)], env=installed, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -45,7 +45,7 @@ def bushel_command(installed: dict[str, str], *arguments: object, code: int = 0)
         env=installed,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr

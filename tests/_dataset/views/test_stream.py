@@ -12,6 +12,7 @@ import lzma
 import os
 import pickle
 import random
+import subprocess
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -282,7 +283,8 @@ def test_a_command_ends_with_its_reader(tmp_path: Path) -> None:
 
 
 def test_a_command_that_will_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bushel.storage.forward._PATIENCE", 0.1)
+    wait, patience = subprocess.Popen.wait, iter((0.1, 60.0))  # after SIGTERM, and after SIGKILL
+    monkeypatch.setattr(subprocess.Popen, "wait", lambda process, _: wait(process, next(patience)))
     context = output_of("trap '' TERM; echo $$; while :; do sleep 1; done")
     digits = b""
     output = context.__enter__()
