@@ -61,7 +61,7 @@ class Page:
         self._context.close()
 
 
-def until(page: Any, expression: str, seconds: float = 15.0) -> None:
+def until(page: Any, expression: str, seconds: float = 60.0) -> None:
     """Wait until an expression is true on a page. The policy of the pages forbids Playwright's own way, `eval`."""
     end = time.monotonic() + seconds
     while True:
