@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import features
 from tests.codecs import sounds
 from tests.containers.read_in_place import FOREIGN
 
@@ -113,14 +112,13 @@ def encoded(name: str) -> bytes:
 def need_packages(name: str) -> None:
     """Skip the test of a codec whose package is not installed."""
     packages = {
+        "avif": "PIL._avif",
         "heic": "pillow_heif",
         "jxl": "pillow_jxl",
         **dict.fromkeys(("mp4", "webm", "clip", *SOUNDS, *FRAMES), "av"),
     }
     if name in packages:
         pytest.importorskip(packages[name])
-    if name == "avif" and not features.check("avif"):
-        pytest.skip("this Pillow has no AVIF")
 
 
 def test_the_sample_of_litdata_is_one() -> None:

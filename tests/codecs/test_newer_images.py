@@ -15,13 +15,13 @@ from PIL import Image, features
 
 import bushel
 from bushel.codecs import codec_of_extension, get_codec
-from bushel.codecs.newer_images import jxl_size, newer_format
+from bushel.codecs.newer_images import add_format, jxl_size, newer_format
 from bushel.containers.features import codec_by_magic
 from bushel.errors import CodecError, MissingPackageError
 from bushel.transforms.fused import image_size
 from bushel.viewer.stored import media_type
 
-PACKAGES = {"avif": "PIL", "heic": "pillow_heif", "jxl": "pillow_jxl"}
+PACKAGES = {"avif": "PIL._avif", "heic": "pillow_heif", "jxl": "pillow_jxl"}
 
 
 def picture(channels: int = 3) -> npt.NDArray[np.uint8]:
@@ -33,8 +33,6 @@ def picture(channels: int = 3) -> npt.NDArray[np.uint8]:
 @pytest.fixture(params=list(PACKAGES))
 def kind(request: pytest.FixtureRequest) -> str:
     pytest.importorskip(PACKAGES[request.param])
-    if request.param == "avif" and not features.check("avif"):
-        pytest.skip("this Pillow has no AVIF")
     return str(request.param)
 
 
@@ -157,6 +155,12 @@ def test_a_missing_package_is_named(kind: str, extra: str, monkeypatch: pytest.M
     (folder / f"1.{kind}").write_bytes(data)
     with pytest.raises(MissingPackageError, match=extra):
         bushel.open(tmp_path / "photos")[0]
+
+
+def test_a_pillow_that_knows_no_avif_is_named_without_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(features.modules, "avif", raising=False)  # as in Pillow 11.0
+    with pytest.raises(MissingPackageError, match="pip install -U 'pillow>=11.3'"):
+        add_format("AVIF")
 
 
 def test_folders_are_packed_opened_and_loaded(kind: str, tmp_path: Path) -> None:

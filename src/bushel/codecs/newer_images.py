@@ -127,7 +127,7 @@ def add_format(name: str) -> None:
     else:
         from PIL import features
 
-        if not features.check("avif"):
+        if "avif" not in features.modules or not features.check("avif"):
             raise MissingPackageError(
                 "reading AVIF images needs Pillow 11.3 or newer: pip install -U 'pillow>=11.3'"
             )

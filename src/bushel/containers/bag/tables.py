@@ -295,7 +295,8 @@ def _encode_plain(fields: int, samples: int) -> Iterator[tuple[memoryview, I64]]
             kind = ([("first", np.uint8)] if first_byte is not None else []) + [
                 ("number", f">u{width}")
             ]
-            records = np.empty(end - at, [("head", np.uint8, len(head)), ("numbers", kind, fields)])
+            row = [("head", np.uint8, head.shape), ("numbers", kind, (fields,))]
+            records = np.empty(end - at, row)
             records["head"] = head
             if first_byte is not None:
                 records["numbers"]["first"] = first_byte
