@@ -163,6 +163,17 @@ def test_values_of_other_types_are_not_the_same(tmp_path: Path, what: str, conta
         assert found.summary.startswith("1 x changed, x is ")
 
 
+@pytest.mark.parametrize("samples", [0, 1])
+def test_types_alone_are_a_difference(tmp_path: Path, samples: int) -> None:
+    for side, kind in (("a", "array"), ("b", "array(float32,6)")):
+        with bushel.Writer(tmp_path / side, {"x": kind}, container="bag", sync=False) as writer:
+            for number in range(samples):
+                writer.append({"x": SIX}, key=f"k{number}")
+    found = bushel.diff(bushel.open(tmp_path / "a"), bushel.open(tmp_path / "b"), values=True)
+    assert len(found.fields["x"].changed) == 0
+    assert (found.same, found.summary.endswith("x is array(float32,6), was array")) == (False, True)
+
+
 @pytest.mark.parametrize("values", [False, True])
 def test_classes_of_other_names_are_not_the_same(tmp_path: Path, values: bool) -> None:
     for side, names in (("a", ["cat", "dog", "emu"]), ("b", ["dog", "cat", "emu"])):

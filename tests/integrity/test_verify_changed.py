@@ -46,6 +46,18 @@ def test_a_value_that_changed_is_named(tmp_path: Path, container: str, generatio
         assert report.problems[0].offset == offset
 
 
+def test_files_that_fields_name_are_files_of_the_index(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.bin").write_bytes(b"%d" % number)
+    lines = [f'{{"data": "{number}.bin"}}\n' for number in range(3)]
+    (tmp_path / "a.jsonl").write_text("".join(lines))
+    bushel.index(tmp_path / "a.jsonl", spec={"data": "bytes(path)"})
+    assert bushel.verify(tmp_path / "a.jsonl").problems == ()
+    (tmp_path / "1.bin").write_bytes(b"2")
+    os.utime(tmp_path / "1.bin", ns=(5, 5))
+    assert kinds(bushel.verify(tmp_path / "a.jsonl")) == ["checksum"]
+
+
 def in_bag(folder: Path) -> Path:
     with bushel.Writer(folder, {"label": "int", "note": "utf8"}, container="bag", shard_samples=3, sync=False) as out:
         for number in range(6):
@@ -285,3 +297,16 @@ def test_nothing_is_said_of_values_that_were_not_compared(tmp_path: Path) -> Non
         "stale",
         "the file changed after it was indexed, and no checksums were compared",
     )
+
+
+@pytest.mark.parametrize("kinds_in_order", [("int", "json"), ("json", "int")])
+def test_classes_of_a_field_of_several_types_are_those_that_index_records(
+    tmp_path: Path, kinds_in_order: tuple[str, str]
+) -> None:
+    for name, kind in zip("ab", kinds_in_order, strict=True):
+        labels = {"label": ["cat", "dog"]} if kind == "int" else None
+        with bushel.Writer(tmp_path / f"{name}.tar", {"label": kind}, labels=labels, sync=False) as writer:
+            for number in range(2):
+                writer.append({"label": number}, key=f"{name}{number}")
+    bushel.index(tmp_path)
+    assert bushel.verify(tmp_path).problems == ()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -90,6 +91,7 @@ def facts_of_files(stamps: Sequence[FileStamp]) -> list[tuple[int, int | None]]:
     return facts
 
 
+@lru_cache(maxsize=256)
 def type_of(field: Field) -> str:
     """Return the type as a writer names it: a sidecar gives `stored(pickle)` for a type that runs code."""
     return Field(field.name, asked_for(field.codec), field.sequence).type

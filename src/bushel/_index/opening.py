@@ -169,9 +169,11 @@ def block_file(
 def opener(index: ShardIndex, path_of: Callable[[int], AnyPath]) -> Callable[[int], File]:
     """Return a function that opens a file or block file of a shard, given its number."""
     real = cache(lambda number: open_file(path_of(number)))
+    if not index.blocks:
+        return real
 
     def opened(number: int) -> File:
-        if index.blocks_of(number) is None:
+        if number < len(index.files):
             return real(number)
         home = index.place(number, 0).file
         return block_file(index, number, real, str(path_of(home or 0)))

@@ -12,7 +12,7 @@ from bushel._dataset.open.as_listed import check_as_listed
 from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.open.completeness import manifest_of
 from bushel._dataset.open.discovery import find, names_in
-from bushel._dataset.open.folders import is_part, run_folder
+from bushel._dataset.open.folders import is_part, run_folder, unfinished_shards
 from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.shard_fields import labels_of, with_caller_fields
 from bushel._dataset.read.shards import OpenShard, union_of_fields
@@ -30,7 +30,7 @@ from bushel.containers.base import Container, Layout, ReadOptions
 from bushel.containers.registry import read_only_ending, refuse_read_only
 from bushel.errors import FormatError, SpecError, StateError, UnsupportedError
 from bushel.spec import Spec, format_spec
-from bushel.storage import AnyPath, workplace, write_whole
+from bushel.storage import AnyPath, write_whole
 from bushel.storage.publish import recover
 
 
@@ -209,24 +209,6 @@ def check_alone(folder: AnyPath) -> None:
             f"{folder} has other files ({files[0]}), among which the new dataset "
             f"would be: write to a folder of its own, such as {folder / 'dataset'}"
         )
-
-
-def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:
-    """Return the staging folders that a killed writer left on this machine.
-
-    `file` is the name of the one file of the dataset; None for all shards in the folder.
-    """
-    base = workplace(root)
-    if base is None:
-        return []
-    try:
-        return sorted(
-            staging
-            for staging in (base / FOLDER / "staging").iterdir()
-            if file is None or staging.name == file
-        )
-    except FileNotFoundError:  # another process may remove it at any moment
-        return []
 
 
 def choose_container(target: AnyPath, container: str | None) -> Container:

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import manifest_of, manifest_path, marker_path
+from bushel._dataset.open.folders import unfinished_shards
 from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.headers import PartOfRun
@@ -37,7 +38,7 @@ from .options import WriterOptions
 from .publishing import FinishedShard, Overwrite, Uploads, upload_again
 from .sample_values import UsualFields
 from .shard_writer import ShardInProgress
-from .target import Target, check_alone, unfinished_shards, write_file_of_names
+from .target import Target, check_alone, write_file_of_names
 
 
 class Marker:

@@ -92,7 +92,7 @@ class ShardCheck(Struct):
         container, shard = self.place
         checks, found = self.checks, self.found
         stamps = stamps_of(shard)
-        recorded, fits, built, faults, retyped = tables_of(self.place, checks.pickle, found)
+        recorded, fits, built, faults, retyped = tables_of(self.place, stamps, checks.pickle, found)
         kept, known = (recorded, None) if fits else (None, recorded)
         for fault in faults:
             found.add_error(fault)

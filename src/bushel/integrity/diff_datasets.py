@@ -94,12 +94,12 @@ class Diff:
 
     @property
     def same(self) -> bool:
-        """Whether both have the same samples, fields, values and classes, and all of them could be compared."""
+        """Whether both have the same samples, fields, types, values and classes, and all of these could be compared."""
         unequal = any(
             len(field_diff.changed) or len(field_diff.unknown)
             for field_diff in self.fields.values()
         )
-        of_spec = self.removed_fields or self.added_fields or self.labels
+        of_spec = self.removed_fields or self.added_fields or self.types or self.labels
         return not (unequal or len(self.removed) or len(self.added) or of_spec)
 
     @property

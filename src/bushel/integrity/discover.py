@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from bushel._dataset.open.as_listed import gone_and_unlisted
 from bushel._dataset.open.binding import bind, stamps_of
 from bushel._dataset.open.caller_fields import CallerFields, has_declared, listed_table
 from bushel._dataset.open.completeness import (
     LoadManifest,
     find_incomplete,
+    gone_and_unlisted,
     manifest_and_names,
     recover_shard,
     with_advice,
 )
 from bushel._dataset.open.discovery import find, names_in
-from bushel._dataset.open.folders import is_half_replaced, shard_of_entry
+from bushel._dataset.open.folders import is_half_replaced, shard_of_entry, unfinished_shards
 from bushel._dataset.open.sources import expand_paths, files_named
 from bushel._dataset.open.tables import (
     StoredTable,
@@ -32,10 +32,9 @@ from bushel._dataset.open.tables import (
     staged_table,
 )
 from bushel._index.identity import with_sound_keys
-from bushel._index.shard import FOLDER, Shard
+from bushel._index.shard import FOLDER, FileStamp, Shard
 from bushel._index.sidecar import Manifest, find_manifest, load_index, load_manifest
 from bushel._index.table import ShardIndex
-from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
@@ -255,26 +254,31 @@ class Tables(NamedTuple):
     retyped: list[tuple[str, str, str]]
 
 
-def tables_of(place: Place, pickle: bool, found: Findings) -> Tables:
-    """Return the tables of a shard. `found` gets the damage of the index."""
+def tables_of(
+    place: Place, stamps: tuple[FileStamp, ...] | None, pickle: bool, found: Findings
+) -> Tables:
+    """Return the tables of a shard. `found` gets the damage of the index.
+
+    `stamps` are its files as they are now (`stamps_of`); None if one is missing.
+    """
     container, shard = place
-    recorded, fits = _recorded_table(shard, found)
+    recorded, fits = _recorded_table(shard, stamps, found)
     built, faults, retyped = None, list[FormatError](), list[tuple[str, str, str]]()
     try:
-        stamps_of(shard)
+        if stamps is None:
+            stamps_of(shard)  # raises
         table = None if recorded is None else StoredTable(recorded, fits, recorded.files)
         built = build_table(container.name, shard, ReadOptions(pickle=pickle), table)
         before = recorded or listed_table(container.name, shard)
-        if before is not None:
+        if before is not None and before.spec != built.spec:
             retyped += changed_types(before, built)
-        if recorded is not None:
-            with suppress(FormatError, SpecError):
-                spec = recorded.spec
-                declared = built
-                if not has_declared(built, spec):  # text of another type has another table
-                    options = ReadOptions(spec=spec, pickle=pickle, recorded=spec)
-                    declared = replace(container.index(shard, options), labels=built.labels)
-                built = CallerFields(spec, pickle).table(declared)
+            if recorded is not None:
+                with suppress(FormatError, SpecError):
+                    declared, spec = built, recorded.spec
+                    if not has_declared(built, spec):  # text of another type has another table
+                        options = ReadOptions(spec=spec, pickle=pickle, recorded=spec)
+                        declared = replace(container.index(shard, options), labels=built.labels)
+                    built = CallerFields(spec, pickle).table(declared)
         faults = container.faults(shard)
     except (FormatError, SpecError) as error:
         if container.stores_text:  # every damaged line is named
@@ -286,8 +290,10 @@ def tables_of(place: Place, pickle: bool, found: Findings) -> Tables:
     return Tables(checked, fits, built, faults, retyped)
 
 
-def _recorded_table(shard: Shard, found: Findings) -> tuple[ShardIndex | None, bool]:
-    """Return the table of the sidecar, and whether it describes the files as they are now.
+def _recorded_table(
+    shard: Shard, stamps: tuple[FileStamp, ...] | None, found: Findings
+) -> tuple[ShardIndex | None, bool]:
+    """Return the table of the sidecar, and whether it describes the files as they are now (`stamps`).
 
     Its files have their times of now if it does. Its keys are to be checked (`_with_checked_keys`).
     `found` gets the damage of the sidecar.
@@ -300,10 +306,13 @@ def _recorded_table(shard: Shard, found: Findings) -> tuple[ShardIndex | None, b
     except FormatError as error:
         found.add_error(error, "index")
         return None, False
-    try:
-        files = bind(index.files, stamps_of(shard), shard)
-    except FormatError:  # a file is missing
+    if stamps is None:
         return index, False
+    shard = index.shard_with_files(shard)
+    if len(shard.files) > len(stamps):
+        with suppress(FormatError):  # a file that a field names is missing
+            stamps = stamps_of(shard)
+    files = bind(index.files, stamps, shard)
     if files is not None:
         return replace(index, files=files), True
     staged = staged_table(shard)

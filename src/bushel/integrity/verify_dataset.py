@@ -19,12 +19,12 @@ from bushel._dataset.open.sources import splits_of
 from bushel._dataset.read.key_file import NAME, damage
 from bushel._dataset.read.listed import manifest_of_tables
 from bushel._dataset.read.remaining import removed_in
-from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.key_lookup import LookedUp
-from bushel._index.names import Labels
-from bushel._index.shard import Keys, may_lack_samples
+from bushel._index.names import Labels, join_labels
+from bushel._index.shard import Keys, Shard, may_lack_samples
 from bushel._index.sidecar import Manifest, load_manifest
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import check_count, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
@@ -35,7 +35,8 @@ from bushel.containers import container_names
 from bushel.containers.base import unreported
 from bushel.engines import connect
 from bushel.errors import FormatError, SpecError
-from bushel.storage import AnyLocation, AnySource, below
+from bushel.spec import Field
+from bushel.storage import AnyLocation, AnyPath, AnySource, below
 
 from .check_shard import Checks, ShardCheck, check_shard
 from .discover import Place, discover
@@ -119,30 +120,31 @@ def verify(
         )
     elif min(threads, len(places)) > 1:
         checks = parallel_map(check, places, threads=threads, stop=stop)
-    shards: list[OpenShard] = []
+    tables: list[tuple[Place, ShardIndex]] = []
     for result in checks:
         place, table = result.place, result.index
         findings.add_shard(result.found, samples)
         results.append(result)
         if table is not None:
             samples += table.samples
-            name = place.container.name
-            shards.append(OpenShard.of(name, place.shard, table, stored=False, checked=True))
+            tables.append((place, table))
         if engine is None:
             meter.add(0, place)
     if decode and not pickle:
-        warn_withheld((field for shard in shards for field in shard.fields), str(source))
+        fields = (extents.field for _, table in tables for extents in table.fields.values())
+        warn_withheld(fields, str(source))
     splits = splits_of(source).paths  # whose samples may have the same keys
-    keyed: dict[str, list[OpenShard]] = {}
-    for shard in shards:
-        if shard.keyed:
-            keyed.setdefault(_split_of(shard, splits), []).append(shard)
+    keyed: dict[str, list[tuple[Place, ShardIndex]]] = {}
+    for place, table in tables:
+        if table.keys is not None:
+            keyed.setdefault(_split_of(place, splits), []).append((place, table))
     for keyed_of_split in keyed.values():
         _check_keys(keyed_of_split, findings)
-    labels = _joined_labels(shards, findings)
-    _check_beside(places, findings)
+    labels = _joined_labels(tables, findings)
+    path = manifest_path([place.shard for place in places])
+    _check_beside(places, path, findings)
     if places:
-        check_manifest(results, labels, load, findings)
+        check_manifest(results, path, labels, load, findings)
         if results[0].fitting is not None:
             check_names_file(places[0], results[0].fitting.labels, findings)
     return VerifyResult(
@@ -152,7 +154,7 @@ def verify(
         sum(result.bytes_checked for result in results),
         all(result.complete for result in results) and bool(places),
         findings.more,
-        sum(shard.index.nbytes for shard in shards),
+        sum(table.nbytes for _, table in tables),
         checksums,
     )
 
@@ -185,30 +187,33 @@ def _size(place: Place) -> int:
     return sum(int(path.stat().st_size) for path in place.shard.paths if path.exists())
 
 
-def _split_of(shard: OpenShard, splits: Mapping[str, Sequence[str]]) -> str:
+def _split_of(place: Place, splits: Mapping[str, Sequence[str]]) -> str:
     """Return the split that a shard belongs to; empty if its dataset has no splits."""
-    path = f"{shard.path(0)}/"
     for split, paths in splits.items():
-        if path.startswith(tuple(f"{name}/" for name in paths)):
+        if f"{place.shard.path(0)}/".startswith(tuple(f"{name}/" for name in paths)):
             return split
     return ""
 
 
-def _check_keys(shards: Sequence[OpenShard], found: Findings) -> None:
+def _check_keys(tables: Sequence[tuple[Place, ShardIndex]], found: Findings) -> None:
     """Find keys that several samples have, in one shard or in several. Removed samples do not count."""
-    starts = offsets_of(shard.samples for shard in shards)
-    keys_of = [shard.index.keys or Keys.of(()) for shard in shards]
+    starts = offsets_of(table.samples for _, table in tables)
+    keys_of = [table.keys or Keys.of(()) for _, table in tables]
     rows = [keys.order + start for keys, start in zip(keys_of, starts, strict=False)]
     repeated = LookedUp.of(np.concatenate([keys.hashes for keys in keys_of])).repeated()
     pairs = np.concatenate(rows)[np.stack(repeated, axis=1)]
     removed = set[int]()
     if len(pairs):
+        shards = [
+            OpenShard.of(place.container.name, place.shard, table, stored=False, checked=True)
+            for place, table in tables
+        ]
         with suppress(FormatError, OSError):  # a damaged list is reported
             removed.update(removed_in(shards).tolist())
 
-    def shard_and_key(position: int) -> tuple[OpenShard, str]:
+    def shard_and_key(position: int) -> tuple[Shard, str]:
         number = int(np.searchsorted(starts, position, side="right")) - 1
-        return shards[number], keys_of[number][position - int(starts[number])]
+        return tables[number][0].shard, keys_of[number][position - int(starts[number])]
 
     for pair in pairs[np.argsort(pairs[:, 1])].tolist():
         (first, key), (second, other_key) = map(shard_and_key, pair)
@@ -219,16 +224,23 @@ def _check_keys(shards: Sequence[OpenShard], found: Findings) -> None:
             found.add_file(second.path(0), "key", message, key=key)
 
 
-def _joined_labels(shards: Sequence[OpenShard], found: Findings) -> Labels | None:
-    """Return the names of classes of all shards; None, and a problem, if they number classes in different ways."""
+def _joined_labels(tables: Sequence[tuple[Place, ShardIndex]], found: Findings) -> Labels | None:
+    """Return the names of classes of all shards; None, and a problem, if they number classes in different ways.
+
+    A field has the type of the first shard that has it, as in the manifest.
+    """
+    fields: dict[str, Field] = {}
+    for _, table in tables:
+        fields = table.spec | fields
+    owners = ((str(place.shard.path(0)), table.labels) for place, table in tables if table.labels)
     try:
-        return labels_of(shards, {field.name: field for shard in shards for field in shard.fields})
+        return join_labels(owners, fields)
     except SpecError as error:
         found.add_file(None, "labels", str(error))
         return None
 
 
-def _check_beside(places: Sequence[Place], found: Findings) -> None:
+def _check_beside(places: Sequence[Place], manifest: AnyPath | None, found: Findings) -> None:
     """Report damage of lists of removed samples, and of the key file: by that, keys would seem to be missing."""
     shards = [place.shard for place in places]
     try:
@@ -236,29 +248,33 @@ def _check_beside(places: Sequence[Place], found: Findings) -> None:
             lists_beside(shards)
     except FormatError as error:
         found.add_error(error, "index")
-    path = manifest_path(shards)
-    if isinstance(path, Path) and path.with_name(NAME).exists():
-        wrong = damage(path.with_name(NAME))
+    if isinstance(manifest, Path):
+        wrong = damage(manifest.with_name(NAME))
         if wrong is not None:
-            found.add_file(path.with_name(NAME), "index", wrong)
+            found.add_file(manifest.with_name(NAME), "index", wrong)
 
 
 _MEND = "`bushel index` writes the manifest again"
 
 
 def check_manifest(
-    checks: Sequence[ShardCheck], labels: Labels | None, load: LoadManifest, found: Findings
+    checks: Sequence[ShardCheck],
+    path: AnyPath | None,
+    labels: Labels | None,
+    load: LoadManifest,
+    found: Findings,
 ) -> None:
     """Report what the manifest says otherwise than the tables of the shards that describe their files as they are.
 
     Args:
         checks: The shards.
+        path: The path of the manifest; None if the shards share no folder.
         labels: The names of classes of all shards; None if shards number classes in different ways.
         load: Returns the manifest at a path.
         found: Gets the problems.
     """
     shards = [check.place.shard for check in checks]
-    path, manifest = manifest_path(shards), None
+    manifest = None
     try:
         if path is not None:
             manifest = load(path)

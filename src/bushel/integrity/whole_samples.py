@@ -62,8 +62,10 @@ def inspect_shard(place: Place, *, decode: bool, room: int) -> Inspected:
         decode: Whether a sample with a value that cannot be decoded is damaged, too.
         room: Number of problems to list; further ones are counted.
     """
-    found = Findings(room)
-    tables, name = tables_of(place, False, Findings(0)), place.container.name
+    found, stamps = Findings(room), None
+    with suppress(FormatError):  # a file is missing
+        stamps = stamps_of(place.shard)
+    tables, name = tables_of(place, stamps, False, Findings(0)), place.container.name
     parts, missing, checked = _open(place, tables, found)
     labels: Labels = {}
     if tables.recorded is not None:  # whether it fits or not

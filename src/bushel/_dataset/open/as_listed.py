@@ -25,6 +25,7 @@ from .completeness import (
     LoadManifest,
     are_parts,
     find_incomplete,
+    gone_and_unlisted,
     listed_names,
     manifest_and_names,
     manifest_of,
@@ -239,14 +240,6 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
     if unlisted and unlisted_too:
         message = f"{_shown(unlisted)} not listed in the manifest"
         raise FormatError(message, path, hint=_INDEX_OR_MOVE)
-
-
-def gone_and_unlisted(manifest: Manifest, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the names of listed shards that are gone, and of shards that are not listed."""
-    listed, present = {entry.name: None for entry in manifest.shards}, set(names)
-    return [name for name in listed if name not in present], [
-        name for name in names if name not in listed
-    ]
 
 
 def _gone(names: Sequence[str], path: AnyPath, hint: str) -> FormatError:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from bushel._index.names import labels_of_fields
 from bushel._index.shard import Shard
-from bushel._index.sidecar import Manifest, find_manifest, spec_from_file, without_code
+from bushel._index.sidecar import Manifest, find_manifest, spec_from_file
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.messages import log_info, warn
 from bushel.codecs.registry import asked_for, from_file, get_codec, is_withheld
@@ -58,9 +58,16 @@ class CallerFields(Struct, frozen=True):
         """Return a field with the type with which it is read."""
         if (named := self.spec.get(known.name)) is not None:
             return named
+        codec = self._codec(known.codec)
+        if codec == known.codec:
+            return known
+        return replace(known, codec=codec)
+
+    def _codec(self, stored: str) -> str:
+        """Return the codec with which a field is read that is not declared, given the one that files name."""
         if self.pickle:
-            return replace(known, codec=asked_for(known.codec))
-        return without_code(known)
+            return asked_for(stored)
+        return from_file(stored)
 
     def table(self, index: ShardIndex, shard: Shard | None = None) -> ShardIndex:
         """Return a table whose fields have the codecs with which they are read.
@@ -96,9 +103,7 @@ class CallerFields(Struct, frozen=True):
     ) -> FieldExtents:
         stored, shown = extents.field, self.field(extents.field)
         if stored.name not in self.spec:
-            codec = from_file(extents.codec)
-            if self.pickle:
-                codec = asked_for(extents.codec)
+            codec = self._codec(extents.codec)
         elif shown == stored:
             codec = extents.codec
         else:

@@ -130,6 +130,14 @@ def manifest_of(
     return None
 
 
+def gone_and_unlisted(manifest: Manifest, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the names of listed shards that are gone, and of shards that are not listed."""
+    listed, present = {entry.name: None for entry in manifest.shards}, set(names)
+    return [name for name in listed if name not in present], [
+        name for name in names if name not in listed
+    ]
+
+
 def _incomplete_at(path: AnyPath, load: LoadManifest, *, folder: bool) -> Incomplete | None:
     """Return the state of the dataset at this path if it is incomplete, else None.
 

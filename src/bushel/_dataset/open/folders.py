@@ -75,6 +75,26 @@ def is_half_replaced(folder: Path, name: str = "") -> bool:
     return False
 
 
+def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:
+    """Return the staging folders that a killed writer left on this machine.
+
+    `file` is the name of the one file of the dataset; None for all shards in the folder.
+    """
+    from bushel.storage import workplace
+
+    base = workplace(root)
+    if base is None:
+        return []
+    try:
+        return sorted(
+            staging
+            for staging in (base / FOLDER / "staging").iterdir()
+            if file is None or staging.name == file
+        )
+    except FileNotFoundError:  # another process may remove it at any moment
+        return []
+
+
 def recover_files(folder: Path, name: str = "") -> None:
     """Complete or undo interrupted replacements of files in a folder. The caller has its lock.
 

@@ -372,13 +372,15 @@ def build_table(
     changed = table is not None and not table.fits
     structure = read_structure(container, shard, options, stored, changed=changed)
     index = CallerFields(options.spec or {}, options.pickle).table(structure, shard)
+    if stored is not None:
+        index = with_recorded_names(index, stored)
     if lacks_checksums(index, options):
         from bushel._index.opening import opener
         from bushel.containers.checksums import with_checksums
 
         file_of = opener(index, index.shard_with_files(shard).path)
         index = with_checksums(index, file_of, report=options.report)
-    return index if stored is None else with_recorded_names(index, stored)
+    return index
 
 
 def lacks_checksums(index: ShardIndex, options: ReadOptions) -> bool:

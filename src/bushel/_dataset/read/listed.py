@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
-from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.open.completeness import is_staged, listed_names, manifest_path
 from bushel._dataset.open.remote_discovery import ListedFiles
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._index.headers import PartOfRun
-from bushel._index.identity import table_digest
+from bushel._index.identity import table_digest, type_of
 from bushel._index.saving import save_manifest
 from bushel._index.shard import FOLDER, Shard, Strings
 from bushel._index.shard_list import (
@@ -265,7 +264,7 @@ def manifest_of_tables(
     for index in tables:
         for name, extents in index.fields.items():
             if name not in spec:
-                spec[name] = replace(extents.field, codec=asked_for(extents.field.codec)).type
+                spec[name] = type_of(extents.field)
                 codecs[name] = asked_for(extents.codec)
     entries = list(map(manifest_entry, names, tables))
     return Manifest(container, spec, codecs, entries)
