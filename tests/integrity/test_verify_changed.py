@@ -48,13 +48,14 @@ def test_a_value_that_changed_is_named(tmp_path: Path, container: str, generatio
 
 def test_files_that_fields_name_are_files_of_the_index(tmp_path: Path) -> None:
     for number in range(3):
-        (tmp_path / f"{number}.bin").write_bytes(b"%d" % number)
-    lines = [f'{{"data": "{number}.bin"}}\n' for number in range(3)]
+        (tmp_path / f"{number}.txt").write_text("x" * number)
+    lines = [f'{{"note": "{number}.txt"}}\n' for number in range(3)]
     (tmp_path / "a.jsonl").write_text("".join(lines))
-    bushel.index(tmp_path / "a.jsonl", spec={"data": "bytes(path)"})
+    ds = bushel.index(tmp_path / "a.jsonl", spec={"note": "utf8(path)"}, columns=["note.length"])
+    assert list(ds.column("note.length")) == [0, 1, 2]
     assert bushel.verify(tmp_path / "a.jsonl").problems == ()
-    (tmp_path / "1.bin").write_bytes(b"2")
-    os.utime(tmp_path / "1.bin", ns=(5, 5))
+    (tmp_path / "1.txt").write_text("y")
+    os.utime(tmp_path / "1.txt", ns=(5, 5))
     assert kinds(bushel.verify(tmp_path / "a.jsonl")) == ["checksum"]
 
 

@@ -59,8 +59,13 @@ def pieces_of(arrays: Arrays) -> Iterator[memoryview]:
 
 def encode(arrays: Mapping[str, np.ndarray], header: object) -> bytes:
     """Return the bytes of a file of small arrays, with a header that msgspec can encode as its text."""
+    return b"".join(encoded(arrays, header))
+
+
+def encoded(arrays: Mapping[str, np.ndarray], header: object) -> list[bytes | memoryview]:
+    """Return the bytes of `encode` in pieces, which the arrays hold."""
     arrays = in_order(arrays)
-    return b"".join([head_of(arrays, header), *pieces_of(arrays)])
+    return [head_of(arrays, header), *pieces_of(arrays)]
 
 
 def parse(

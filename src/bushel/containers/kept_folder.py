@@ -20,7 +20,7 @@ import numpy as np
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from bushel._index.named_arrays import encode, parse
+from bushel._index.named_arrays import encoded, parse
 from bushel._index.opening import FileStamps
 from bushel._index.saving import encode_index
 from bushel._index.shard import FOLDER, FileStamp
@@ -237,9 +237,9 @@ def keep_folder(
         "watched": _joined([folder.name for folder in seen]),
         "marks": np.array([folder[1:] for folder in seen], np.int64).T.reshape(-1),
     }
-    data = encode(arrays, _LAYOUT)
-    if len(data) <= cache.limit:
-        cache.put(_identity(root), _BLOCK, memoryview(data))
+    pieces = encoded(arrays, _LAYOUT)
+    if sum(map(len, pieces)) <= cache.limit:
+        cache.put(_identity(root), _BLOCK, *pieces)
 
 
 def blocks_of(stamps: FileStamps) -> Blocks:

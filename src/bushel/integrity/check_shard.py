@@ -76,7 +76,7 @@ class ShardCheck(Struct):
     place: Place
     checks: Checks
     found: Findings
-    index: ShardIndex | None = None  # the best available table, or None
+    index: ShardIndex = ShardIndex(0, (), {}, "")  # the best available table, empty without any
     bytes_checked: int = 0  # number of stored bytes that were compared with a checksum
     complete: bool = False  # whether all stored bytes were compared
     # the table of the index, if it describes the files as they are

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from bushel._dataset.open.binding import bind, stamps_of
+from bushel._dataset.open.binding import stamps_of
 from bushel._dataset.open.caller_fields import CallerFields, has_declared, listed_table
 from bushel._dataset.open.completeness import (
     LoadManifest,
@@ -25,6 +25,7 @@ from bushel._dataset.open.folders import is_half_replaced, shard_of_entry, unfin
 from bushel._dataset.open.sources import expand_paths, files_named
 from bushel._dataset.open.tables import (
     StoredTable,
+    bound,
     build_table,
     changed_types,
     index_place,
@@ -262,12 +263,12 @@ def tables_of(
     `stamps` are its files as they are now (`stamps_of`); None if one is missing.
     """
     container, shard = place
-    recorded, fits = _recorded_table(shard, stamps, found)
+    table = _recorded_table(shard, stamps, found)
+    recorded = None if table is None else table.index
     built, faults, retyped = None, list[FormatError](), list[tuple[str, str, str]]()
     try:
         if stamps is None:
             stamps_of(shard)  # raises
-        table = None if recorded is None else StoredTable(recorded, fits, recorded.files)
         built = build_table(container.name, shard, ReadOptions(pickle=pickle), table)
         before = recorded or listed_table(container.name, shard)
         if before is not None and before.spec != built.spec:
@@ -287,38 +288,34 @@ def tables_of(
             error = FormatError(str(error), shard.path(0))
         faults = faults or [error]
     checked = _with_checked_keys(recorded, built, shard, found)
-    return Tables(checked, fits, built, faults, retyped)
+    return Tables(checked, table is not None and table.fits, built, faults, retyped)
 
 
 def _recorded_table(
     shard: Shard, stamps: tuple[FileStamp, ...] | None, found: Findings
-) -> tuple[ShardIndex | None, bool]:
-    """Return the table of the sidecar, and whether it describes the files as they are now (`stamps`).
+) -> StoredTable | None:
+    """Return the table of the sidecar, bound to the files as they are now (`stamps`) if it describes them.
 
-    Its files have their times of now if it does. Its keys are to be checked (`_with_checked_keys`).
-    `found` gets the damage of the sidecar.
+    Its keys are to be checked (`_with_checked_keys`). `found` gets the damage of the sidecar.
     """
     sidecar = shard.sidecar
     try:
         index = load_index(sidecar, check=True).check(str(sidecar))
     except FileNotFoundError:
-        return None, False
+        return None
     except FormatError as error:
         found.add_error(error, "index")
-        return None, False
+        return None
     if stamps is None:
-        return index, False
+        return StoredTable(index, False, index.files)
     shard = index.shard_with_files(shard)
     if len(shard.files) > len(stamps):
         with suppress(FormatError):  # a file that a field names is missing
             stamps = stamps_of(shard)
-    files = bind(index.files, stamps, shard)
-    if files is not None:
-        return replace(index, files=files), True
-    staged = staged_table(shard)
-    if staged is None:
-        return index, False
-    return staged.index, True
+    table = bound(index, stamps, shard)
+    if table.fits:
+        return table
+    return staged_table(shard) or table
 
 
 def _with_checked_keys(

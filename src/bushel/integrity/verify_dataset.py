@@ -24,7 +24,6 @@ from bushel._index.key_lookup import LookedUp
 from bushel._index.names import Labels, join_labels
 from bushel._index.shard import Keys, Shard, may_lack_samples
 from bushel._index.sidecar import Manifest, load_manifest
-from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import check_count, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
@@ -36,7 +35,7 @@ from bushel.containers.base import unreported
 from bushel.engines import connect
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
-from bushel.storage import AnyLocation, AnyPath, AnySource, below
+from bushel.storage import AnyLocation, AnySource, below
 
 from .check_shard import Checks, ShardCheck, check_shard
 from .discover import Place, discover
@@ -120,31 +119,26 @@ def verify(
         )
     elif min(threads, len(places)) > 1:
         checks = parallel_map(check, places, threads=threads, stop=stop)
-    tables: list[tuple[Place, ShardIndex]] = []
     for result in checks:
-        place, table = result.place, result.index
         findings.add_shard(result.found, samples)
         results.append(result)
-        if table is not None:
-            samples += table.samples
-            tables.append((place, table))
+        samples += result.index.samples
         if engine is None:
-            meter.add(0, place)
+            meter.add(0, result.place)
     if decode and not pickle:
-        fields = (extents.field for _, table in tables for extents in table.fields.values())
+        fields = (one.field for result in results for one in result.index.fields.values())
         warn_withheld(fields, str(source))
     splits = splits_of(source).paths  # whose samples may have the same keys
-    keyed: dict[str, list[tuple[Place, ShardIndex]]] = {}
-    for place, table in tables:
-        if table.keys is not None:
-            keyed.setdefault(_split_of(place, splits), []).append((place, table))
-    for keyed_of_split in keyed.values():
-        _check_keys(keyed_of_split, findings)
-    labels = _joined_labels(tables, findings)
-    path = manifest_path([place.shard for place in places])
-    _check_beside(places, path, findings)
+    keyed: dict[str, list[ShardCheck]] = {}
+    for result in results:
+        if result.index.keys is not None:
+            keyed.setdefault(_split_of(result.place, splits), []).append(result)
+    for checks_of_split in keyed.values():
+        _check_keys(checks_of_split, findings)
+    labels = _joined_labels(results, findings)
+    _check_removal_lists([place.shard for place in places], findings)
     if places:
-        check_manifest(results, path, labels, load, findings)
+        check_manifest(results, labels, load, findings)
         if results[0].fitting is not None:
             check_names_file(places[0], results[0].fitting.labels, findings)
     return VerifyResult(
@@ -154,7 +148,7 @@ def verify(
         sum(result.bytes_checked for result in results),
         all(result.complete for result in results) and bool(places),
         findings.more,
-        sum(table.nbytes for _, table in tables),
+        sum(result.index.nbytes for result in results),
         checksums,
     )
 
@@ -195,25 +189,31 @@ def _split_of(place: Place, splits: Mapping[str, Sequence[str]]) -> str:
     return ""
 
 
-def _check_keys(tables: Sequence[tuple[Place, ShardIndex]], found: Findings) -> None:
+def _check_keys(checks: Sequence[ShardCheck], found: Findings) -> None:
     """Find keys that several samples have, in one shard or in several. Removed samples do not count."""
-    starts = offsets_of(table.samples for _, table in tables)
-    keys_of = [table.keys or Keys.of(()) for _, table in tables]
+    starts = offsets_of(check.index.samples for check in checks)
+    keys_of = [check.index.keys or Keys.of(()) for check in checks]
     rows = [keys.order + start for keys, start in zip(keys_of, starts, strict=False)]
     repeated = LookedUp.of(np.concatenate([keys.hashes for keys in keys_of])).repeated()
     pairs = np.concatenate(rows)[np.stack(repeated, axis=1)]
     removed = set[int]()
     if len(pairs):
         shards = [
-            OpenShard.of(place.container.name, place.shard, table, stored=False, checked=True)
-            for place, table in tables
+            OpenShard.of(
+                check.place.container.name,
+                check.place.shard,
+                check.index,
+                stored=False,
+                checked=True,
+            )
+            for check in checks
         ]
         with suppress(FormatError, OSError):  # a damaged list is reported
             removed.update(removed_in(shards).tolist())
 
     def shard_and_key(position: int) -> tuple[Shard, str]:
         number = int(np.searchsorted(starts, position, side="right")) - 1
-        return tables[number][0].shard, keys_of[number][position - int(starts[number])]
+        return checks[number].place.shard, keys_of[number][position - int(starts[number])]
 
     for pair in pairs[np.argsort(pairs[:, 1])].tolist():
         (first, key), (second, other_key) = map(shard_and_key, pair)
@@ -224,57 +224,55 @@ def _check_keys(tables: Sequence[tuple[Place, ShardIndex]], found: Findings) -> 
             found.add_file(second.path(0), "key", message, key=key)
 
 
-def _joined_labels(tables: Sequence[tuple[Place, ShardIndex]], found: Findings) -> Labels | None:
+def _joined_labels(checks: Sequence[ShardCheck], found: Findings) -> Labels | None:
     """Return the names of classes of all shards; None, and a problem, if they number classes in different ways.
 
     A field has the type of the first shard that has it, as in the manifest.
     """
     fields: dict[str, Field] = {}
-    for _, table in tables:
-        fields = table.spec | fields
-    owners = ((str(place.shard.path(0)), table.labels) for place, table in tables if table.labels)
+    for check in checks:
+        fields = check.index.spec | fields
+    named = [check for check in checks if check.index.labels]
     try:
-        return join_labels(owners, fields)
+        return join_labels(
+            [(str(check.place.shard.path(0)), check.index.labels) for check in named], fields
+        )
     except SpecError as error:
         found.add_file(None, "labels", str(error))
         return None
 
 
-def _check_beside(places: Sequence[Place], manifest: AnyPath | None, found: Findings) -> None:
-    """Report damage of lists of removed samples, and of the key file: by that, keys would seem to be missing."""
-    shards = [place.shard for place in places]
+def _check_removal_lists(shards: Sequence[Shard], found: Findings) -> None:
+    """Report damage of lists of removed samples."""
     try:
         if may_lack_samples(shards):
             lists_beside(shards)
     except FormatError as error:
         found.add_error(error, "index")
-    if isinstance(manifest, Path):
-        wrong = damage(manifest.with_name(NAME))
-        if wrong is not None:
-            found.add_file(manifest.with_name(NAME), "index", wrong)
 
 
 _MEND = "`bushel index` writes the manifest again"
 
 
 def check_manifest(
-    checks: Sequence[ShardCheck],
-    path: AnyPath | None,
-    labels: Labels | None,
-    load: LoadManifest,
-    found: Findings,
+    checks: Sequence[ShardCheck], labels: Labels | None, load: LoadManifest, found: Findings
 ) -> None:
     """Report what the manifest says otherwise than the tables of the shards that describe their files as they are.
 
+    The key file beside it must not be damaged: keys would seem to be missing.
+
     Args:
         checks: The shards.
-        path: The path of the manifest; None if the shards share no folder.
         labels: The names of classes of all shards; None if shards number classes in different ways.
         load: Returns the manifest at a path.
         found: Gets the problems.
     """
     shards = [check.place.shard for check in checks]
-    manifest = None
+    path, manifest = manifest_path(shards), None
+    if isinstance(path, Path):
+        wrong = damage(path.with_name(NAME))
+        if wrong is not None:
+            found.add_file(path.with_name(NAME), "index", wrong)
     try:
         if path is not None:
             manifest = load(path)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,16 @@ def test_what_the_killed_left_is_cleared(folder: Path) -> None:
     assert not old.exists()
     assert young.exists()
     assert bytes(cache.get("a" * 40, 0) or b"") == b"x"
+
+
+def test_a_block_in_pieces_is_not_joined_in_memory(tmp_path: Path) -> None:
+    cache, piece = BlockCache(tmp_path / "cache", 64 << 20), memoryview(bytes(4 << 20))
+    tracemalloc.start()
+    cache.put("a" * 40, 0, b"head", *[piece] * 4)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert cache.get("a" * 40, 0) == b"head" + bytes(16 << 20)
+    assert peak < 1 << 20
 
 
 def test_a_disk_that_refuses(server: Server, file: File, folder: Path, caplog: pytest.LogCaptureFixture) -> None:

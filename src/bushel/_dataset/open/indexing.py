@@ -326,7 +326,8 @@ def rebuilt_index(wanted: Indexing, shard: Shard) -> Rebuilt:
         index = replace(index, labels=labels_of_fields(wanted.labels, index.fields))
     before = index
     again = Contents() if recorded is None else Contents.of(recorded)
-    values = ValueFiles(opener(index, shard.path))
+    with_files = index.shard_with_files(shard)
+    values = ValueFiles(opener(index, with_files.path))
     frames = "frames" in wanted.contents.scans or ("frames" in again.scans and has_pyav())
     index = (again | wanted.contents).add_to(index, values, frames=frames)
     read = read or index is not before
@@ -338,7 +339,7 @@ def rebuilt_index(wanted: Indexing, shard: Shard) -> Rebuilt:
                 hint="raise BUSHEL_TABLES_SIZE, or name a folder with index=",
             )
     else:
-        files = stamped(index.files, index.shard_with_files(shard))
+        files = stamped(index.files, with_files)
         if table is None or index is not recorded or list(files) != list(table.recorded):
             index = replace(index, files=files)
             save_index(index, shard.sidecar)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,7 @@ def index_is_in_cache() -> bool:
 
 
 _NAMED = 3  # number of changed values that an error names
+_TIME = attrgetter("mtime_ns")
 
 
 class StoredTable(Struct, frozen=True):
@@ -170,16 +172,22 @@ def _read(
     shard = index.shard_with_files(shard)
     is_listed = listed is not None and listed.have(shard.files, index.files)
     now = index.files if is_listed else stamps_of(shard)
-    files = bind(index.files, now, shard)
-    if files is None:
+    table = bound(index, now, shard)
+    if not table.fits:
         log_info("%s: the index is stale", sidecar)
-        return StoredTable(index, False, index.files)
-    table = StoredTable(replace(index, files=files), True, index.files)
-    if note and [entry.mtime_ns for entry in files] != [entry.mtime_ns for entry in index.files]:
+    if note and list(map(_TIME, table.index.files)) != list(map(_TIME, index.files)):
         with suppress(FormatError):  # damaged values do not get a new CRC-32
             load_index(sidecar, check=True)
             _keep(table.index, shard, again=True)
     return table
+
+
+def bound(index: ShardIndex, now: Sequence[FileStamp], shard: Shard) -> StoredTable:
+    """Return a recorded table, bound to the files of a shard as they are now (`stamps_of`) if it fits them."""
+    files = bind(index.files, now, shard)
+    if files is None:
+        return StoredTable(index, False, index.files)
+    return StoredTable(replace(index, files=files), True, index.files)
 
 
 def load_listed(shard: Shard, stamps: Sequence[FileStamp], samples: int) -> ShardIndex:

@@ -80,10 +80,14 @@ class BlockCache:
                 os.utime(path)
         return body
 
-    def put(self, identity: str, block: int, data: memoryview) -> None:
-        """Cache a block. If the disk is full or not writable, caching stops with a warning."""
+    def put(self, identity: str, block: int, *pieces: bytes | memoryview) -> None:
+        """Cache a block, given in pieces. If the disk is full or not writable, caching stops with a warning."""
         if self._broken:
             return
+        checksum = 0
+        for piece in pieces:
+            checksum = crc32(piece, checksum)
+        size = sum(map(len, pieces))
         path = self._path(identity, block)
         # containers have the same process ids
         partial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
@@ -91,8 +95,8 @@ class BlockCache:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 with open(partial, "xb", buffering=0) as file:
-                    whole = _HEAD.pack(_MAGIC, crc32(data), len(data)) + data
-                    if file.write(whole) != len(whole):
+                    head = _HEAD.pack(_MAGIC, checksum, size)
+                    if sum(map(file.write, (head, *pieces))) != len(head) + size:
                         raise OSError(f"{partial}: the disk is full")  # noqa: TRY301 - one of several failures that are treated alike
                 os.rename(partial, path)
             except BaseException:
@@ -103,7 +107,7 @@ class BlockCache:
         except OSError as error:
             self._give_up(error)
             return
-        self._grown += len(data)
+        self._grown += size
         if self._grown > self.limit // 32:
             self._grown = 0
             self.trim()
