@@ -40,7 +40,7 @@ class FieldBuilder:
         self.crc32.append(crc32)
 
     def add_rows(self, offset: I64, length: I64, crc32: U32) -> None:
-        """Add the extents of many samples to a plain column."""
+        """Add many extents: of samples to a plain column, of elements to one of sequences."""
         for growing, rows in ((self.offset, offset), (self.length, length), (self.crc32, crc32)):
             growing.frombytes(np.ascontiguousarray(rows).view(np.uint8).data)
 
@@ -68,9 +68,7 @@ class FieldBuilder:
 
     def load(self, column: FieldExtents) -> None:
         """Add the rows of a finished column."""
-        self.offset.frombytes(column.offset.tobytes())
-        self.length.frombytes(column.length.tobytes())
-        self.crc32.frombytes(column.checksums.tobytes())
+        self.add_rows(column.offset, column.length, column.checksums)
         if self.starts is not None and column.starts is not None:
             self.starts.frombytes(column.starts[1:].tobytes())
             self.absent.frombytes(column.empty_and_absent[1].astype(np.int8).tobytes())

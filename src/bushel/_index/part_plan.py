@@ -212,12 +212,8 @@ def _of_field(groups: Sequence[Group], total: int, name: str, elements: Elements
 def with_table(stored: Any, table: Any) -> Any:
     """Return stored bytes, or a list of them, as `Seekable` where there is a seek table."""
     if isinstance(stored, list):
-        fits = isinstance(table, list) and len(table) == len(stored)
-        if fits:
-            return [
-                with_table(element, table_of_element)
-                for element, table_of_element in zip(stored, table, strict=True)
-            ]
+        if isinstance(table, list) and len(table) == len(stored):
+            return list(map(with_table, stored, table))
         return stored
     if table is None or not len(table):
         return stored

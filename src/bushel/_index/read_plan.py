@@ -87,11 +87,7 @@ def plan_kernel(
     for name, elements in wanted.items():
         if (verify := _has_sums(groups, name, elements, checked)) is None:
             return None
-        columns = [
-            (group, column)
-            for group in groups
-            if (column := group.index.fields.get(name)) is not None
-        ]
+        columns = plan.present(name)
         if alone and columns:
             [(group, column)] = columns
             extents, crc32 = (column.offset, column.length), column.crc32 if verify else None
@@ -237,13 +233,7 @@ class _Builder:
 
     def add(self, name: str, elements: Elements) -> None:
         """Plan the read of one field."""
-        columns = [group.index.fields.get(name) for group in self._groups]
-        present = [
-            (group, column)
-            for group, column in zip(self._groups, columns, strict=True)
-            if column is not None
-        ]
-        counts = parts = None
+        present, counts, parts = self.present(name), None, None
         if any(column.starts is not None for _, column in present):
             extents, counts = self._sequence(present, elements)
         elif (
@@ -261,6 +251,14 @@ class _Builder:
         )
         self.extents.append(extents)
         self._rows += len(extents.offset)
+
+    def present(self, name: str) -> list[tuple[Group, FieldExtents]]:
+        """Return the shards of the batch that have a field, and its extents there."""
+        return [
+            (group, column)
+            for group in self._groups
+            if (column := group.index.fields.get(name)) is not None
+        ]
 
     def file(self, group: Group, column: FieldExtents) -> int:
         """Return the number by which extents refer to the file of a field."""
@@ -280,9 +278,7 @@ class _Builder:
         """Plan a plain field of samples of several shards."""
         extents = self._missing(self._total)
         for group, column in present:
-            # the samples of a single shard are all of them
-            at = slice(None) if group.places is None else group.places
-            self._put(extents, group, column, group.rows, at)
+            self._put(extents, group, column, group.rows, group.in_batch)
         return extents
 
     def _in_parts(

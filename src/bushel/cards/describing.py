@@ -385,7 +385,7 @@ def _text(text: str) -> str:
     return one_line.translate(_ESCAPED)
 
 
-def _link(text: str, url: str | None) -> str:
-    if url is None or not re.fullmatch(r"https?://[^ ()<>\"'\n]*", url):
+def _link(text: str, url: str) -> str:
+    if not re.fullmatch(r"https?://[^ ()<>\"'\n]*", url):
         return _text(text)
     return f"[{_text(text)}]({url})"

@@ -306,13 +306,11 @@ def _recorded_table(
     except FormatError as error:
         found.add_error(error, "index")
         return None
+    table = StoredTable(index, False, index.files)
     if stamps is None:
-        return StoredTable(index, False, index.files)
-    shard = index.shard_with_files(shard)
-    if len(shard.files) > len(stamps):
-        with suppress(FormatError):  # a file that a field names is missing
-            stamps = stamps_of(shard)
-    table = bound(index, stamps, shard)
+        return table
+    with suppress(FormatError):  # a file that a field names is missing
+        table = bound(index, shard, stamps if len(stamps) == len(index.files) else None)
     if table.fits:
         return table
     return staged_table(shard) or table

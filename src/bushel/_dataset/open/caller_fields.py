@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from bushel._index.names import labels_of_fields
 from bushel._index.shard import Shard
 from bushel._index.sidecar import Manifest, find_manifest, spec_from_file
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.messages import log_info, warn
 from bushel.codecs.registry import asked_for, from_file, get_codec, is_withheld
 from bushel.containers import get_container, writable_containers
@@ -369,10 +369,10 @@ def _outdated(stored: Field, known: ShardIndex, index: ShardIndex) -> bool:
 
 def has_values(extents: FieldExtents) -> bool:
     """Return whether any sample has the field."""
-    if extents.starts is None:
-        return bool((extents.length != MISSING).any())
-    absent = extents.absent
-    return bool(len(extents.offset)) or (absent is not None and not bool(np.all(absent)))
+    if not extents.lacks_all:
+        return True
+    # sequences that are all empty
+    return extents.absent is not None and not bool(extents.absent.all())
 
 
 def check_declared(spec: Spec, tables: Sequence[ShardIndex], path: str) -> None:

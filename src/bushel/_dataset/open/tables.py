@@ -126,10 +126,36 @@ def stored_table(
         FormatError: A file of the shard is missing.
         OSError: A file cannot be read.
     """
-    table = _read(shard, shard.sidecar, note=note, check=check, listed=listed)
+    index, table = _loaded(shard.sidecar, check=check), None
+    if index is not None:
+        shard = index.shard_with_files(shard)
+        is_listed = listed is not None and listed.have(shard.files, index.files)
+        table = bound(index, shard, index.files if is_listed else None)
+        times = list(map(_TIME, index.files))
+        if note and list(map(_TIME, table.index.files)) != times:
+            with suppress(FormatError):  # damaged values do not get a new CRC-32
+                load_index(shard.sidecar, check=True)
+                _keep(table.index, shard, again=True)
     if table is not None and table.fits:
         return table
     return staged_table(shard) or table
+
+
+def bound(index: ShardIndex, shard: Shard, now: Sequence[FileStamp] | None = None) -> StoredTable:
+    """Return a recorded table, bound to the files of a shard if it describes them.
+
+    `now` are its files as they are now; None if they are to be looked at.
+
+    Raises:
+        FormatError: A file of the shard is missing.
+        OSError: A file cannot be read.
+    """
+    shard = index.shard_with_files(shard)
+    files = bind(index.files, stamps_of(shard) if now is None else now, shard)
+    if files is None:
+        log_info("%s: the index is stale", shard.sidecar)
+        return StoredTable(index, False, index.files)
+    return StoredTable(replace(index, files=files), True, index.files)
 
 
 def cached_table(container: str, shard: Shard) -> StoredTable | None:
@@ -147,47 +173,20 @@ def staged_table(shard: Shard) -> StoredTable | None:
     if not (isinstance(shard.root, Path) and shard.sidecars == FOLDER and shard.name):
         return None
     replaced = overwrite_folder(below(shard.root, shard.name, any_text=True))
-    path = replaced / FOLDER / shard.sidecar.name
-    staged = _read(shard, path)
-    if staged is not None and staged.fits:
-        return staged
+    index = _loaded(replaced / FOLDER / shard.sidecar.name)
+    if index is not None and (table := bound(index, shard)).fits:
+        return table
     return None
 
 
-def _read(
-    shard: Shard,
-    sidecar: AnyPath,
-    *,
-    note: bool = False,
-    check: bool = False,
-    listed: ListedFiles | None = None,
-) -> StoredTable | None:
+def _loaded(sidecar: AnyPath, *, check: bool = False) -> ShardIndex | None:
     try:
-        index = load_index(sidecar, check=check)
+        return load_index(sidecar, check=check)
     except (FileNotFoundError, PermissionError):
         return None  # a store that forbids listing refuses access to missing objects
     except FormatError as error:
         log_warning("%s; the shard is read without it, until `bushel index` makes it again", error)
         return None
-    shard = index.shard_with_files(shard)
-    is_listed = listed is not None and listed.have(shard.files, index.files)
-    now = index.files if is_listed else stamps_of(shard)
-    table = bound(index, now, shard)
-    if not table.fits:
-        log_info("%s: the index is stale", sidecar)
-    if note and list(map(_TIME, table.index.files)) != list(map(_TIME, index.files)):
-        with suppress(FormatError):  # damaged values do not get a new CRC-32
-            load_index(sidecar, check=True)
-            _keep(table.index, shard, again=True)
-    return table
-
-
-def bound(index: ShardIndex, now: Sequence[FileStamp], shard: Shard) -> StoredTable:
-    """Return a recorded table, bound to the files of a shard as they are now (`stamps_of`) if it fits them."""
-    files = bind(index.files, now, shard)
-    if files is None:
-        return StoredTable(index, False, index.files)
-    return StoredTable(replace(index, files=files), True, index.files)
 
 
 def load_listed(shard: Shard, stamps: Sequence[FileStamp], samples: int) -> ShardIndex:
@@ -208,10 +207,10 @@ def load_listed(shard: Shard, stamps: Sequence[FileStamp], samples: int) -> Shar
     if index.samples != samples or not same_files(index.files, stamps):
         message = f"this index does not belong to {shard.path(0)} as the manifest lists it"
         raise wrong(message, file=str(shard.sidecar))
-    files = bind(index.files, now, shard)
-    if files is None:
+    table = bound(index, shard, now)
+    if not table.fits:
         raise wrong("the shard has changed since it was indexed", file=str(shard.path(0)))
-    return replace(index, files=files)
+    return table.index
 
 
 class TableToRead(Struct, frozen=True):
