@@ -115,13 +115,14 @@ class _Scan:
         self._column, self._file = column, files.file_of(column.file)
         nothing = RecordedValues(column.length)
         self._recorded = files.recorded.get(column.field.name, nothing)
-        number, self._offset = index.in_one_piece(column)
-        self._mapped, self._whole = self._file, np.full(column.rows, False)
-        if index.blocks_of(column.file) is None:
-            self._whole = column.length != MISSING
-        elif (number >= 0).any():  # kernels read those values that are one piece of a real file
-            home = int(number[number >= 0][0])
-            self._mapped, self._whole = files.file_of(home), number == home
+        self._mapped, self._offset = self._file, np.asarray(column.offset)
+        self._whole = column.length != MISSING
+        if column.file >= len(index.files):
+            number, self._offset = index.in_one_piece(column)
+            self._whole = np.full(column.rows, False)
+            if (number >= 0).any():  # kernels read those values that are one piece of a real file
+                home = int(number[number >= 0][0])
+                self._mapped, self._whole = files.file_of(home), number == home
 
     def run(self, columns: Sequence[ColumnOf]) -> dict[str, Column]:
         """Return the columns of the field, which are of one kind: only texts have values and lengths."""

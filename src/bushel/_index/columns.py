@@ -370,9 +370,12 @@ def _numbers(pieces: Sequence[Piece], every: int) -> list[Array]:
         exact = [array for array in arrays if array is not None]
         if len(exact) == len(arrays):
             return exact
-    return [
-        objects_of([0 if value is None else value for value in piece.plain()]) for piece in pieces
-    ]
+    return list(map(_plain_numbers, pieces))
+
+
+def _plain_numbers(piece: Piece) -> Array:
+    """Return the numbers of a piece as Python objects; 0 where they are missing."""
+    return objects_of([0 if value is None else value for value in piece.plain()])
 
 
 def _cast(piece: Piece, dtype: np.dtype[Any]) -> Array | None:
@@ -381,7 +384,7 @@ def _cast(piece: Piece, dtype: np.dtype[Any]) -> Array | None:
     if array.dtype == dtype:
         return array
     if array.dtype.kind == "O":
-        array = objects_of([0 if value is None else value for value in piece.plain()])
+        array = _plain_numbers(piece)
     try:
         with np.errstate(all="ignore"):
             cast: Array = array.astype(dtype)

@@ -7,6 +7,7 @@ by a file or a row, so the list still holds after the files were renamed, sorted
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 
 import msgspec
@@ -127,10 +128,6 @@ class RemovalList(Struct, frozen=True):
         chosen = np.array([removal_call.id == call for removal_call in self.calls], np.bool_)
         return self.names.take(np.flatnonzero(chosen[self.numbers]))
 
-    def are_clean(self, digests: Digests) -> Bools:
-        """Return which tables with these digests are known to have no sample that the list names."""
-        return np.isin(digests, self.clean)
-
     def with_call(
         self, call: RemovalCall, names: Names, clean: Digests = NO_DIGESTS
     ) -> RemovalList:
@@ -148,7 +145,7 @@ class RemovalList(Struct, frozen=True):
     def without_call(self, call: str) -> RemovalList:
         """Return the list without a call, given its id."""
         stay = np.array([removal_call.id != call for removal_call in self.calls], np.bool_)
-        calls = tuple(removal_call for removal_call in self.calls if removal_call.id != call)
+        calls = tuple(compress(self.calls, stay))
         names = self.names.take(np.flatnonzero(stay[self.numbers]))
         return RemovalList(calls, offsets_of(np.diff(self.starts)[stay]), names, self.clean)
 

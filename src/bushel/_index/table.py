@@ -254,9 +254,9 @@ class ShardIndex(Struct, frozen=True):
 
     def shard_with_files(self, shard: Shard) -> Shard:
         """Return the shard with the files that fields name, of types `jpg(path)` or `jpg(url)`, say."""
-        codecs: list[str] = []
-        if len(self.files) > len(shard.files):
-            codecs = [column.field.codec for column in self.fields.values()]
+        if len(self.files) <= len(shard.files):
+            return shard
+        codecs = [column.field.codec for column in self.fields.values()]
         # which no table in a file declares
         urls = shard.urls or any(codec.endswith("(url)") for codec in codecs)
         if not urls and not any(codec.endswith("(path)") for codec in codecs):
@@ -272,7 +272,7 @@ class ShardIndex(Struct, frozen=True):
         """
         for blocks in self.blocks:
             blocks.check(path, [entry.size for entry in self.files])
-        if self.keys is not None and len(self.keys) != self.samples:
+        if self.keys is not None and len(self.keys.offsets) != self.samples + 1:
             raise FormatError(
                 f"the index has {len(self.keys)} keys for {self.samples} samples", path
             )

@@ -67,6 +67,15 @@ class Result(Generic[U]):
         self.error, self.done = error, True
         self._ready.release()
 
+    def set_by(self, work: Callable[[], U]) -> None:
+        """Call a function, and set what it returns or raises."""
+        try:
+            value = work()
+        except BaseException as error:
+            self.fail(error)
+        else:
+            self.set(value)
+
     def get(self) -> U:
         """Wait for the value, and return it.
 

@@ -15,7 +15,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.names import holds_numbers, numbers_classes
 from bushel._runtime.arrays import chunks
 from bushel._runtime.public import public
-from bushel.codecs.registry import holds_clip, holds_image, holds_sound, keeps_bytes
+from bushel.codecs.registry import holds_clip, holds_image, holds_media, holds_sound, keeps_bytes
 from bushel.errors import SpecError, needed_by
 from bushel.spec import KEY, Field, parse_spec
 
@@ -198,7 +198,7 @@ def _value(field: Field, value: Any) -> Any:
 
 
 def _one(codec: str, value: Any) -> Any:
-    if holds_image(codec) or holds_clip(codec) or holds_sound(codec):
+    if holds_media(codec):
         return {"bytes": bytes(value), "path": None}
     if codec == "json":
         return json.dumps(value)

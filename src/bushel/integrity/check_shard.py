@@ -123,9 +123,10 @@ class ShardCheck(Struct):
             checked += more
         if checks.checksums and kept is not None:
             self._check_contents(kept, shard, built, file_of)
-            self._check_stamps(kept, file_of)
-        if kept is None:
+        if found.only_warnings and kept is None:
             self._check_types(retyped)
+        elif found.only_warnings and checks.checksums:
+            self._check_stamps(kept, file_of)
         if checks.decode:
             self._check_values(index)
         self.index, self.fitting = index, kept
@@ -166,7 +167,6 @@ class ShardCheck(Struct):
 
         Values that are known to be damaged are left out: what was made of them differs, too.
         """
-        found, contents = self.found, Contents.of(kept)
         bare = {
             name: replace(extents, segments=None, frames=None, seek=None)
             for name, extents in kept.fields.items()
@@ -174,6 +174,7 @@ class ShardCheck(Struct):
         columns = {}
         if built is not None:
             columns = {name: built.columns[name] for name in built.columns if name in kept.columns}
+        found, contents = self.found, Contents.of(kept)
         try:
             now = contents.add_to(
                 replace(kept, fields=bare, columns=columns),
@@ -191,9 +192,7 @@ class ShardCheck(Struct):
             self._compare(kept, shard, content_differences(kept, now))
 
     def _check_types(self, retyped: Iterable[tuple[str, str, str]]) -> None:
-        """Report fields that get other types when the changed files are opened, if nothing else was found."""
-        if not self.found.only_warnings:
-            return
+        """Report fields that get other types when the changed files are opened."""
         for field, was, is_now in retyped:
             message = (
                 f"its type is recorded as {was}, and is {is_now} in the files now: "
@@ -202,12 +201,10 @@ class ShardCheck(Struct):
             self.found.add_file(self.place.shard.path(0), "index", message, field=field)
 
     def _check_stamps(self, kept: ShardIndex, file_of: FileOf) -> None:
-        """Report files whose first or last bytes differ from the index, if nothing else was found.
+        """Report files whose first or last bytes differ from the index.
 
         A byte that no value and no checksum covers was changed: of a header, or of a comment.
         """
-        if not self.found.only_warnings:
-            return
         for number, stamp in enumerate(kept.files):
             if stamp.crc32 is not None and stamp_of(file_of(number)) != stamp.crc32:
                 message = (

@@ -98,9 +98,7 @@ def _key_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference
     stored, now = (index.keys or Keys.of(map(str, range(index.samples))) for index in (kept, built))
     if same_keys(stored, now):
         return
-    rows = np.arange(kept.samples)
-    pairs = zip(stored.take(rows), now.take(rows), strict=True)
-    for sample, (was, is_now) in enumerate(pairs):
+    for sample, (was, is_now) in enumerate(zip(stored.tolist(), now.tolist(), strict=True)):
         if was != is_now:
             what = f"the files have the key {is_now!r}, but the index has {was!r}"
             yield Difference(what, sample)

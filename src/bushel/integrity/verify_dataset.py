@@ -136,7 +136,6 @@ def verify(
     for checks_of_split in keyed.values():
         _check_keys(checks_of_split, findings)
     labels = _joined_labels(results, findings)
-    _check_removal_lists([place.shard for place in places], findings)
     if places:
         check_manifest(results, labels, load, findings)
         if results[0].fitting is not None:
@@ -242,15 +241,6 @@ def _joined_labels(checks: Sequence[ShardCheck], found: Findings) -> Labels | No
         return None
 
 
-def _check_removal_lists(shards: Sequence[Shard], found: Findings) -> None:
-    """Report damage of lists of removed samples."""
-    try:
-        if may_lack_samples(shards):
-            lists_beside(shards)
-    except FormatError as error:
-        found.add_error(error, "index")
-
-
 _MEND = "`bushel index` writes the manifest again"
 
 
@@ -259,7 +249,8 @@ def check_manifest(
 ) -> None:
     """Report what the manifest says otherwise than the tables of the shards that describe their files as they are.
 
-    The key file beside it must not be damaged: keys would seem to be missing.
+    Damage of lists of removed samples is reported, too, and that of the key file, by which keys
+    would seem to be missing.
 
     Args:
         checks: The shards.
@@ -269,7 +260,12 @@ def check_manifest(
     """
     shards = [check.place.shard for check in checks]
     path, manifest = manifest_path(shards), None
-    if isinstance(path, Path):
+    try:
+        if may_lack_samples(shards):
+            lists_beside(shards)
+    except FormatError as error:
+        found.add_error(error, "index")
+    if isinstance(path, Path) and path.with_name(NAME).exists():
         wrong = damage(path.with_name(NAME))
         if wrong is not None:
             found.add_file(path.with_name(NAME), "index", wrong)

@@ -76,7 +76,7 @@ def configurations(card: Any) -> list[Configuration]:
     """
     listed = card.get("configs") if isinstance(card, Mapping) else None
     if listed is None:
-        return [Configuration("default", True)]
+        listed = []
     if not isinstance(listed, list) or not all(isinstance(entry, Mapping) for entry in listed):
         raise ValueError("`configs` is not a list of mappings")
     configured = [_configuration(entry) for entry in listed]
@@ -274,4 +274,4 @@ def _names(listed: Any) -> list[str]:
     numbered = {int(number): str(name) for number, name in listed.items()}
     if sorted(numbered) != list(range(len(listed))):
         raise ValueError("the names of classes are not numbered from 0")
-    return [numbered[number] for number in range(len(numbered))]
+    return [numbered[number] for number in sorted(numbered)]

@@ -84,15 +84,9 @@ def manifest_loader(paths: Sequence[AnyPath]) -> Iterator[LoadManifest]:
         places = {}
     begun = {place: Result[Manifest | None]() for place in list(places.values())[:_AHEAD]}
 
-    def request(place: AnyPath, result: Result[Manifest | None]) -> None:
-        try:
-            result.set(readable_manifest(place))
-        except BaseException as error:
-            result.fail(error)
-
     threads = Threads(max(1, len(begun)), "bushel-manifest")
     for place, result in begun.items():
-        threads.submit(partial(request, place, result))
+        threads.submit(partial(result.set_by, partial(readable_manifest, place)))
 
     def load(place: AnyPath) -> Manifest | None:
         if (result := begun.get(place)) is None:

@@ -17,7 +17,8 @@ from typing import Any
 from bushel._index.shard import FOLDER
 from bushel._recognise.names import one_of
 from bushel._runtime.messages import few, log_warning
-from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
+from bushel.codecs import codec_of_extension
+from bushel.codecs.registry import holds_media
 from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.containers.features import Feature
 from bushel.containers.folder_metadata import METADATA
@@ -226,7 +227,6 @@ def _kind(name: str) -> str:
     if is_data_file(file):
         suffix = file[file.find(".") if file.endswith((".gz", ".zst")) else file.rfind(".") :]
         return _DIGITS.sub("#", suffix)  # .tfrecord-00000-of-00003 and -00001-of-00003 are one kind
-    codec = codec_of_extension(file.partition(".")[2].lower())
-    if holds_image(codec) or holds_clip(codec) or holds_sound(codec):
+    if holds_media(codec_of_extension(file.partition(".")[2].lower())):
         return "media"
     return ""

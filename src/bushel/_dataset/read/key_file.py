@@ -19,6 +19,7 @@ import numpy as np
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._index.headers import Arrays
 from bushel._index.key_lookup import KeyLookup, unkeyed_position
+from bushel._index.named_arrays import head_of, parse
 from bushel._index.shard import Keys
 from bushel._index.sidecar import ALWAYS_CHECKED
 from bushel._runtime.arrays import I64, NO_NUMBERS, U32, U64, Array, concatenated, equal_places
@@ -133,8 +134,6 @@ def _sorted_ranges(
 
 def _head(count: int, state: str, sums: Sequence[int]) -> bytes:
     """Return the beginning of a file."""
-    from bushel._index.named_arrays import head_of
-
     header = _Header(_VERSION, state, [f"{checksum:08x}" for checksum in sums])
     arrays: Arrays = {
         "hashes": np.broadcast_to(np.uint64(0), count),
@@ -188,8 +187,6 @@ def _difference(header: _Header, arrays: Arrays) -> str | None:
 
 def _open(path: Path) -> tuple[_Header, Arrays] | None:
     """Map a key file; None if it is missing. Raise FormatError if it is damaged."""
-    from bushel._index.named_arrays import parse
-
     try:
         header, arrays = parse(map_array(str(path)).data, _ARRAYS, _HEADER)
         if header.version != _VERSION or len(header.crc32) != len(arrays):

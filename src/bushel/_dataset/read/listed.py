@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,13 +66,10 @@ class RequestedLists:
         self._threads.submit(self._load)
 
     def _load(self) -> None:
-        try:
-            self._result.set(lists_beside(self._shards))
-        except BaseException as error:  # raised where the lists are taken
-            self._result.fail(error)
-        finally:
-            # this thread ends with its only work, also if nobody takes the lists
-            self._threads.close(wait=False)
+        # an error is raised where the lists are taken
+        self._result.set_by(partial(lists_beside, self._shards))
+        # this thread ends with its only work, also if nobody takes the lists
+        self._threads.close(wait=False)
 
     def of(self, shards: Sequence[OpenShard]) -> Sequence[PlacedList] | None:
         """Return the lists; None if a table describes another file than the listed one, so they may be too old.

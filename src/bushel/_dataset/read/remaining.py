@@ -113,7 +113,7 @@ def named_positions(
         OSError, FormatError: A value without a recorded checksum cannot be read.
     """
     starts = offsets_of(samples_of(shards))
-    clean = placed.removed.are_clean(recorded_digests(shards)) & same
+    clean = np.isin(recorded_digests(shards), placed.removed.clean) & same
     pairs = [np.zeros((2, 0), np.int64)]
     for number in np.flatnonzero(~clean).tolist():
         if among is not None and number not in among:

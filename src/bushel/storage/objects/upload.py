@@ -17,6 +17,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -278,16 +279,8 @@ def _interruptibly(work: Callable[[], None], stop: threading.Event) -> None:
     """Call `work` in another thread, so that Ctrl-C reaches this one. It sets `stop`, and `work` is waited for."""
     thread, result = Threads(1, "bushel-upload"), Result[None]()
 
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:
-            result.fail(error)
-        else:
-            result.set(None)
-
     try:
-        thread.submit(run)
+        thread.submit(partial(result.set_by, work))
         result.get()
     except BaseException:
         stop.set()
