@@ -81,8 +81,7 @@ def _keys(pa: Any, keys: Keys | None, samples: int, first: int) -> Any:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:  # some are not UTF-8, which a tar allows
-        taken = keys.take(np.arange(samples))
-        texts = [key.encode("utf-8", "replace").decode() for key in taken]
+        texts = [key.encode("utf-8", "replace").decode() for key in keys.tolist()]
         return pa.array(texts, pa.large_string())
     return array
 

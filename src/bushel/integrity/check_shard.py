@@ -123,10 +123,11 @@ class ShardCheck(Struct):
             checked += more
         if checks.checksums and kept is not None:
             self._check_contents(kept, shard, built, file_of)
-        if found.only_warnings and kept is None:
-            self._check_types(retyped)
-        elif found.only_warnings and checks.checksums:
-            self._check_stamps(kept, file_of)
+        if found.only_warnings:
+            if kept is None:
+                self._check_types(retyped)
+            elif checks.checksums:
+                self._check_stamps(kept, file_of)
         if checks.decode:
             self._check_values(index)
         self.index, self.fitting = index, kept

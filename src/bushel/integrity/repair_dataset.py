@@ -267,7 +267,7 @@ def _with_unique_keys(
         if old is None:
             before = [str(row + first) for row in range(opened.samples)]
         else:
-            before = old.take(np.arange(opened.samples))
+            before = old.tolist()
         after = list(before)
         for row in (whole[begin:end] - first).tolist():
             after[row] = name(before[row])

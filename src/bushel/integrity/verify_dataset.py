@@ -6,6 +6,7 @@ import threading
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def verify(
         if engine is None:
             meter.add(0, result.place)
     if decode and not pickle:
-        fields = (one.field for result in results for one in result.index.fields.values())
+        fields = chain.from_iterable(result.index.spec.values() for result in results)
         warn_withheld(fields, str(source))
     splits = splits_of(source).paths  # whose samples may have the same keys
     keyed: dict[str, list[ShardCheck]] = {}
@@ -230,7 +231,7 @@ def _joined_labels(checks: Sequence[ShardCheck], found: Findings) -> Labels | No
     """
     fields: dict[str, Field] = {}
     for check in checks:
-        fields = check.index.spec | fields
+        fields = {**check.index.spec, **fields}
     named = [check for check in checks if check.index.labels]
     try:
         return join_labels(

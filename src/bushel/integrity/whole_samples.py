@@ -182,7 +182,7 @@ def _with_moved_samples(
     index = with_checksums(recovered.index, opener(recovered.index, shard.path))
     rows = np.arange(index.samples)
     lost = list(zip(keys.take(missing), sample_digests(kept, missing).tolist(), strict=True))
-    names = recovered.index.keys.take(rows)
+    names = recovered.index.keys.tolist()
     recovered_samples = list(zip(names, sample_digests(index, rows).tolist(), strict=True))
     elsewhere = set(compress(recovered_samples, recovered.whole)) & set(lost)
     moved = recovered.whole & np.array(

@@ -159,7 +159,7 @@ def test_a_block_in_pieces_is_not_joined_in_memory(tmp_path: Path) -> None:
     cache.put("a" * 40, 0, b"head", *[piece] * 4)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert cache.get("a" * 40, 0) == b"head" + bytes(16 << 20)
+    assert bytes(cache.get("a" * 40, 0) or b"") == b"head" + bytes(16 << 20)
     assert peak < 1 << 20
 
 

@@ -410,7 +410,7 @@ def check_declared(spec: Spec, tables: Sequence[ShardIndex], path: str) -> None:
 def with_recorded_names(index: ShardIndex, stored: ShardIndex) -> ShardIndex:
     """Return a new table with the keys and the names of classes of an earlier one that the files do not tell."""
     if index.keys is None and stored.keys is not None:
-        recorded = stored.keys.take(np.arange(stored.samples))
+        recorded = stored.keys.tolist()
         # a file whose keys are 0, 1, 2, … does not tell whether these are keys or positions
         if recorded == list(map(str, range(index.samples))):
             index = replace(index, keys=stored.keys)
