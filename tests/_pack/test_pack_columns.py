@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bushel
-from bushel._writer.writer import ColumnWriter
+from bushel._writer.dataset_writer import DatasetWriter
 from bushel.errors import SpecError, TooManyErrors
 from bushel.sources.arrays import Arrays
 
@@ -77,14 +77,14 @@ def every_kind(count: int) -> dict[str, Any]:
 def written_as_columns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of samples that were written as columns."""
     counts: list[int] = []
-    written = ColumnWriter.write_columns
+    written = DatasetWriter.write_columns
 
     def observed(self: Any, *arguments: Any) -> tuple[int, int, int]:
         done = written(self, *arguments)
         counts.append(done[1])
         return done
 
-    monkeypatch.setattr(ColumnWriter, "write_columns", observed)
+    monkeypatch.setattr(DatasetWriter, "write_columns", observed)
     return counts
 
 

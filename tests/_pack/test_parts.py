@@ -27,9 +27,9 @@ from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, RunPlan, Totals, describe, find_run, part_starts, planned_listing
 from bushel._pack.scale_out import join_run, run_parts
 from bushel._runtime.tasks import format_numbers
+from bushel._writer.dataset_writer import DatasetWriter
 from bushel._writer.options import WriterOptions
 from bushel._writer.publishing import Overwrite
-from bushel._writer.writer import ColumnWriter
 from bushel.engines.local import LocalEngine
 from bushel.errors import FormatError, IncompleteWarning, StateError, TooManyErrors, UnsupportedError
 from bushel.sources.opening import open_source
@@ -316,7 +316,7 @@ class _Writes:
     def write(self, number: int, lock: Any, limit: Any, log: Any, progress: Any) -> Totals:
         self.calls += 1
         part, options = self.run.part(number), WriterOptions(container="tar", mode="overwrite")
-        with ColumnWriter(part, {"x": "bytes"}, options, lock=lock, part=self._note) as writer:
+        with DatasetWriter(part, {"x": "bytes"}, options, lock=lock, part=self._note) as writer:
             writer.append({"x": b"%d" % self.calls}, key=str(number))
             if self.between is not None:
                 self.between, between = None, self.between

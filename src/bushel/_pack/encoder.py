@@ -54,7 +54,7 @@ class EncodedSample(Struct, frozen=True):
 
 
 class EncodedColumns(Struct, frozen=True):
-    """Samples as `ColumnWriter.write_columns` takes them."""
+    """Samples as `DatasetWriter.write_columns` takes them."""
 
     positions: I64  # int64[n], positions in the source
     columns: Mapping[str, Any]  # field to column

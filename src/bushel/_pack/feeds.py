@@ -36,7 +36,7 @@ Arrived = tuple[int, str | None, Any]
 """A position, the key if it is known, and the sample there or the error of reading it."""
 
 Columns = tuple[Mapping[str, Any], Sequence[str] | None]
-"""Field to column, as `ColumnWriter.write_columns` takes them, and the keys or None."""
+"""Field to column, as `DatasetWriter.write_columns` takes them, and the keys or None."""
 
 
 class SourceFeed(Struct, frozen=True):

@@ -21,9 +21,9 @@ from bushel._index.headers import PartOfRun
 from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.public import public
+from bushel._writer.dataset_writer import DatasetWriter
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.publishing import lock_for_writing
-from bushel._writer.writer import ColumnWriter
 from bushel.containers import container_for, get_writable
 from bushel.errors import UnsupportedError, error_limit
 from bushel.sources.foreign import StoredStream
@@ -70,7 +70,7 @@ def pack_whole(
     writing = replace(prepared.writing, expected=expected, total=total)
     with (
         _encoding(prepared, options.processes) as encode,
-        ColumnWriter(
+        DatasetWriter(
             target, prepared.spec, writing, before_publish=ledger.before_publish, lock=lock
         ) as writer,
     ):
@@ -215,7 +215,7 @@ class PackJob(Struct, frozen=True):
             if writing.mode == "create" and isinstance(target, Path):
                 stack.push(partial(_remove_failed, target))
             writer = stack.enter_context(
-                ColumnWriter(target, self.prepared.spec, writing, lock=lock, part=note)
+                DatasetWriter(target, self.prepared.spec, writing, lock=lock, part=note)
             )
             return write_part(items, writer, ledger, work)
 

@@ -15,8 +15,8 @@ from bushel._runtime.arrays import I64, batches_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.shuffle import Order
 from bushel._writer.dataset_plan import RepeatedKeyError
+from bushel._writer.dataset_writer import DatasetWriter
 from bushel._writer.options import Mode
-from bushel._writer.writer import ColumnWriter
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
 from bushel.sources.samples import digest_of_value
 from bushel.storage import AnyPath
@@ -169,7 +169,7 @@ class Ledger:
             bad.error.add_note(f"at {_item_name(bad)}")
             raise bad.error
 
-    def give_up(self, writer: ColumnWriter, before: int) -> int:
+    def give_up(self, writer: DatasetWriter, before: int) -> int:
         """End a run with too many errors: its shards stay for `mode="resume"`, or the existing dataset does.
 
         Returns:
@@ -213,7 +213,7 @@ class Ledger:
         )
 
 
-def write_part(items: Items, writer: ColumnWriter, ledger: Ledger, work: Work) -> Totals:
+def write_part(items: Items, writer: DatasetWriter, ledger: Ledger, work: Work) -> Totals:
     """Pack items into a writer, and close the writer.
 
     Raises:
@@ -285,7 +285,7 @@ def _results(
     )
 
 
-def _start(items: Items, writer: ColumnWriter, ledger: Ledger) -> int:
+def _start(items: Items, writer: DatasetWriter, ledger: Ledger) -> int:
     """Return the index of the first item to pack. `ledger` gets the errors before it."""
     existing, record, mode = len(writer), ledger.record, ledger.mode
     if record is None:
@@ -317,7 +317,7 @@ def _start(items: Items, writer: ColumnWriter, ledger: Ledger) -> int:
     return existing - noted.first + end.errors
 
 
-def _written(writer: ColumnWriter, results: Iterable[Result], work: Work) -> Iterator[Outcome]:
+def _written(writer: DatasetWriter, results: Iterable[Result], work: Work) -> Iterator[Outcome]:
     """Write samples. Columns that cannot be written are written one by one, which finds the bad ones."""
     for result in results:
         if isinstance(result, EncodedSample):
@@ -329,7 +329,7 @@ def _written(writer: ColumnWriter, results: Iterable[Result], work: Work) -> Ite
 
 
 def _written_columns(
-    writer: ColumnWriter, columns: EncodedColumns, work: Work
+    writer: DatasetWriter, columns: EncodedColumns, work: Work
 ) -> Iterator[Outcome]:
     before = len(writer)
     try:
@@ -343,7 +343,7 @@ def _written_columns(
     yield count, size
 
 
-def _append(writer: ColumnWriter, sample: EncodedSample, prepared: Prepared) -> Outcome:
+def _append(writer: DatasetWriter, sample: EncodedSample, prepared: Prepared) -> Outcome:
     """Write a sample."""
     key, problem = sample.key, None
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,14 @@ from bushel.spec import KEY, Spec, format_spec
 from bushel.storage import AnyPath
 
 from .options import ShardLimits, WriterOptions
-from .sample_values import SampleEncoder, UsualFields
+from .sample_values import (
+    SampleEncoder,
+    StoredBatch,
+    UsualFields,
+    encode_columns,
+    list_of_keys,
+    plain_columns,
+)
 from .shard_writer import ShardPlan
 from .target import Target, check_same_fields, names_to_write
 
@@ -64,10 +71,11 @@ class KeyCheck:
             ValueError: The key is missing or not allowed, or another sample has it.
             SpecError: The key has half of a surrogate pair, which UTF-8 cannot store.
         """
-        self._check_kind(None if key is None else [key])
+        keys = None if key is None else [key]
+        self._check_kind(keys)
         if key is None:
             key = f"{number:0{_DIGITS}d}"
-        self._check_new([key])
+        self._check_new(keys or [key])
         return key
 
     def check_all(self, keys: Sequence[str] | None, numbers: range) -> StoredColumn:
@@ -105,7 +113,7 @@ class KeyCheck:
                 raise ValueError(f"{message}: pass key= or keys=")
             return
         if keys and self.known is None:
-            raise not_allowed(keys)
+            raise _not_allowed(keys)
         for key in keys:
             if type(key) is not str or not key.isascii():
                 _check_text(key)
@@ -124,7 +132,7 @@ class KeyCheck:
         return self.known is not None and key in self.known
 
 
-def not_allowed(keys: Sequence[str]) -> ValueError:
+def _not_allowed(keys: Sequence[str]) -> ValueError:
     """Return the error of keys after samples without them."""
     return ValueError(f"key {keys[0]!r} is not allowed: the samples before have no keys")
 
@@ -249,6 +257,8 @@ class DatasetPlan:
 
     def with_numbers(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a sample or columns with the numbers of classes in place of their names; other texts stay."""
+        if not self.numbers:
+            return values
         numbered = dict(values)
         for name in self.numbers.keys() & values.keys():
             numbered[name] = with_numbers(values[name], self.numbers[name])
@@ -320,7 +330,7 @@ class DatasetPlan:
         if self.keys is not None:
             key = self.keys.check(key, position + self._options.first_number)
         elif key is not None and key != str(position):  # by which one without a key is found
-            raise not_allowed([key])
+            raise _not_allowed([key])
         if self.usual is not None:
             self.usual.check(sample, self.fields)
         try:
@@ -328,6 +338,40 @@ class DatasetPlan:
         except (CodecError, SpecError) as error:
             error.add_note(f"in the sample {position if key is None else key!r}")
             raise
+
+    def encoded_columns(
+        self,
+        columns: Mapping[str, Any],
+        keys: Iterable[str] | None,
+        position: int,
+        shards: list[OpenShard],
+    ) -> tuple[Sequence[str] | None, StoredColumn | None, StoredBatch]:
+        """Return the keys of samples given as columns, as texts and as they are stored, and their stored values.
+
+        Keys that are not given may be a column. The first sample is the one at `position`.
+
+        Raises:
+            SpecError, CodecError, ValueError: As of `encoded`.
+        """
+        if isinstance(columns, Mapping) and KEY in columns:
+            columns = dict(columns)
+            column_of_keys = columns.pop(KEY)
+            if keys is None:
+                keys = column_of_keys
+        texts = None if keys is None else list_of_keys(keys)
+        samples, plain = plain_columns(columns, self.fields, texts)
+        layout = self.decided(shards, keyed=texts is not None)
+        stored_keys = None
+        if self.keys is not None:
+            number = self._options.first_number + position
+            stored_keys = self.keys.check_all(texts, range(number, number + samples))
+        elif texts and texts != list(map(str, range(position, position + samples))):
+            raise _not_allowed(texts)
+        if self.usual is not None:
+            self.usual.check(plain, self.fields)
+        values = self.with_numbers(plain)
+        batch = encode_columns(values, samples, self.fields, self.container.name, layout)
+        return texts, stored_keys, batch
 
     def next_layout(self, shards: list[OpenShard], samples: int) -> Layout:
         """Return the layout of the shard that follows these shards, with `samples` samples together."""
@@ -341,4 +385,4 @@ class DatasetPlan:
 
     def of_shard(self, shard: Shard, layout: Layout) -> ShardPlan:
         """Return the plan of one shard."""
-        return ShardPlan(shard, self.container, layout, self._contents)
+        return ShardPlan(shard, self.container, layout, self._contents, self.limits)

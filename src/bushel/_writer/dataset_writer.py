@@ -1,9 +1,9 @@
-"""Write a dataset, one sample at a time, shard by shard."""
+"""Write a dataset shard by shard: one sample at a time, or many at once as columns."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -166,6 +166,77 @@ class DatasetWriter:
             return position
         return self._append(sample, key, -2 - position)
 
+    def extend(self, columns: Mapping[str, Any], keys: Iterable[str] | None = None) -> range:
+        """Add many samples, given as a column for each field. It writes what `append` would write, much faster.
+
+        Values of `bytes` fields, and arrays whose codec can encode a column at once (`array`,
+        `npy`, `int`, `i64`, `u64`, `float`, `f32`), need no Python object per sample; other columns
+        are encoded value by value. Columns are checked and encoded before anything is written. If
+        writing fails, samples that were written before stay.
+
+        Args:
+            columns: Field to column: an array (one sample per element of its first axis;
+                `uint8[n, k]` for a `bytes` field), a list, an Arrow array, or `(data, offsets)`:
+                stored bytes of all samples and int64[n + 1]. A column `__key__` holds the keys,
+                unless `keys` is given. A column of a field with `labels` may have names of classes.
+            keys: The key of each sample, as a list, an array of text, or an Arrow array.
+
+        Returns:
+            The positions of the samples in the dataset.
+
+        Raises:
+            SpecError: A field is unknown or missing, lengths differ, or the container cannot hold
+                the samples.
+            CodecError: A value cannot be encoded.
+            ValueError: A key is missing, not allowed, or in the dataset already; or the writer is
+                closed.
+
+        Examples:
+            >>> with bushel.Writer("numbers.tar", {"x": "array", "y": "int"}) as writer:
+            ...     writer.extend({"x": np.zeros((1000, 8), np.float32), "y": np.arange(1000)})
+            range(0, 1000)
+        """
+        first, count, _ = self.write_columns(columns, keys)
+        return range(first, first + count)
+
+    def write_columns(
+        self, columns: Mapping[str, Any], keys: Iterable[str] | None = None
+    ) -> tuple[int, int, int]:
+        """Add samples as `extend` does. Return the position of the first one, their number, and their stored bytes."""
+        with self._lock:
+            self._pause()
+            self._check_open()
+            plan, first, at = self._plan, self._samples, 0
+            shards = self._written.shards
+            texts, stored_keys, batch = plan.encoded_columns(columns, keys, first, shards)
+            alone_until = (
+                batch.samples if batch.values else 0
+            )  # those before are written one by one
+            while at < batch.samples:
+                shard = self._written.current or self._written.start_shard(self._samples)
+                shard.write_pending()
+                count = 0
+                if at >= alone_until:
+                    samples_left, bytes_left = shard.room
+                    end, rows = batch.rows(at, samples_left)
+                    some_keys = None if stored_keys is None else stored_keys.rows(at, end)
+                    count = shard.extend(some_keys, rows, max(bytes_left, 1))
+                    # of large samples, one may be special
+                    alone_until = at + 1 if batch.is_large else end
+                if not count:
+                    key = None
+                    if stored_keys is not None:
+                        [key] = stored_keys.rows(at, at + 1).texts
+                    shard.append(key, batch.sample(at))
+                    count = 1
+                if plan.keys is not None:
+                    plan.keys.add(texts and texts[at : at + count])
+                at += count
+                self._samples += count
+                if 0 in shard.room:
+                    self._finish_shard()
+            return first, batch.samples, batch.size
+
     def _append(self, sample: Mapping[str, Any], key: str | None, added: int) -> int:
         """Add one sample, with the lock.
 
@@ -198,7 +269,7 @@ class DatasetWriter:
                     has_own = key is not None or sample.get(KEY) is not None
                     plan.keys.add([key_of_sample] if has_own else None)
                 self._samples = position + 1
-            room = plan.limits.room_after(shard.samples, shard.bytes)
+            room = shard.room
             if 0 in room:
                 self._finish_shard()
             # a buffer does not look into the tables of shards

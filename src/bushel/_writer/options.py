@@ -14,7 +14,6 @@ from bushel.storage import parse_bytes
 
 Mode = Literal["create", "append", "resume", "overwrite"]
 
-_UNLIMITED = 1 << 62
 _SHARD_BYTES = 1 << 30
 """Size of a shard of a folder if the caller gives none."""
 
@@ -120,9 +119,3 @@ class ShardLimits(Struct, frozen=True):
         if before is not None and self.bytes is not None:
             counts.append(before)
         return min(counts)
-
-    def room_after(self, samples: int, size: int) -> tuple[int, int]:
-        """Return the number of samples and of bytes until a shard that has these is full: 0 if it is."""
-        samples_left = _UNLIMITED if self.samples is None else self.samples - samples
-        bytes_left = _UNLIMITED if self.bytes is None else self.bytes - size
-        return max(samples_left, 0), max(bytes_left, 0)

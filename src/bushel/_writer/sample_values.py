@@ -12,7 +12,7 @@ from typing_extensions import Buffer
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.arrays import I64, joined
+from bushel._runtime.arrays import I64, NO_NUMBERS, joined
 from bushel._runtime.messages import few
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
 from bushel.codecs.extensions import storing_codec
@@ -25,6 +25,11 @@ from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath
 
 _BYTES = (bytes, bytearray, memoryview)
+
+CHUNK = 1 << 19
+"""Stored bytes that `extend` frames at once."""
+# stored bytes that `extend` passes to the system at once if none of them have to be copied
+_LARGE_CHUNK = 1 << 23
 
 
 class SampleEncoder:
@@ -189,52 +194,57 @@ class StoredBatch(Struct, frozen=True):
     """Encoded samples: columns, or values sample by sample where a field is a sequence or missing."""
 
     samples: int
-    # stored bytes by field; None if `values` has them
-    columns: dict[str, StoredColumn | BytesInList] | None
-    values: list[dict[str, Stored]] | None = None  # the values of each sample, or None
-    # int64[samples + 1], bytes of all columns up to each sample, plus a constant; None without
-    # columns
-    ends: I64 | None = None
-
-    @property
-    def size(self) -> int:
-        """Stored bytes of all values."""
-        if self.ends is not None:
-            return int(self.ends[-1] - self.ends[0])
-        return sum(_size_of(value) for values in self.values or () for value in values.values())
+    size: int  # stored bytes of all values
+    # stored bytes by field; empty if `values` has them
+    columns: dict[str, StoredColumn | BytesInList] = {}
+    values: Sequence[dict[str, Stored]] = ()  # the values of each sample, or none
+    # int64[samples + 1], bytes of all columns up to each sample, plus a constant
+    ends: I64 = NO_NUMBERS
+    # whether the samples are large on average, and are in buffers already, so that writing them
+    # copies nothing
+    is_large: bool = False
 
     @classmethod
     def of(cls, samples: int, columns: dict[str, StoredColumn | BytesInList]) -> StoredBatch:
         """Return samples given as columns."""
-        first, *rest = [column.offsets for column in columns.values()]
-        ends: I64 = np.add.reduce([first, *rest]) if rest else first
-        return cls(samples, columns, ends=ends)
+        ends: I64 = np.add.reduce([column.offsets for column in columns.values()])
+        size = int(ends[-1] - ends[0])
+        in_buffers = not any(isinstance(column, BytesInList) for column in columns.values())
+        is_large = in_buffers and size >= LARGE * max(samples, 1)
+        return cls(samples, size, columns, ends=ends, is_large=is_large)
 
     def sample(self, row: int) -> dict[str, Stored]:
         """Return the stored bytes of one sample, as a shard's `append` takes them."""
-        if self.values is not None:
+        if self.values:
             return self.values[row]
-        return {name: column[row] for name, column in (self.columns or {}).items()}
+        return {name: column[row] for name, column in self.columns.items()}
 
-    @property
-    def is_large(self) -> bool:
-        """Whether the samples are large on average, and are in buffers already, so that writing them copies nothing."""
-        if self.columns is None or not all(
-            isinstance(column, StoredColumn) for column in self.columns.values()
-        ):
-            return False
-        return self.size >= LARGE * max(self.samples, 1)
-
-    def bytes_until(self, row: int, limit: int) -> int:
-        """Return the end of a run of samples from `row` on with about `limit` bytes, one sample at least."""
-        if self.ends is None:
-            return row + 1
-        end = int(self.ends.searchsorted(self.ends[row] + limit, side="right")) - 1
-        return max(row + 1, end)
+    def rows(self, first: int, most: int) -> tuple[int, dict[str, StoredColumn]]:
+        """Return the samples from `first` on that are written at once, `most` at most, and where they end."""
+        limit = _LARGE_CHUNK if self.is_large else CHUNK
+        end = int(self.ends.searchsorted(self.ends[first] + limit, side="right")) - 1
+        end = min(max(first + 1, end), first + most)
+        return end, {name: column.rows(first, end) for name, column in self.columns.items()}
 
 
-def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | None) -> int:
-    """Return the number of samples that columns hold.
+def plain_column(name: str, column: Any) -> Any:
+    """Return a column of a caller as stored bytes, as an array, or as a list of values.
+
+    Raises:
+        SpecError: The offsets of stored bytes are invalid.
+    """
+    if isinstance(column, StoredColumn | list):
+        return column
+    column = without_arrow(column)
+    if is_stored(column):
+        return StoredColumn(*check_stored(name, *column))
+    return column
+
+
+def plain_columns(
+    columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | None
+) -> tuple[int, dict[str, Any]]:
+    """Return the number of samples that columns hold, and each column: see `plain_column`.
 
     Raises:
         SpecError: A field is unknown, a column is a single value, or lengths differ. The message
@@ -244,7 +254,7 @@ def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | No
         raise SpecError(
             f"expected a mapping of fields to columns, such as {{'label': labels}}, not {columns!r}"
         )
-    lengths: dict[str, int] = {}
+    plain: dict[str, Any] = {}
     for name, column in columns.items():
         if name not in fields:
             raise SpecError(
@@ -259,7 +269,8 @@ def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | No
                 f"field {name!r}: expected an array or a list with "
                 f"a value per sample, not {type(column).__name__}"
             )
-        lengths[name] = len(column[1]) - 1 if is_stored(column) else len(column)
+        plain[name] = plain_column(name, column)
+    lengths = {name: len(column) for name, column in plain.items()}
     if keys is not None:
         lengths["keys"] = len(keys)
     if len(set(lengths.values())) > 1:
@@ -267,16 +278,16 @@ def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | No
             "columns have different lengths: "
             + ", ".join(f"{name}: {n}" for name, n in lengths.items())
         )
-    return next(iter(lengths.values()))
+    return next(iter(lengths.values())), plain
 
 
 def encode_columns(
     columns: Mapping[str, Any], samples: int, fields: Spec, name: str, layout: Layout
 ) -> StoredBatch:
-    """Encode columns, none of Arrow, whose names and lengths `length_of` has checked.
+    """Encode columns, which `plain_columns` has returned.
 
     Raises:
-        SpecError: A field is missing, or offsets are invalid.
+        SpecError: A field is missing.
         CodecError: A value cannot be encoded.
     """
     missing = [field for field in fields if field not in columns]
@@ -291,7 +302,10 @@ def encode_columns(
         if len(stored) == len(whole):
             return StoredBatch.of(samples, stored)
     encode = SampleEncoder(name, layout)
-    rows = {field: _values(column) for field, column in columns.items()}
+    rows = {
+        field: column.values if isinstance(column, StoredColumn) else list(column)
+        for field, column in columns.items()
+    }
     values: list[dict[str, Stored]] = []
     for row in range(samples):
         try:
@@ -299,7 +313,8 @@ def encode_columns(
             values.append({field: _kept(value) for field, value in sample.items()})
         except CodecError as error:
             raise CodecError(f"sample {row} of the columns: {error}", **error.details) from error
-    return StoredBatch(samples, None, values)
+    size = sum(_size_of(value) for sample in values for value in sample.values())
+    return StoredBatch(samples, size, values=values)
 
 
 def list_of_keys(keys: Iterable[str]) -> list[str]:
@@ -315,8 +330,6 @@ def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | Non
     name = column.field.name
     if isinstance(value, StoredColumn):
         return value
-    if is_stored(value):
-        return StoredColumn(*check_stored(name, *value))
     codec = storing_codec(column.field.codec, column.codec)
     if type(value) is np.ndarray and codec.encode_column is not None:
         try:
@@ -346,14 +359,6 @@ def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | Non
                 f"field {name!r}, sample {row} of the column: {error}", **error.details
             ) from error
     return StoredColumn(*joined(stored))
-
-
-def _values(column: Any) -> Sequence[Any]:
-    """Return a column as a list with the value of each sample."""
-    if is_stored(column):
-        stored = StoredColumn(*check_stored("", *column))
-        return [stored[row] for row in range(len(stored))]
-    return list(column)
 
 
 def _kept(value: Stored) -> Any:

@@ -27,6 +27,7 @@ from bushel.spec import KEY
 from bushel.storage import Staging, open_file
 from bushel.storage.names import below
 
+from .options import ShardLimits
 from .publishing import FinishedShard
 from .recorder import Recorder
 
@@ -34,6 +35,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _FOREVER = 1e6  # seconds
+_UNLIMITED = 1 << 62  # samples, or bytes
 _LARGE = 1 << 15  # bytes of a sample above which `SampleBuffer` does not take it
 
 
@@ -135,6 +137,7 @@ class ShardPlan(Struct, frozen=True):
     container: Container
     layout: Layout  # how samples are stored
     contents: Contents  # the contents of the index beside extents
+    limits: ShardLimits  # the size at which it is full
 
     @property
     def staging_name(self) -> str:
@@ -174,7 +177,7 @@ class ShardInProgress:
         before: ShardIndex | None = None,
     ) -> None:
         self.shard, self.layout = plan.shard, plan.layout
-        self._contents, self._before = plan.contents, before
+        self._contents, self._limits, self._before = plan.contents, plan.limits, before
         self._recorder = Recorder(plan.layout, plan.contents)
         self._container, self._staging, self._builder = plan.container, staging, builder
         # the sizes of the staged files, and the number of samples in them
@@ -184,7 +187,7 @@ class ShardInProgress:
             self._writer: ShardWriter = plan.container.writer(
                 plan.layout, plan.shard, staging, builder
             )
-            self._limits = self._writer.column_limits
+            self._collected = self._writer.column_limits
             self._written = staging.positions, builder.samples
         except BaseException:
             staging.close()
@@ -235,13 +238,18 @@ class ShardInProgress:
         return self.pending.end
 
     @property
-    def bytes(self) -> int:
-        """Number of bytes written, without pending samples, and without the tables that are written at the end."""
-        return sum(self._written[0].values())
+    def room(self) -> tuple[int, int]:
+        """Number of samples and of bytes until the shard is full: 0 if it is.
+
+        Pending samples count, but not their bytes; nor do the tables that are written at the end.
+        """
+        samples = (self._limits.samples or _UNLIMITED) - self.samples
+        size = (self._limits.bytes or _UNLIMITED) - sum(self._written[0].values())
+        return max(samples, 0), max(size, 0)
 
     def takes(self, values: Mapping[str, Stored]) -> bool:
         """Return whether samples such as this one are collected. Larger ones are written alone."""
-        if self._limits is None:
+        if self._collected is None:
             return False
         return sum(len(cast("bytes", value)) for value in values.values()) <= _LARGE
 
@@ -250,7 +258,7 @@ class ShardInProgress:
     ) -> Callable[[Mapping[str, Any], str | None], int]:
         """Collect the samples that follow, as `PendingSamples.restart` describes it, and return its `add`."""
         if self.pending is None:
-            limits = self._limits or ColumnLimits()
+            limits = self._collected or ColumnLimits()
             numbered = known is None
             self.pending = PendingSamples(limits, self.layout, self._builder, numbered=numbered)
         self.pending.restart(room, position, number, known)

@@ -1,4 +1,4 @@
-"""The public writer, which takes samples one by one, or many at once as columns."""
+"""The public writer."""
 
 from __future__ import annotations
 
@@ -6,142 +6,18 @@ import logging
 import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from bushel._runtime.public import names_near, public
-from bushel.codecs.columns import without_arrow
-from bushel.containers.stored_column import StoredColumn
-from bushel.spec import KEY
 
-from .dataset_plan import not_allowed
 from .dataset_writer import DatasetWriter
 from .options import Mode, WriterOptions
-from .sample_values import StoredBatch, encode_columns, length_of, list_of_keys
-from .shard_writer import ShardInProgress
 from .written_shards import WrittenShards
 
 _log = logging.getLogger("bushel")
 
-CHUNK = 1 << 19
-"""Stored bytes that `extend` frames at once."""
-# stored bytes that `extend` passes to the system at once if none of them have to be copied
-_LARGE_CHUNK = 1 << 23
-
-
-class ColumnWriter(DatasetWriter):
-    """A `DatasetWriter` with `extend`."""
-
-    def extend(self, columns: Mapping[str, Any], keys: Iterable[str] | None = None) -> range:
-        """Add many samples, given as a column for each field. It writes what `append` would write, much faster.
-
-        Values of `bytes` fields, and arrays whose codec can encode a column at once (`array`,
-        `npy`, `int`, `i64`, `u64`, `float`, `f32`), need no Python object per sample; other columns
-        are encoded value by value. Columns are checked and encoded before anything is written. If
-        writing fails, samples that were written before stay.
-
-        Args:
-            columns: Field to column: an array (one sample per element of its first axis;
-                `uint8[n, k]` for a `bytes` field), a list, an Arrow array, or `(data, offsets)`:
-                stored bytes of all samples and int64[n + 1]. A column `__key__` holds the keys,
-                unless `keys` is given. A column of a field with `labels` may have names of classes.
-            keys: The key of each sample, as a list, an array of text, or an Arrow array.
-
-        Returns:
-            The positions of the samples in the dataset.
-
-        Raises:
-            SpecError: A field is unknown or missing, lengths differ, or the container cannot hold
-                the samples.
-            CodecError: A value cannot be encoded.
-            ValueError: A key is missing, not allowed, or in the dataset already; or the writer is
-                closed.
-
-        Examples:
-            >>> with bushel.Writer("numbers.tar", {"x": "array", "y": "int"}) as writer:
-            ...     writer.extend({"x": np.zeros((1000, 8), np.float32), "y": np.arange(1000)})
-            range(0, 1000)
-        """
-        first, count, _ = self.write_columns(columns, keys)
-        return range(first, first + count)
-
-    def write_columns(
-        self, columns: Mapping[str, Any], keys: Iterable[str] | None = None
-    ) -> tuple[int, int, int]:
-        """Add samples as `extend` does. Return the position of the first one, their number, and their stored bytes."""
-        if isinstance(columns, Mapping) and KEY in columns:
-            columns = dict(columns)
-            column_of_keys = columns.pop(KEY)
-            if keys is None:
-                keys = column_of_keys
-        texts: Sequence[str] | None = None if keys is None else list_of_keys(keys)
-        with self._lock:
-            self._pause()
-            self._check_open()
-            plan, finished = self._plan, self._written
-            count = length_of(columns, plan.fields, texts)
-            columns = {name: without_arrow(column) for name, column in columns.items()}
-            if plan.numbers:
-                columns = plan.with_numbers(columns)
-            layout = plan.decided(finished.shards, keyed=texts is not None)
-            stored_keys = self._checked_keys(texts, count)
-            if plan.usual is not None:
-                plan.usual.check(columns, plan.fields)
-            batch = encode_columns(columns, count, plan.fields, plan.container.name, layout)
-            first, at = self._samples, 0
-            alone_until = 0  # samples before it are written one by one
-            while at < count:
-                shard = finished.current or finished.start_shard(self._samples)
-                shard.write_pending()
-                written = 0
-                if at >= alone_until:
-                    written, alone_until = self._write_some(shard, batch, stored_keys, at)
-                if not written:
-                    key = None
-                    if stored_keys is not None:
-                        [key] = stored_keys.rows(at, at + 1).texts
-                    shard.append(key, batch.sample(at))
-                    written = 1
-                if plan.keys is not None:
-                    plan.keys.add(texts and texts[at : at + written])
-                at += written
-                self._samples += written
-                if 0 in plan.limits.room_after(shard.samples, shard.bytes):
-                    self._finish_shard()
-            return first, count, batch.size
-
-    def _checked_keys(self, keys: Sequence[str] | None, count: int) -> StoredColumn | None:
-        """Return the keys of new samples; None if the dataset stores none."""
-        first, check = self._samples, self._plan.keys
-        if check is not None:
-            number = self._options.first_number + first
-            return check.check_all(keys, range(number, number + count))
-        if keys and keys != [str(number) for number in range(first, first + count)]:
-            raise not_allowed(keys)
-        return None
-
-    def _write_some(
-        self, shard: ShardInProgress, batch: StoredBatch, keys: StoredColumn | None, at: int
-    ) -> tuple[int, int]:
-        """Write samples from number `at` of a batch on, at most until the shard is full.
-
-        Returns:
-            The number of samples written, and the number of the next sample that may be written
-            with others.
-        """
-        if batch.columns is None:
-            return 0, batch.samples
-        samples, size = self._plan.limits.room_after(shard.samples, shard.bytes)
-        room = None if self._plan.limits.bytes is None else max(size, 1)
-        end = batch.bytes_until(at, _LARGE_CHUNK if batch.is_large else CHUNK)
-        end = min(end, at + samples)
-        columns = {name: column.rows(at, end) for name, column in batch.columns.items()}
-        written = shard.extend(None if keys is None else keys.rows(at, end), columns, room)
-        # of large samples, one may be special
-        return written, at + 1 if batch.is_large else end
-
 
 @public()
-class Writer(ColumnWriter):
+class Writer(DatasetWriter):
     """Writes a dataset: one sample at a time, or many as columns (`extend`).
 
     A shard gets its final name only when it is complete and on disk; until then it is staged in
