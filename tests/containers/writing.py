@@ -91,8 +91,9 @@ class ShardInProgress:
             The index that the Writer would save.
         """
         names = list(self.writer.finish())
-        stats = self.staging.seal(names)
-        stamps = [FileStamp(name, size, mtime) for name, (size, mtime) in zip(names, stats, strict=True)]
+        self.staging.seal()
+        stats = [path.stat() for path in self.staging.paths_of(names)]
+        stamps = [FileStamp(name, stat.st_size, stat.st_mtime_ns) for name, stat in zip(names, stats, strict=True)]
         index = self.builder.build(stamps)
         self.staging.commit(names)
         return index

@@ -197,7 +197,7 @@ def fill(root: Path, folder: str | None) -> Staging:
     for name in [*NAMES, "s/a.bin.part"]:
         staging.open(name).write(name.encode())
     (staging.place / "other").write_bytes(b"what no one needs")
-    staging.seal(NAMES)
+    staging.seal()
     return staging
 
 
@@ -266,7 +266,7 @@ def test_two_shards_are_staged_beside_each_other(tmp_path: Path) -> None:
     assert one.place != two.place
     one.discard()
     assert sorted(path.name for path in two.place.iterdir()) == ["y"]
-    two.seal(["y"])
+    two.seal()
     two.commit(["y"])
     assert final(tmp_path) == {"y": b"y"}
 
@@ -288,7 +288,7 @@ def test_positions_and_truncation_of_all_files(tmp_path: Path) -> None:
     again.keep({"a": 3})
     again.open("a").write(b"!")
     again.open("b").write(b"anew")
-    again.seal(["a", "b"])
+    again.seal()
     again.commit(["a", "b"])
     assert final(tmp_path) == {"a": b"fir!", "b": b"anew"}
 

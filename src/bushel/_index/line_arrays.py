@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -17,14 +17,11 @@ from bushel._runtime.arrays import I64, U8
 from bushel.errors import FormatError
 from bushel.kernels import LineBlocks, LineColumn
 
-if TYPE_CHECKING:
-    from .table import FieldExtents, ShardIndex
-
 Part = Literal["offset", "length", "kind", "number", "real"]
 """A property of each value: offset and length in bytes, its kind, and an integer or a float64."""
 
-_EXTENT: tuple[Part, Part] = ("offset", "length")
-_ARRAYS: dict[str, type[np.generic]] = {"data": np.uint8, "at": np.int64, "first": np.int64}
+EXTENT: tuple[Part, Part] = ("offset", "length")
+LINE_ARRAYS: dict[str, type[np.generic]] = {"data": np.uint8, "at": np.int64, "first": np.int64}
 _HINT = "delete it: the index will be built again"
 
 
@@ -50,7 +47,7 @@ class Lines:
 
     def extents(self, number: int, *, quotes: bool) -> tuple[I64, I64]:
         """Return the offsets and lengths of a field, given its number."""
-        offset, length = (LineArray(self, number, part, quotes=quotes) for part in _EXTENT)
+        offset, length = (LineArray(self, number, part, quotes=quotes) for part in EXTENT)
         return cast("I64", offset), cast("I64", length)
 
     def numbers(self, number: int, kind: str) -> np.ndarray:
@@ -161,44 +158,6 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
         return LineArray, (self.lines, self.field, self.part, self.quotes)
 
 
-class KeptLines:
-    """The blocks of lines of a table, as a sidecar keeps them: of one file, if the table has values of several."""
-
-    def __init__(self, index: ShardIndex) -> None:
-        offsets: list[object] = [column.offset for column in index.fields.values()]
-        self._lines = next(
-            (candidate.lines for candidate in offsets if isinstance(candidate, LineArray)), None
-        )
-        if self._lines is not None and self._lines.blocks.samples != index.samples:
-            self._lines = None
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays of the sidecar."""
-        lines = self._lines
-        if lines is None:
-            return {}
-        return {f"__lines__.{part}": getattr(lines, part) for part in _ARRAYS}
-
-    def has(self, extents: FieldExtents) -> bool:
-        """Return whether the blocks have these extents."""
-        offset, length = cast("tuple[object, object]", (extents.offset, extents.length))
-        return (
-            isinstance(offset, LineArray)
-            and isinstance(length, LineArray)
-            and offset.lines is length.lines is self._lines
-            and (offset.field, offset.quotes) == (length.field, length.quotes)
-            and (offset.part, length.part) == _EXTENT
-        )
-
-    def column(self, array: np.ndarray | None) -> int | None:
-        """Return the number of the field with these numbers; None if the blocks do not have them."""
-        candidate: object = array
-        if isinstance(candidate, LineArray) and candidate.lines is self._lines:
-            return candidate.field
-        return None
-
-
 def lines_of(path: str, samples: int, get: Callable[[str, type[np.generic]], np.ndarray]) -> Lines:
     """Return the blocks of lines of a sidecar.
 
@@ -210,7 +169,7 @@ def lines_of(path: str, samples: int, get: Callable[[str, type[np.generic]], np.
     Raises:
         FormatError: The arrays do not fit each other.
     """
-    data, at, first = (get(f"__lines__.{part}", dtype) for part, dtype in _ARRAYS.items())
+    data, at, first = (get(f"__lines__.{part}", dtype) for part, dtype in LINE_ARRAYS.items())
     lines = Lines(data, at, first, path)
     if lines.blocks.samples != samples:
         raise lines.damaged(f"it has blocks of {lines.blocks.samples} lines for {samples} samples")

@@ -26,7 +26,7 @@ from .headers import (
     HeaderField,
 )
 from .identity import table_digest, type_of
-from .line_arrays import KeptLines, LineArray
+from .line_arrays import EXTENT, LINE_ARRAYS, LineArray
 from .named_arrays import head_of, in_order, pieces_of
 from .sidecar import Manifest, seal
 from .table import FieldExtents, ShardIndex
@@ -70,6 +70,44 @@ def encode_index(index: ShardIndex) -> bytes:
     return b"".join([head, *pieces_of(arrays)])
 
 
+class _KeptLines:
+    """The blocks of lines of a table, as a sidecar keeps them: of one file, if the table has values of several."""
+
+    def __init__(self, index: ShardIndex) -> None:
+        offsets: list[object] = [column.offset for column in index.fields.values()]
+        self._lines = next(
+            (candidate.lines for candidate in offsets if isinstance(candidate, LineArray)), None
+        )
+        if self._lines is not None and self._lines.blocks.samples != index.samples:
+            self._lines = None
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays of the sidecar."""
+        lines = self._lines
+        if lines is None:
+            return {}
+        return {f"__lines__.{part}": getattr(lines, part) for part in LINE_ARRAYS}
+
+    def has(self, extents: FieldExtents) -> bool:
+        """Return whether the blocks have these extents."""
+        offset, length = cast("tuple[object, object]", (extents.offset, extents.length))
+        return (
+            isinstance(offset, LineArray)
+            and isinstance(length, LineArray)
+            and offset.lines is length.lines is self._lines
+            and (offset.field, offset.quotes) == (length.field, length.quotes)
+            and (offset.part, length.part) == EXTENT
+        )
+
+    def column(self, array: np.ndarray | None) -> int | None:
+        """Return the number of the field with these numbers; None if the blocks do not have them."""
+        candidate: object = array
+        if isinstance(candidate, LineArray) and candidate.lines is self._lines:
+            return candidate.field
+        return None
+
+
 def _contents(index: ShardIndex, digest: str) -> tuple[Arrays, bytearray]:
     """Return the arrays of an index in order, and the bytes before them, with the CRC-32 of all."""
     arrays: Arrays = {}
@@ -81,7 +119,7 @@ def _contents(index: ShardIndex, digest: str) -> tuple[Arrays, bytearray]:
         from .block_arrays import arrays_of_blocks
 
         arrays |= arrays_of_blocks(index.blocks)
-    kept_lines = KeptLines(index)
+    kept_lines = _KeptLines(index)
     arrays |= kept_lines.arrays
     for name, column in index.fields.items():
         arrays |= _arrays_of(name, column, in_lines=kept_lines.has(column))
@@ -135,7 +173,7 @@ def _arrays_of(name: str, column: FieldExtents, *, in_lines: bool) -> Arrays:
     return arrays
 
 
-def _field(name: str, extents: FieldExtents, lines: KeptLines) -> HeaderField:
+def _field(name: str, extents: FieldExtents, lines: _KeptLines) -> HeaderField:
     kind = type_of(extents.field)
     if not lines.has(extents):
         return HeaderField(name, kind, asked_for(extents.codec), extents.file)

@@ -12,7 +12,6 @@ import pickle
 import queue
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.names import with_numbers
-from bushel._kinds import BEGINNINGS, IMAGES
-from bushel._runtime.arrays import I64
+from bushel._kinds import IMAGES
+from bushel._runtime.arrays import I64, NO_NUMBERS
 from bushel._runtime.processes import WorkerProcess, answer, pickle_for_worker, portable
 from bushel._writer.sample_values import check_list
 from bushel.codecs import get_codec, holds_image
@@ -64,6 +63,20 @@ class EncodedColumns(Struct, frozen=True):
     def size(self) -> int:
         """Number of stored bytes in them."""
         return sum(map(_stored_size, self.columns.values()))
+
+    def rows(self, first: int, last: int) -> EncodedColumns:
+        """Return some of the samples."""
+        if last - first == len(self.positions):
+            return self
+        columns = {
+            name: column.rows(first, last)
+            if isinstance(column, StoredColumn)
+            else column[first:last]
+            for name, column in self.columns.items()
+        }
+        return EncodedColumns(
+            self.positions[first:last], columns, self.keys and self.keys[first:last]
+        )
 
 
 class BadItem(Struct, frozen=True):
@@ -124,37 +137,24 @@ class Encoder(Struct, frozen=True):
             if arrived is None:
                 return results + self.one_by_one(positions)
             columns = {self.plans[name].target.name: column for name, column in arrived[0].items()}
-            file_field = self.feed.file_field
-            count = len(next(iter(columns.values())))
-            fits = [True] * count
-            if file_field is not None and holds_image(self.plans[file_field].codec):
-                fits = self._fitting(columns[self.plans[file_field].target.name], file_field)
             keys = arrived[1] if self.keyed else None
-            for whole, rows in groupby(range(count), fits.__getitem__):
-                numbers = list(rows)
-                first, last = numbers[0], numbers[-1] + 1
-                if not whole:
-                    results += self.one_by_one(positions[first:last])
-                    continue
-                some = {name: _rows(column, first, last) for name, column in columns.items()}
-                keys_of_rows = keys and keys[first:last]
-                results.append(EncodedColumns(positions[first:last], some, keys_of_rows))
+            count = len(next(iter(columns.values())))
+            arrived_samples = EncodedColumns(positions[:count], columns, keys)
+            file_field, strange = self.feed.file_field, NO_NUMBERS
+            if file_field is not None and holds_image(self.plans[file_field].codec):
+                strange = self.plans[file_field].looked_into(arrived[0][file_field])
+            first = 0
+            for row in strange.tolist():
+                if first < row:
+                    results.append(arrived_samples.rows(first, row))
+                results += self.one_by_one(positions[row : row + 1])
+                first = row + 1
+            if first < count:
+                results.append(arrived_samples.rows(first, count))
             if not count:
                 results += self.one_by_one(positions[:1])
             positions = positions[max(count, 1) :]
         return results
-
-    def _fitting(self, files: StoredColumn, name: str) -> list[bool]:
-        """Return whether each file is stored without a look inside: an image of the kind of the field."""
-        kind = base_codec(self.plans[name].codec)
-        fits = np.zeros(len(files), np.bool_)
-        for magic in BEGINNINGS.get(kind, ()):
-            fits[files.starting_with(magic)] = True
-        for row in np.flatnonzero(~fits).tolist():
-            kind_of_file = image_kind(files.data[files.offsets[row] : files.offsets[row + 1]].data)
-            fits[row] = kind_of_file is not None and kind in ("image", kind_of_file)
-        fitting: list[bool] = fits.tolist()
-        return fitting
 
     # Samples
 
@@ -285,12 +285,6 @@ class Encoder(Struct, frozen=True):
             if not self.feed.of_source:
                 what = f"sample {key!r}, {what}. max_errors=... skips such samples"
             raise CodecError(what, **{**error.details, "field": field}) from error
-
-
-def _rows(column: Any, first: int, last: int) -> Any:
-    if isinstance(column, StoredColumn):
-        return column.rows(first, last)
-    return column[first:last]
 
 
 def _stored_size(column: Any) -> int:

@@ -18,9 +18,9 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64
 from bushel._runtime.parallel import map_all
+from bushel._writer.sample_values import plain_column
 from bushel.codecs import get_codec, holds_image, is_light
 from bushel.codecs.base import NumberLayout
-from bushel.codecs.columns import check_stored, is_stored
 from bushel.codecs.extensions import storing_codec
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
@@ -47,6 +47,8 @@ class SourceFeed(Struct, frozen=True):
     plans: Mapping[str, FieldPlan]
     # field to the new numbers of its classes
     changes: Mapping[str, NewNumbers] = {}
+    # the field of a source of local files that is read into one buffer
+    file_field: str | None = None
 
     of_source = True
 
@@ -82,11 +84,6 @@ class SourceFeed(Struct, frozen=True):
         return sample
 
     @property
-    def file_field(self) -> str | None:
-        """The field of a source of local files that is read into one buffer."""
-        return getattr(self.source, "file_field", None)
-
-    @property
     def has_columns(self) -> bool:
         """Whether the source has columns that can be stored without work on single samples."""
         if not getattr(self.source, "has_columns", False):
@@ -109,12 +106,11 @@ class SourceFeed(Struct, frozen=True):
             for name, numbers in self.changes.items():
                 columns[name] = renumber(list(columns[name]), numbers, f"field {name!r}")
             for name, plan in self.plans.items():
-                column: Any = columns.get(name)
-                if is_stored(column):
-                    columns[name] = StoredColumn(*check_stored(name, *column))
-                # an array whose codec encodes one value at a time
-                elif isinstance(column, np.ndarray) and not get_codec(plan.codec).encode_column:
-                    columns[name] = column.tolist()
+                if name in columns:
+                    columns[name] = column = plain_column(name, columns[name])
+                    # an array whose codec encodes one value at a time
+                    if type(column) is np.ndarray and not get_codec(plan.codec).encode_column:
+                        columns[name] = column.tolist()
         except SpecError:  # a number without a name, or wrong offsets: the sample is looked for
             return None
         return columns, keys

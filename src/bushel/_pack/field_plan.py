@@ -12,12 +12,13 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._index.names import Labels, can_be_named, join_names, numbered, numbers_classes
-from bushel._kinds import IMAGES, kind_of
+from bushel._kinds import BEGINNINGS, IMAGES, kind_of
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer
 from bushel.codecs.registry import NUMBERS, asked_for, content_codec
 from bushel.containers.base import Container, Layout
+from bushel.containers.stored_column import StoredColumn
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec, parse_spec
 
@@ -63,6 +64,17 @@ class FieldPlan(Struct, frozen=True):
     def holds_jpegs(self) -> bool:
         """Whether stored bytes may be JPEGs."""
         return base_codec(self.codec) in ("jpg", "image")
+
+    def looked_into(self, files: StoredColumn) -> I64:
+        """Return the rows of the files that are no images of the kind of the field: int64[rows]."""
+        kind = base_codec(self.codec)
+        strange = np.ones(len(files), np.bool_)
+        for magic in BEGINNINGS.get(kind, ()):
+            strange[files.starting_with(magic)] = False
+        for row in np.flatnonzero(strange).tolist():
+            kind_of_file = image_kind(files.data[files.offsets[row] : files.offsets[row + 1]].data)
+            strange[row] = kind_of_file is None or kind not in ("image", kind_of_file)
+        return np.flatnonzero(strange)
 
     @property
     def is_quick(self) -> bool:

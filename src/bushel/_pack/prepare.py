@@ -310,7 +310,8 @@ def _encoder(
         feed = StreamFeed(plans, frozenset(facts.fields))
     else:
         changes = numbers.changes[0] if numbers.changes else {}
-        feed = SourceFeed(None if isinstance(source, Stream) else source, plans, changes)
+        positional = None if isinstance(source, Stream) else source
+        feed = SourceFeed(positional, plans, changes, getattr(positional, "file_field", None))
     fields = {plan.target.name: plan.target for plan in plans.values()}
     has_images = any(holds_image(plan.codec) for plan in plans.values())
     if "upright" in options.images and not has_images:

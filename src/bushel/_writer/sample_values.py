@@ -104,7 +104,7 @@ def _encode_elements(field: Field, encode: Any, values: Iterable[Any]) -> Iterat
     check_list(field, values)
     try:
         for value in values:
-            yield _stored(value, encode)
+            yield value if type(value) is bytes else _stored(value, encode)
     except CodecError as error:
         error.add_note(f"in the field {field.name!r}")
         raise

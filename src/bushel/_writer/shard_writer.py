@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, cast
 
 from msgspec import Struct, structs
 
@@ -30,9 +30,6 @@ from bushel.storage.names import below
 from .options import ShardLimits
 from .publishing import FinishedShard
 from .recorder import Recorder
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _FOREVER = 1e6  # seconds
 _UNLIMITED = 1 << 62  # samples, or bytes
@@ -281,7 +278,12 @@ class ShardInProgress:
 
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         """Write one sample; none is pending. If that fails, nothing of it is written."""
-        self._whole(self._writer.append, key, values)
+        try:
+            self._writer.append(key, values)
+        except BaseException:
+            self._undo()
+            raise
+        self._written = self._staging.positions, self._builder.samples
         self._recorder.add(values)
 
     def extend(
@@ -291,22 +293,21 @@ class ShardInProgress:
 
         None is pending.
         """
-        rows = self._whole(self._writer.extend, keys, columns, room)
+        try:
+            rows = self._writer.extend(keys, columns, room)
+        except BaseException:
+            self._undo()
+            raise
+        self._written = self._staging.positions, self._builder.samples
         if rows:
             self._recorder.add_rows(columns, rows)
         return rows
 
-    def _whole(self, write: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
-        """Write samples. If that fails, nothing of them is written."""
-        try:
-            result = write(*arguments, **options)
-            self._written = self._staging.positions, self._builder.samples
-        except BaseException:
-            positions, samples = self._written
-            self._staging.truncate(positions)
-            self._builder.truncate(samples)
-            raise
-        return result
+    def _undo(self) -> None:
+        """Drop what is left of samples that could not be written whole."""
+        positions, samples = self._written
+        self._staging.truncate(positions)
+        self._builder.truncate(samples)
 
     def flush(self) -> None:
         """Pass the samples added so far to the operating system."""
@@ -329,16 +330,17 @@ class ShardInProgress:
             self.flush()
             self.pending = None  # it refers to all keys
             names = list(self._writer.finish())
-            stats = self._staging.seal(names)
+            self._staging.seal()
             if plan is not None:
                 _check_new(plan)
                 renamed = dict(zip(self.shard.files, plan.shard.files, strict=True))
                 renamed = {name: renamed[name] for name in names}
                 self._staging.rename(plan.staging_name, plan.shard.own_folder, renamed)
                 self.shard, names = plan.shard, list(renamed.values())
-            staged_files = [self._staging.path_of(name) for name in names]
+            sidecar, *staged_files = self._staging.paths_of([self.shard.sidecar_name, *names])
+            stats = [path.stat() for path in staged_files]
             stamps = [
-                FileStamp(name, *stat, stamp_of(open_file(path)))
+                FileStamp(name, stat.st_size, stat.st_mtime_ns, stamp_of(open_file(path)))
                 for name, stat, path in zip(names, stats, staged_files, strict=True)
             ]
             labels = self.layout.options.labels
@@ -355,7 +357,6 @@ class ShardInProgress:
                 if largest >= len(classes):
                     what = "%s: field %r has the number %s, but labels= names %d classes"
                     log_warning(what, self.shard.root, name, largest, len(classes))
-            sidecar = self._staging.path_of(self.shard.sidecar_name)
             digest = save_index(index, sidecar, sync=self._staging.sync)
             index = structs.replace(index, digest=digest)
         shard = structs.replace(self.shard, files=tuple(names))

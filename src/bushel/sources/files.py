@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from msgspec.structs import replace
 
 from bushel import kernels
@@ -116,7 +117,7 @@ class _Folder(FileSource):
     listing: Sequence[str]
     _names: Sequence[str]
     _keys: Sequence[str]
-    _classes: Sequence[int]
+    _classes: I64  # the number of the class of each file, if it has one
 
     def __len__(self) -> int:
         return len(self._names)
@@ -125,7 +126,7 @@ class _Folder(FileSource):
         value = self._media.read(self._path(position))
         sample = {KEY: self._keys[position], self.file_field: value}
         if self.labels:
-            sample["label"] = self._classes[position]
+            sample["label"] = int(self._classes[position])
         return sample
 
     def _path(self, position: int) -> AnyPath:
@@ -145,13 +146,13 @@ class _Folder(FileSource):
         room for.
         """
         rows, room = positions.tolist(), room_for(_ROOM)
-        names = _taken(self._names, rows)
-        files = StoredColumn(room, *kernels.read_files(names, room, folder=str(self.root)))
-        rows = rows[: len(files)]
-        columns: dict[str, Any] = {self.file_field: files}
+        names, keys = _taken(self._names, rows), _taken(self._keys, rows)
+        offsets, sums = kernels.read_files(names, room, folder=str(self.root))
+        count = len(sums)
+        columns: dict[str, Any] = {self.file_field: StoredColumn(room, offsets, sums)}
         if self.labels:
-            columns["label"] = [self._classes[row] for row in rows]
-        return columns, _taken(self._keys, rows)
+            columns["label"] = self._classes[positions[:count]]
+        return columns, keys[:count]
 
     def _drop_removed(self) -> None:
         """Leave out the files of samples that were removed from the opened folder."""
@@ -160,7 +161,7 @@ class _Folder(FileSource):
             self._names = tuple(_taken(self._names, remaining))
             self._keys = _taken(self._keys, remaining)
             if self.labels:
-                self._classes = _taken(self._classes, remaining)
+                self._classes = self._classes[remaining]
 
     @property
     def fingerprint(self) -> str:
@@ -301,7 +302,8 @@ class LabelledFolder(_Folder):
     def _lay_out(self, names: Sequence[str], layout: FolderLayout, media: Media) -> None:
         """Keep the samples of a layout whose one field are files."""
         [(field, files)] = layout.fields.items()
-        self.file_field, self._media, self._classes = field, media, layout.class_of
+        self.file_field, self._media = field, media
+        self._classes = np.asarray(layout.class_of, np.int64)
         self._names = self.listing = tuple(_taken(names, files.files))
         self._keys = layout.keys
         self.spec = {field: files.codec}

@@ -84,18 +84,20 @@ class _Move(msgspec.Struct, frozen=True):
     device: int
     inode: int
 
-    def staged(self, folder: Path) -> Path | None:
-        """Return the path of the file to move; None if it was moved, so that the staging folder no longer has it."""
-        path = inside(folder, self.name)
+
+def _staged(folder: Path, moves: Sequence[_Move]) -> dict[str, Path]:
+    """Return the paths of the files to move by their names, without those that the staging folder no longer has."""
+    staged = {}
+    for move, path in [(move, inside(folder, move.name)) for move in moves]:
         try:
             stat = path.lstat()
         except FileNotFoundError:
-            return None
+            continue
         if S_ISLNK(stat.st_mode):
             raise FormatError("no writer leaves a symbolic link here", path, hint="delete it")
-        if (stat.st_dev, stat.st_ino) == (self.device, self.inode):
-            return path
-        return None
+        if (stat.st_dev, stat.st_ino) == (move.device, move.inode):
+            staged[move.name] = path
+    return staged
 
 
 class _Moves(msgspec.Struct, frozen=True):
@@ -125,7 +127,6 @@ class Publication:
     def __init__(self, root: Path, folder: Path, *, sync: bool = True) -> None:
         self.root, self.folder, self.sync = root, folder, sync
         self._ended = False
-        refuse_link(folder)
         make_folder(folder, sync=sync)
 
     def path_of(self, name: str) -> Path:
@@ -146,8 +147,11 @@ class Publication:
             OSError: That failed. If the list of moves could not be written, the target is as it
                 was.
         """
-        stats = {name: self.path_of(name).stat() for name in moves}
-        listed = [_Move(name, stat.st_dev, stat.st_ino) for name, stat in stats.items()]
+        paths = [inside(self.folder, name) for name in moves]
+        stats = [path.stat() for path in paths]
+        listed = [
+            _Move(name, stat.st_dev, stat.st_ino) for name, stat in zip(moves, stats, strict=True)
+        ]
         content = _Moves(list(clear), listed, list(drop))
         if self.sync:
             self._sync_names()
@@ -209,8 +213,8 @@ def is_half_made(root: Path, folder: Path) -> bool:
     """
     if not folder.is_dir() or (content := _load_moves(folder)) is None:
         return False
-    moved = [move.staged(folder) is None for move in content.moves]
-    return not all(moved) and (any(moved) or bool(content.clear))
+    left = len(_staged(folder, content.moves))
+    return left > 0 and (left < len(content.moves) or bool(content.clear))
 
 
 def _load_moves(folder: Path) -> _Moves | None:
@@ -228,8 +232,7 @@ def _load_moves(folder: Path) -> _Moves | None:
 def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
     """Make the moves that are not made yet."""
     targets = {move.name: inside(root, move.name) for move in content.moves}
-    staged = {move.name: move.staged(folder) for move in content.moves}
-    to_make = {name: path for name, path in staged.items() if path is not None}
+    to_make = _staged(folder, content.moves)
     if len(to_make) == len(content.moves):
         for name in content.clear:
             _remove(inside(root, name), own=False)
@@ -237,9 +240,10 @@ def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
     in_steps = sync and bool(content.clear)
     if in_steps:
         sync_folder(root)
+    for above in dict.fromkeys(targets[name].parent for name in to_make):
+        make_folder(above, sync=sync)
     unsynced = dict.fromkeys([*(target.parent for target in targets.values()), root])
     for name, path in to_make.items():
-        make_folder(targets[name].parent, sync=sync)
         # the last file lists the others, and data are not read without their table
         if sync and len(content.moves) > 1 and name == content.moves[-1].name:
             for changed in unsynced:

@@ -156,6 +156,10 @@ class Staging:
         """Return the path of a staged file."""
         return below(self.place, name, any_text=True)
 
+    def paths_of(self, names: Iterable[str]) -> list[Path]:
+        """Return the paths of staged files."""
+        return [below(self.place, name, any_text=True) for name in names]
+
     def keep(self, positions: Mapping[str, int]) -> None:
         """Continue files that already are here, each after the given number of bytes."""
         self._positions = dict(positions)
@@ -176,16 +180,10 @@ class Staging:
         for sink in self.sinks.values():
             sink.flush()
 
-    def seal(self, names: Iterable[str]) -> list[tuple[int, int]]:
-        """Close the files. With `sync`, wait until they are on disk.
-
-        Returns:
-            Size in bytes and modification time in nanoseconds of each of `names`.
-        """
+    def seal(self) -> None:
+        """Close the files. With `sync`, wait until they are on disk."""
         for sink in self.sinks.values():
             sink.close(sync=self.sync)
-        stats = [self.path_of(name).stat() for name in names]
-        return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
     def rename(self, name: str, folder: str | None, names: Mapping[str, str]) -> None:
         """Give sealed files the names of another shard: see the arguments of the class.

@@ -188,7 +188,7 @@ class BagWriter(Closing):
         self.closed = True
 
     def _publish(self) -> None:
-        self._staging.seal([])
+        self._staging.seal()
         self._staging.commit([self._name])
 
 

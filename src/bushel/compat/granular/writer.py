@@ -143,7 +143,7 @@ class DatasetWriter(OfSpec):
             return
         self._final_size = self.size
         names = list(self._writer.finish())
-        self._staging.seal([])
+        self._staging.seal()
         self._staging.commit(names)
         self.closed = True
 

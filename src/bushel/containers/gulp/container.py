@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -59,6 +60,7 @@ _JSON = frozenset(
     {"int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "json"}
 )
 """The codecs whose values JSON can represent."""
+_SMALL = 1 << 12  # bytes
 
 
 class _ChunkWriter(ShardWriter):
@@ -84,7 +86,7 @@ class _ChunkWriter(ShardWriter):
     def _append_entry(self, key: str, frames: list[list[int]], values: Values, row: int = 0) -> int:
         """Write the entry of an item, and return its size. `row` counts items that are not closed yet."""
         opening = "{" if self._builder.samples + row == 0 else ", "
-        text = f'{opening}{json.dumps(key)}: {{"frame_info": {frames}, "meta_data": ['
+        text = f'{opening}{quoted(key)}: {{"frame_info": {frames}, "meta_data": ['
         text += (self._whole_meta(values, text) if self._whole else self._meta(values, text)) + "]}"
         self._table.write(text.encode("ascii"))
         return len(text)
@@ -134,11 +136,13 @@ class _ChunkWriter(ShardWriter):
                 length = len(frame)
             else:
                 length = memoryview(frame).nbytes
-            pad, crc32 = padding(length), kernels.crc32(frame)
-            offset = self._data.write(frame)
-            if pad:
+            pad = padding(length)
+            if length < _SMALL:  # a copy takes less time than another call
+                offset = self._data.write(b"".join((frame, bytes(pad))))
+            else:
+                offset = self._data.write(frame)
                 self._data.write(bytes(pad))
-            column.add(offset, length, crc32)
+            column.add(offset, length, kernels.crc32(frame))
             info.append([offset, pad, length + pad])
         return info
 
