@@ -90,7 +90,9 @@ def pack(
     if run.parts.parts is not None and not work.modes.overwrite:
         listing = planned_listing(target)
     names = [*options, *given_options(videos)]
-    kind = reading.kind or recognised(files, names, listing)[0]
+    kind, folder = reading.kind, None
+    if kind is None:
+        kind, folder = recognised(files, names, listing)
     framed = videos.framed(kind, resized=images.resize is not None or images.quality is not None)
     if kind in KINDS:
         options_of_source = given_options(replace(reading, kind=None), videos, images)
@@ -101,7 +103,11 @@ def pack(
     change = None if framed or videos.clip else images.transforms()
     types = pairs(spec, "--spec")
     with resumable(target):
-        opened = open_source(files, kind, listing=listing, **options)
+        if folder is not None and not options:  # it is listed already
+            folder.report()
+            opened = folder
+        else:
+            opened = open_source(files, kind, listing=listing, **options)
         if change is not None:
             types = {**image_types(opened, images.codec), **types}
         result = bushel.pack(

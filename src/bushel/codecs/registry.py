@@ -274,6 +274,7 @@ def holds_image(name: str) -> bool:
     return _is_built_in(name, _MODULES["image"])
 
 
+@lru_cache(maxsize=1024)
 def holds_clip(name: str) -> bool:
     """Return whether a codec stores video clips. False if a user has replaced the codec.
 
@@ -285,6 +286,7 @@ def holds_clip(name: str) -> bool:
     return _is_built_in(name, _MODULES["video"])
 
 
+@lru_cache(maxsize=1024)
 def holds_sound(name: str) -> bool:
     """Return whether a codec stores sounds. False if a user has replaced the codec.
 
@@ -330,7 +332,7 @@ def _is_built_in(name: str, names: Collection[str]) -> bool:
     return base in names and base not in registered
 
 
-_CACHED = (get_codec, holds_image, runs_code, from_file)
+_CACHED = (get_codec, holds_image, holds_clip, holds_sound, runs_code, from_file)
 
 
 @public()
@@ -434,6 +436,7 @@ def _guarded_decode(name: str, decode: Callable[..., Any], data: Buffer, *elemen
         ) from error
 
 
+@lru_cache(maxsize=1024)
 def asked_for(codec: str) -> str:
     """Return the codec for callers who allow codecs that run code: `pickle` for `stored(pickle)`.
 
