@@ -19,7 +19,9 @@ from tests.interrupts import interruptible
 from tests.sources.folders import image_folder, jpeg
 
 import bushel
+from bushel.containers.kept_folder import FolderNames, names_below
 from bushel.jpeg import tile
+from bushel.sources import files, opening
 
 
 def opened(path: Path | str) -> bushel.Dataset:
@@ -34,6 +36,21 @@ def test_pack_a_folder(tmp_path: Path) -> None:
     done = json.loads(run("pack", tmp_path / "photos", tmp_path / "x.tar", "--json"))
     assert (done["samples"], done["errors"], done["paths"]) == (6, 0, [str(tmp_path / "x.tar")])
     assert run("pack", tmp_path / "photos", tmp_path / "y.tar", "-q") == ""
+
+
+def test_a_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image_folder(tmp_path / "photos", 2)
+    listed = []
+
+    def observed(path: Path) -> FolderNames:
+        listed.append(path)
+        return names_below(path)
+
+    for module in (files, opening):
+        monkeypatch.setattr(module, "names_below", observed)
+    run("pack", tmp_path / "photos", tmp_path / "x.tar", "-q")
+    assert listed == [tmp_path / "photos"]
+    assert len(opened(tmp_path / "x.tar")) == 2
 
 
 def test_errors_are_reported_and_counted(tmp_path: Path) -> None:
