@@ -233,7 +233,7 @@ def plain_column(name: str, column: Any) -> Any:
     Raises:
         SpecError: The offsets of stored bytes are invalid.
     """
-    if isinstance(column, StoredColumn | list):
+    if isinstance(column, StoredColumn | list | np.ndarray):
         return column
     column = without_arrow(column)
     if is_stored(column):
@@ -321,7 +321,7 @@ def list_of_keys(keys: Iterable[str]) -> list[str]:
     """Return the keys that a user gives, as a list."""
     if isinstance(keys, (str, *_BYTES)):
         raise TypeError(f"expected a list of keys, not {keys!r}")
-    plain = without_arrow(keys)
+    plain = plain_column(KEY, keys)
     return plain.tolist() if isinstance(plain, np.ndarray) else list(plain)
 
 

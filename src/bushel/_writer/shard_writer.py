@@ -228,19 +228,12 @@ class ShardInProgress:
         return cls(plan, staging, builder, before=last.index)
 
     @property
-    def samples(self) -> int:
-        """Number of samples, pending ones too."""
-        if self.pending is None:
-            return self._builder.samples
-        return self.pending.end
-
-    @property
     def room(self) -> tuple[int, int]:
-        """Number of samples and of bytes until the shard is full: 0 if it is.
+        """Number of samples and of bytes until the shard is full: 0 if it is. No sample is pending.
 
-        Pending samples count, but not their bytes; nor do the tables that are written at the end.
+        The tables that are written at the end do not count.
         """
-        samples = (self._limits.samples or _UNLIMITED) - self.samples
+        samples = (self._limits.samples or _UNLIMITED) - self._builder.samples
         size = (self._limits.bytes or _UNLIMITED) - sum(self._written[0].values())
         return max(samples, 0), max(size, 0)
 
