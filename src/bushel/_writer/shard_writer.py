@@ -134,7 +134,7 @@ class ShardPlan(Struct, frozen=True):
     container: Container
     layout: Layout  # how samples are stored
     contents: Contents  # the contents of the index beside extents
-    limits: ShardLimits  # the size at which it is full
+    limits: ShardLimits = ShardLimits(None, None)  # the size at which it is full
 
     @property
     def staging_name(self) -> str:
