@@ -103,9 +103,9 @@ def pack(
     change = None if framed or videos.clip else images.transforms()
     types = pairs(spec, "--spec")
     with resumable(target):
+        opened: Any = folder
         if folder is not None and not options:  # it is listed already
             folder.report()
-            opened = folder
         else:
             opened = open_source(files, kind, listing=listing, **options)
         if change is not None:
