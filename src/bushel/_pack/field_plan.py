@@ -66,7 +66,7 @@ class FieldPlan(Struct, frozen=True):
         return base_codec(self.codec) in ("jpg", "image")
 
     def looked_into(self, files: StoredColumn) -> I64:
-        """Return the rows of the files that are no images of the kind of the field: int64[rows]."""
+        """Return the rows of the files that are not images of the kind of the field: int64[rows]."""
         kind = base_codec(self.codec)
         strange = np.ones(len(files), np.bool_)
         for magic in BEGINNINGS.get(kind, ()):

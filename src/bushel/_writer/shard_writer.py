@@ -297,7 +297,7 @@ class ShardInProgress:
         return rows
 
     def _undo(self) -> None:
-        """Drop what is left of samples that could not be written whole."""
+        """Remove the written part of samples that could not be written whole."""
         positions, samples = self._written
         self._staging.truncate(positions)
         self._builder.truncate(samples)
