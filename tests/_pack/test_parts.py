@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -346,7 +347,12 @@ class TestCommit:
 
         def start() -> None:
             other.start()
-            other.join(1)
+            end = time.monotonic() + 60
+            while "waiting for the process that writes this part" not in caplog.text:
+                assert other.is_alive()
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            other.join(0.1)
             assert other.is_alive()
             assert not task.run.part(0).exists()
 
