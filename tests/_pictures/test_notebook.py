@@ -58,6 +58,16 @@ def test_show_takes_a_number_and_columns(dataset: bushel.Dataset) -> None:
         dataset.show(columns=["lable"])
 
 
+@pytest.mark.parametrize("kind", ["array(uint8,-1,8,8)", "npy"])
+def test_windows_of_arrays_show_their_elements(tmp_path: Path, kind: str) -> None:
+    with bushel.Writer(tmp_path / "data", {"x": kind}, container="tar") as writer:
+        writer.append({"x": np.full((4, 8, 8), np.arange(4)[:, None, None] * 60, np.uint8)})
+    windows = bushel.open(tmp_path / "data").windows("x", 1)
+    shown = pictures(windows.show()._repr_html_())
+    assert len(shown) == 4
+    assert len({image.tobytes() for image in shown}) == 4
+
+
 def test_a_sample_is_a_dict_with_pictures(dataset: bushel.Dataset) -> None:
     sample = dataset[4]
     assert isinstance(sample, dict)

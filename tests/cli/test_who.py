@@ -71,6 +71,15 @@ def test_orders_by_columns_are_asked_of_the_loader(root: Path, tmp_path: Path, o
     assert "depends on more than the state contains: make the same loader, and call its who() and when()" in said
 
 
+@pytest.mark.parametrize("version", ["mixed(40,8;7,3;60)/1", "exact/0"])
+def test_orders_of_other_releases_are_asked_of_them(root: Path, tmp_path: Path, version: str) -> None:
+    state = bushel.Loader(bushel.open(root / "data"), 4).state_dict() | {"version": version}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    said = fails("who", root / "data", "--state", tmp_path / "state.json", "--batch-size", 4, "--step", 2)
+    assert "this release does not have: ask the release of bushel that saved the state" in said
+    assert "make the same loader" not in said
+
+
 def test_mixtures(root: Path, tmp_path: Path) -> None:
     other = write(tmp_path / "other", LENGTHS[:40], container="tar")
     first = bushel.open(root / "data")

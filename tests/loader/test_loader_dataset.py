@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,6 +80,25 @@ def test_gulp_sequences_are_loaded_and_fused(tmp_path: Path) -> None:
     assert [len(clip) for clip in clips] == [1 + i % 3 for i in order]
     assert [clip[0].shape for clip in clips] == [(16, 16, 3)] * 10
     assert [abs(int(clip[-1][5, 5, 0]) - 20 * i) <= 2 for clip, i in zip(clips, order, strict=True)] == [True] * 10
+
+
+def darker(frames: list[np.ndarray]) -> list[np.ndarray]:
+    return [frame // 2 for frame in frames]
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_transforms_after_those_of_each_frame_are_in_stacked_batches(tmp_path: Path, threads: int) -> None:
+    with bushel.Writer(tmp_path / "data", {"frames": "jpg[]"}, container="tar") as writer:
+        for i in range(8):
+            writer.append({"frames": [np.full((32, 48, 3), 20 * i, np.uint8)] * 2}, key=f"clip{i}")
+    dataset = bushel.open(tmp_path / "data")
+    batches = {}
+    for rule in ("stack", "list"):
+        steps: list[Any] = [EachFrame([CenterCrop(16)]), darker]
+        loader = Loader(dataset, 4, threads=threads, transforms={"frames": steps}, collate={"frames": rule})
+        batches[rule] = np.concatenate([np.array(batch["frames"]) for batch in loader])
+    assert batches["stack"].max() <= 72
+    assert np.array_equal(batches["stack"], batches["list"])
 
 
 def test_samples_are_decoded_together_as_one_by_one(tmp_path: Path) -> None:

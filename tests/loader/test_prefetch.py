@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.loader.memory_dataset import MemoryDataset
 
 from bushel.loader import Loader
-from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.run.run import PrefetchWindow
+from bushel.loader.values.collate import count_bytes
 
 
 def after(

@@ -12,8 +12,8 @@ import numpy as np
 from bushel._kinds import kind_of
 from bushel.codecs import holds_clip, holds_image, holds_sound
 from bushel.codecs.base import describe
-from bushel.codecs.registry import NUMBERS
-from bushel.errors import BushelError
+from bushel.codecs.registry import NUMBERS, holds_array
+from bushel.errors import BushelError, CodecError
 from bushel.spec import KEY
 
 from .pixels import array_pixels
@@ -232,12 +232,17 @@ def sample_pixels(dataset: Any, position: int, field: str, side: int) -> Any:
         if frames is None:
             return None
         return shrunk(np.asarray(frames)[0], side)
-    [sample] = dataset.read([position], [field], decode=False)
+    # windows of an array have some of its elements, and its stored bytes all
+    [sample] = dataset.read([position], [field], decode=holds_array(kind))
     value = sample.get(field)
     if isinstance(value, list):
         value = value[0] if value else None
     if value is None:
         return None
+    if holds_array(kind):
+        if (drawn := array_pixels(value, side)) is None:
+            raise CodecError(f"a value of codec {kind!r} has no picture")
+        return shrunk(drawn[0], side)
     return value_pixels(kind.removesuffix("[]"), value, side)
 
 

@@ -172,28 +172,36 @@ class Threads:
 
 
 class Clock:
-    """Adds up the seconds of stages, and counts. Threads and worker processes add to it."""
+    """Adds up the seconds of stages, and counts.
+
+    Attributes:
+        add: Adds a mapping of stages to seconds, and of counts. Any thread may call it. It waits for no
+            other thread, as it only appends to a list, so that `sum_up` has to be called now and then.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._totals: dict[str, float] = {}
+        self._added: deque[Mapping[str, float]] = deque()
+        self.add = self._added.append
 
-    def add(self, totals: Mapping[str, float]) -> None:
-        """Add seconds of stages, and counts."""
-        if totals:
-            with self._lock:
-                sums = self._totals
-                for name, value in totals.items():
-                    sums[name] = sums.get(name, 0) + value
+    def sum_up(self) -> None:
+        """Add what was added since the last call to the sums."""
+        with self._lock:
+            while self._added:
+                for name, value in self._added.popleft().items():
+                    self._totals[name] = self._totals.get(name, 0) + value
 
     def drain(self) -> dict[str, float]:
         """Return the counts since the last call."""
+        self.sum_up()
         with self._lock:
             totals, self._totals = self._totals, {}
         return totals
 
     def read(self) -> dict[str, float]:
         """Return the counts so far."""
+        self.sum_up()
         with self._lock:
             return dict(self._totals)
 

@@ -22,12 +22,12 @@ from bushel._runtime.messages import warn
 from bushel._runtime.threads import Clock, cpu_count
 from bushel.errors import TooManyErrors, UnsupportedError, error_limit
 from bushel.loader.read.batch_arrays import BufferPool
-from bushel.loader.run.pipeline import Finished, Pipeline
+from bushel.loader.run.pipeline import Pipeline
 from bushel.loader.run.run import Iteration, PrefetchWindow
 from bushel.loader.run.stats import LoaderStats
 from bushel.loader.values.bad_samples import BadSample, ErrorReport
 from bushel.loader.values.collate import Batch
-from bushel.loader.values.outputs import Output
+from bushel.loader.values.outputs import Finished, Output
 
 from .options import BatchOptions, check_shared
 
@@ -261,6 +261,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
                         "training": training,
                     }
                     self._clock.add(counts)
+                    self._clock.sum_up()
                     counts = {}
                     if batch is not None:
                         progress.given += 1

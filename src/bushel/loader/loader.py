@@ -14,14 +14,14 @@ from bushel._runtime.arrays import check_count
 from bushel._runtime.public import public
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.planning import plan_of
-from bushel.loader.plan.who import PlanAnswers, steps_after, unequal_steps, without_batches
+from bushel.loader.plan.who import PlanAnswers, steps_without, unequal_steps, without_batches
 from bushel.loader.read.costs import warn_if_costly
 from bushel.loader.read.loadable import Loadable
 from bushel.loader.run.make_pipeline import pipeline_of
-from bushel.loader.run.pipeline import Finished
 from bushel.loader.run.processes import run_processes
 from bushel.loader.run.runners import run_batches
 from bushel.loader.values.bad_samples import write_errors
+from bushel.loader.values.outputs import Finished
 
 from .base import Item, LoaderBase, Progress
 from .options import LoaderOptions, check_dataset, check_whole_batches
@@ -233,7 +233,9 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
         loader, left_out = self._of(place.epoch), frozenset[int]()
         if self.on_error != "replace":
             left_out = loader._pipeline.excluded
-        return steps_after(loader._plan, place.epoch, place.samples, left_out)
+        if not left_out:
+            return loader._plan.at(place.epoch).steps(place.samples)
+        return steps_without(loader._plan, place.epoch, place.samples, left_out)
 
     def __repr__(self) -> str:
         plan, units = self._plan, self._plan.at(self.epoch).units

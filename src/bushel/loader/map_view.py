@@ -145,8 +145,6 @@ class MapView(MapOptions):
 
     def _samples(self, epoch: int, numbers: I64) -> list[Sample]:
         plan, clock = BatchPlan(epoch, numbers, numbers, 0), Clock()
-        decoded = self._pipeline.decode_and_transform(
-            plan, self._pipeline.fetch(plan, clock), clock
-        )
+        decoded = self._pipeline.decode_and_transform(self._pipeline.fetch(plan, clock), clock)
         raise_first(decoded)
         return [sample for sample in decoded if not isinstance(sample, Failure)]

@@ -25,7 +25,7 @@ from bushel.loader.order.chunks import Megatron
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.order.packed import Longer
 from bushel.loader.plan.plan import Pad
-from bushel.loader.read.batch_reader import names_read
+from bushel.loader.read.costs import names_read
 from bushel.loader.read.loadable import Loadable
 from bushel.loader.read.random_window import Fields
 from bushel.loader.values.bad_samples import BadSample, OnError

@@ -19,10 +19,11 @@ from bushel.errors import UnsupportedError
 from bushel.loader.decode.sample_transforms import SampleTransforms, generator
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import PlainReader
-from bushel.loader.run.pipeline import Finished, Pipeline
+from bushel.loader.run.pipeline import Pipeline
 from bushel.loader.run.run import run_inline, run_threads
 from bushel.loader.values.bad_samples import Failure
 from bushel.loader.values.collate import Sample
+from bushel.loader.values.outputs import Finished
 from bushel.transforms.values import Call
 
 from .base import Item, LoaderBase, Progress

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
@@ -33,6 +33,8 @@ _MOST_PIXELS = 1 << 24
 _MOST_EXACT = 1 << 53
 _EXIF_ORIENTATION = 0x0112
 _AS_STORED = ImageReading()
+ENCODED = (bytes, memoryview, Seekable)
+"""The types of images that are still encoded."""
 
 
 @frozen_transform
@@ -121,7 +123,7 @@ def _are_plain(*numbers: object) -> bool:
     )
 
 
-class DecodePlan(Struct, frozen=True):
+class DecodePlan(Struct, frozen=True, dict=True):
     """A plan to decode and transform images in one step, and the transforms that remain.
 
     Attributes:
@@ -166,7 +168,7 @@ class DecodePlan(Struct, frozen=True):
                 geometry = geometry.then(step)
         return geometry
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int, int]:
         """The shape of a result. Grey images fill three channels, so that they fit into a batch of RGB images.
 
@@ -180,7 +182,7 @@ class DecodePlan(Struct, frozen=True):
         channels = 3 if self.normalise is None else len(self.normalise.mean)
         return (channels, *self.size) if self.layout == "CHW" else (*self.size, channels)
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[np.generic]:
         """Data type of the batch array."""
         return np.dtype(self.normalise.dtype if self.normalise else np.uint8)
@@ -255,11 +257,6 @@ def geometry_rows(geometries: Iterable[Geometry]) -> I32:
 
 def _is_jpeg(data: Buffer) -> bool:
     return bytes(data[:2]) == JPEG_START
-
-
-def is_image(value: Any) -> bool:
-    """Return whether a value is an image that is still encoded."""
-    return isinstance(value, bytes | memoryview | Seekable)
 
 
 def bytes_of(stored: Any) -> Any:

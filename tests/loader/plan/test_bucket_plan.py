@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -100,8 +99,3 @@ def test_a_place_within_a_batch_is_continued() -> None:
     plan = plan_of([4] * 25)
     whole = [sample for [batch] in steps_of(plan) for sample in batch]
     assert [sample for [batch] in steps_of(plan, 0, 7) for sample in batch] == whole[7:]
-
-
-def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match="give only one"):
-        plan_of([1], drop_last=True, pad="wrap")

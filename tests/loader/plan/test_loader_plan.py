@@ -1,11 +1,15 @@
 """Plans: the union over ranks is the epoch exactly once, whatever changes on the way."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.loader.memory_dataset import MemoryDataset
 
 from bushel._runtime.order import Exact, Sequential
+from bushel.loader import Loader
 from bushel.loader.plan.plan import Pad, Plan
 
 
@@ -86,14 +90,13 @@ def test_starting_in_a_long_epoch_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "rank", "world_size", "drop_last", "pad", "says"),
+    ("drop_last", "pad", "says"),
     [
-        (1, 0, 1, True, "wrap", "give only one"),
-        (1, 0, 1, False, "zeros", "unknown pad"),
+        (True, "wrap", "give only one"),
+        (False, "zeros", "unknown pad"),
     ],
 )
-def test_wrong_arguments_are_refused(
-    batch_size: int, rank: int, world_size: int, drop_last: bool, pad: Pad, says: str
-) -> None:
+@pytest.mark.parametrize("options", [{}, {"bucket_by": [4] * 5}])
+def test_wrong_arguments_are_refused(drop_last: bool, pad: Pad, says: str, options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=says):
-        Plan(Sequential(5), batch_size, rank, world_size, drop_last, pad)
+        Loader(MemoryDataset(5), 1, drop_last=drop_last, pad=pad, **options)

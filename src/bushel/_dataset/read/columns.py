@@ -25,16 +25,13 @@ from bushel.storage import AnyPath
 
 from .reader import Reader
 from .selection import Remaining
-from .shards import Listing, OpenShard, kinds, union_of_fields
+from .shards import OpenShard, kinds, looked_at, union_of_fields
 
 _FLAT = re.compile(r"as\(array\([a-z0-9]+,-1\),(array\([a-z0-9]+,-1\))\)")
 """A conversion of arrays of one dimension, and the codec of their bytes."""
 _UNKNOWN = -2
 _MOST_NAMED = 8  # files in a proposed command; of more, their folders are named
 _HINT = "run `bushel index --force` on the dataset"
-# shards up to this number are all asked for their columns; of more, the first and the last
-_LOOK_AT = 1000
-_LOOK_AT_REMOTE = 32
 
 
 def check_has_elements(reader: Reader, name: str, what: str) -> None:
@@ -147,15 +144,6 @@ def column_names(reader: Reader) -> tuple[str, ...]:
 def names_in_any(shards: Sequence[OpenShard]) -> tuple[str, ...]:
     """Return the names of the columns that any shard has; of very many shards, the first or the last."""
     return tuple(dict.fromkeys(name for shard in looked_at(shards) for name in shard.index.columns))
-
-
-def looked_at(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
-    """Return the shards that are asked for their columns: the first and the last of very many."""
-    if isinstance(shards, Listing) or (
-        shards and len(shards) > (_LOOK_AT if shards[0].local else _LOOK_AT_REMOTE)
-    ):
-        return [shards[0], shards[-1]]
-    return shards
 
 
 def masked(part: Part) -> Any:

@@ -92,7 +92,7 @@ class KnownFields:
         """
         values: dict[str, Any] = {}
         for name, elements in wanted.items():
-            if elements is not None or self.kind(number, index, name) is None:
+            if elements is not None or self.kind(number, name) is None:
                 return None
             if (value := _known_value(index.columns[name], row)) is None:
                 return None
@@ -106,17 +106,18 @@ class KnownFields:
         unknown: dict[str, Elements] = {}
         for name, elements in wanted.items():
             having = [group for group in groups if name in group.index.fields]
-            kinds = (self.kind(group.number, group.index, name) for group in having)
+            kinds = (self.kind(group.number, name) for group in having)
             if elements is not None or not having or not all(kinds):
                 unknown[name] = elements
         return unknown
 
-    def kind(self, number: int, index: ShardIndex, name: str) -> Kind | None:
+    def kind(self, number: int, name: str) -> Kind | None:
         """Return the kind of a field's column in a shard that gives what reading gives; None if it must be read."""
         place = number, name
         if place not in self._kinds:
-            exact = exact_kind(index, name)
-            checked = exact is not None and self._checks(self._shards[number])
+            shard = self._shards[number]
+            exact = exact_kind(shard.index, name)
+            checked = exact is not None and self._checks(shard)
             self._kinds[place] = None if checked else exact
         return self._kinds[place]
 

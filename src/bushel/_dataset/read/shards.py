@@ -14,7 +14,7 @@ from msgspec.structs import astuple, replace
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.elements import Group
 from bushel._index.names import Labels
-from bushel._index.shard import FileStamp, Keys, Shard
+from bushel._index.shard import FileStamp, Shard
 from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64, LazySequence
 from bushel.containers import register_container, registered_here
@@ -35,6 +35,9 @@ _MANY_FILES, _SMALL = 64, 1 << 20
 """A shard of more files than this keeps small ones, of up to 1 MiB, closed between reads."""
 
 
+# shards up to this number are all asked for their columns; of more, the first and the last
+_LOOK_AT = 1000
+_LOOK_AT_REMOTE = 32
 _AT_ONCE, _SECTION_BYTES = 32, 512 << 20
 """Number of remote tables that are loaded at once; and bytes of sections that are read to make some."""
 
@@ -223,6 +226,15 @@ def kinds(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
     return shards
 
 
+def looked_at(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
+    """Return the shards that are asked for their columns: the first and the last of very many."""
+    if isinstance(shards, Listing) or (
+        shards and len(shards) > (_LOOK_AT if shards[0].local else _LOOK_AT_REMOTE)
+    ):
+        return [shards[0], shards[-1]]
+    return shards
+
+
 def samples_of(shards: Sequence[OpenShard]) -> I64:
     """Return int64[shards], the number of samples of each shard."""
     if isinstance(shards, Listing):
@@ -361,20 +373,19 @@ class ShardRows:
             if group.index.keys is None:
                 keys_there = decimal_texts(positions[group.in_batch])
             else:
-                keys_there = self._own_keys(group, group.index.keys)
+                try:
+                    keys_there = group.index.keys.take(group.rows)
+                except ValueError as error:
+                    sidecar = str(self.shards[group.number].shard.sidecar)
+                    hint = "run `bushel index --force` on the dataset"
+                    raise FormatError(
+                        f"the index is damaged: {error}", sidecar, hint=hint
+                    ) from error
             if group.places is None:
                 return keys_there
             for place, key in zip(group.places.tolist(), keys_there, strict=True):
                 keys[place] = key
         return keys
-
-    def _own_keys(self, group: Group, keys: Keys) -> list[str]:
-        try:
-            return keys.take(group.rows)
-        except ValueError as error:
-            sidecar = str(self.shards[group.number].shard.sidecar)
-            hint = "run `bushel index --force` on the dataset"
-            raise FormatError(f"the index is damaged: {error}", sidecar, hint=hint) from error
 
     def key(self, position: int) -> str:
         """Return the key of one sample."""

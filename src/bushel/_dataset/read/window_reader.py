@@ -1,6 +1,6 @@
 """The reader of windows: a position is the number of a window, and a sample has only the elements of its window.
 
-Windows in time need the clocks of fields, which `FieldClocks` finds: rates that the user gives, time
+Windows in time need the timelines of fields, which `FieldTimelines` finds: rates that the user gives, time
 stamps in another field, and times of clips in the index.
 """
 
@@ -23,7 +23,7 @@ from bushel.spec import KEY, Field
 from .columns import check_has_elements, element_counts, index_command
 from .reader import Reader
 from .selection import Sample
-from .windows import Clock, Source, Stamped, Steady, Windows, WindowShape, elements_in_time
+from .windows import Source, Stamped, Steady, Timeline, Windows, WindowShape, elements_in_time
 
 if TYPE_CHECKING:
     from bushel.storage.fetch import Held
@@ -86,7 +86,7 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
-class FieldClocks:
+class FieldTimelines:
     """Finds when the elements of fields are, in samples.
 
     Args:
@@ -98,21 +98,21 @@ class FieldClocks:
         self._reader, self._sources = reader, sources
         self._stamps: dict[tuple[str, int], tuple[F64, float]] = {}
 
-    def of(self, positions: I64, names: Collection[str]) -> list[dict[str, Clock]]:
-        """Return the clocks of fields in samples, without those that have no elements. Time stamps are read.
+    def of(self, positions: I64, names: Collection[str]) -> list[dict[str, Timeline]]:
+        """Return the timelines of fields in samples, without those that have no elements. Time stamps are read.
 
         Raises:
             KeyError: The index does not say how many elements samples have, or when the frames of
                 clips are.
             SpecError: The time stamps of a sample are missing or wrong.
         """
-        clocks: list[dict[str, Clock]] = [{} for _ in positions]
+        timelines: list[dict[str, Timeline]] = [{} for _ in positions]
         for name in names:
             source, counts = self._sources[name], element_counts(self._reader, positions, name)
             has = np.flatnonzero(counts > 0)
             if isinstance(source, float):
                 for place in has.tolist():
-                    clocks[place][name] = Steady.of(int(counts[place]), source)
+                    timelines[place][name] = Steady.of(int(counts[place]), source)
                 continue
             field = source or name
             look_up = self._of_clips if is_clip(self._reader, field) else self._read
@@ -125,8 +125,8 @@ class FieldClocks:
                         f"sample {self._reader.key(position)!r} {wrong}: "
                         "give a rate in times=, or leave the sample out"
                     )
-                clocks[place][name] = Stamped.of(stamps_of_sample, slack)
-        return clocks
+                timelines[place][name] = Stamped.of(stamps_of_sample, slack)
+        return timelines
 
     def _of_clips(self, name: str, positions: I64) -> dict[int, tuple[F64, float]]:
         """Return when the frames of clips are, and by how much that may be wrong, by position."""
@@ -222,9 +222,9 @@ class WindowReader(Reader):
         self.__dict__.update(base.__dict__)
         self._base, self.windows, self.selection, self._find = base, windows, selection, find
         self.fields = _fields(selection.fields, windows.shape)
-        self._clocks: FieldClocks | None = None
+        self._timelines: FieldTimelines | None = None
         if windows.shape.time is not None:
-            self._clocks = FieldClocks(base, windows.shape.time.sources)
+            self._timelines = FieldTimelines(base, windows.shape.time.sources)
 
     @property
     def whole(self) -> range:
@@ -277,17 +277,17 @@ class WindowReader(Reader):
         places, starts = self.windows.places(positions)
         shape, samples = self.windows.shape, self.selection.absolute(places)
         needed = [name for name in shape.offsets if names is None or name in names]
-        if self._clocks is None:
+        if self._timelines is None:
             counts = element_counts(self.base, samples, shape.field)
             return {
                 name: Ranges.regular(starts, offsets, counts)
                 for name, offsets in shape.offsets.items()
                 if offsets is not None and name in needed
             }
-        clocks = self._clocks.of(samples, dict.fromkeys([shape.field, *needed]))
+        timelines = self._timelines.of(samples, dict.fromkeys([shape.field, *needed]))
         windows = [
-            elements_in_time(shape, clocks_of_sample, start, needed)
-            for clocks_of_sample, start in zip(clocks, starts.tolist(), strict=True)
+            elements_in_time(shape, timelines_of_sample, start, needed)
+            for timelines_of_sample, start in zip(timelines, starts.tolist(), strict=True)
         ]
         return {name: Ranges.joined([window[name] for window in windows]) for name in needed}
 

@@ -1,6 +1,6 @@
 """Windows: elements of samples, as samples of their own, by number or in time. Pure: no I/O.
 
-The clock of a value says when its elements are: at a rate, or by time stamps.
+The timeline of a value says when its elements are: at a rate, or by time stamps.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ _SLACK = 1e-6
 """Part of the distance of two elements at a rate by which sums of seconds may be wrong; of stamps, in seconds."""
 
 
-class Clock(Struct, frozen=True, eq=False):
+class Timeline(Struct, frozen=True, eq=False):
     """The times of the elements of one value, which follow each other. An element lasts until the next one."""
 
     count: int  # number of elements, at least 1
@@ -230,14 +230,14 @@ class Clock(Struct, frozen=True, eq=False):
         return shown + 1
 
 
-class Steady(Clock, frozen=True, eq=False):
+class Steady(Timeline, frozen=True, eq=False):
     """Elements at a rate, the first one at 0 seconds."""
 
     rate: float  # elements in a second
 
     @classmethod
     def of(cls, count: int, rate: float) -> Steady:
-        """Return the clock of a number of elements."""
+        """Return the timeline of a number of elements."""
         return cls(count, 0.0, count / rate, _SLACK / rate, rate)
 
     def times(self, numbers: I64) -> F64:
@@ -250,14 +250,14 @@ class Steady(Clock, frozen=True, eq=False):
         return np.clip(numbers, -1, self.count - 1).astype(np.int64)
 
 
-class Stamped(Clock, frozen=True, eq=False):
+class Stamped(Timeline, frozen=True, eq=False):
     """Elements with a time stamp each."""
 
     stamps: F64  # float64[count], seconds, ascending
 
     @classmethod
     def of(cls, stamps: F64, slack: float = _SLACK) -> Stamped:
-        """Return the clock of elements with these stamps. The last one lasts as long as the one before it."""
+        """Return the timeline of elements with these stamps. The last one lasts as long as the one before it."""
         last = stamps[-1]
         end = last + (last - stamps[-2] if len(stamps) > 1 else 0)
         return cls(len(stamps), float(stamps[0]), max(float(end), last + 2 * slack), slack, stamps)
@@ -280,48 +280,53 @@ class Room(Struct, frozen=True):
     elements: range  # the elements of the window's own field at which a window may start
 
 
-def room_in_time(shape: WindowShape, clocks: Mapping[str, Clock]) -> Room:
+def room_in_time(shape: WindowShape, timelines: Mapping[str, Timeline]) -> Room:
     """Return where the windows of a sample may start: from where all fields have begun until one of them ends.
 
     A field is there half the distance of its elements before the first one, since that one is the
-    nearest then. Fields without a clock may end earlier.
+    nearest then. Fields without a timeline may end earlier.
 
     Raises:
         ValueError: The fields have no time in common.
     """
-    main = clocks[shape.field]
-    rest = [clock for name, clock in clocks.items() if name != shape.field]
-    first = max([main.first, *(clock.first - clock.gap / 2 - clock.slack for clock in rest)])
-    end = min([main.end, *(clock.end + clock.gap / 2 for clock in rest)])
+    main = timelines[shape.field]
+    rest = [timeline for name, timeline in timelines.items() if name != shape.field]
+    first = max(
+        [main.first, *(timeline.first - timeline.gap / 2 - timeline.slack for timeline in rest)]
+    )
+    end = min([main.end, *(timeline.end + timeline.gap / 2 for timeline in rest)])
     if first >= end:
-        spans = (f"{name!r} {clock.first:g} to {clock.end:g} s" for name, clock in clocks.items())
+        spans = (
+            f"{name!r} {timeline.first:g} to {timeline.end:g} s"
+            for name, timeline in timelines.items()
+        )
         raise ValueError(f"has no time that all fields have: {', '.join(spans)}")
     if shape.pad:
         first, end = main.first, main.end
     stop = end - main.slack
     if shape.offsets[shape.field] is None and shape.time is not None:
         stop = end - shape.time.seconds + 2 * main.slack
-    for name, clock in clocks.items():
+    for name, timeline in timelines.items():
         offsets = shape.offsets[name]
         if offsets is not None and offsets.dtype.kind == "f":
             stop = min(stop, end - float(offsets.max()) - main.slack)
         elif offsets is not None:
-            last = clock.count - 1 - int(offsets.max())  # the last element that may be the first
-            limit = clock.first
+            last = timeline.count - 1 - int(offsets.max())  # the last element that may be the first
+            limit = timeline.first
             if last >= 0:
-                limit = float(clock.times(np.array([last]))[0]) + 2 * clock.slack
+                limit = float(timeline.times(np.array([last]))[0]) + 2 * timeline.slack
             stop = min(stop, limit)
     begin = main.first_from(first)
     return Room(first, stop, range(begin, max(main.first_from(stop), begin + shape.pad)))
 
 
-def first_and_count(shape: WindowShape, clocks: Mapping[str, Clock]) -> tuple[float, int]:
+def first_and_count(shape: WindowShape, timelines: Mapping[str, Timeline]) -> tuple[float, int]:
     """Return where the first window of a sample starts, in elements or seconds as the hop, and the number of windows.
 
     Raises:
         ValueError: The fields have no time in common.
     """
-    room, main = room_in_time(shape, clocks), clocks[shape.field]
+    room, main = room_in_time(shape, timelines), timelines[shape.field]
     if not isinstance(shape.hop, float):
         if shape.pad:
             return 0, int(window_counts(np.array([main.count]), shape)[0])
@@ -333,18 +338,18 @@ def first_and_count(shape: WindowShape, clocks: Mapping[str, Clock]) -> tuple[fl
 
 
 def elements_in_time(
-    shape: WindowShape, clocks: Mapping[str, Clock], start: float, names: Collection[str]
+    shape: WindowShape, timelines: Mapping[str, Timeline], start: float, names: Collection[str]
 ) -> dict[str, tuple[I64, Bools]]:
     """Return the elements that a window has of fields, and which of these stand for others that are outside.
 
     Args:
         shape: The windows.
-        clocks: The clocks of the window's own field and of `names`.
+        timelines: The timelines of the window's own field and of `names`.
         start: Where the window starts, in elements of its own field or in seconds, as the hop.
         names: The fields.
     """
     assert shape.time is not None
-    main, main_offsets, take = clocks[shape.field], shape.offsets[shape.field], shape.time.take
+    main, main_offsets, take = timelines[shape.field], shape.offsets[shape.field], shape.time.take
     begin = float(start)
     if not isinstance(shape.hop, float):
         begin = float(main.times(np.array([int(start)]))[0])
@@ -364,37 +369,37 @@ def elements_in_time(
             continue
         offsets = shape.offsets[name]
         if take[name] == "all":
-            elements[name] = _within(clocks[name], begin, seconds)
+            elements[name] = _within(timelines[name], begin, seconds)
         else:
             from_begin = instants - begin if offsets is None else offsets
-            elements[name] = _chosen(clocks[name], from_begin, begin, take[name])
+            elements[name] = _chosen(timelines[name], from_begin, begin, take[name])
     return elements
 
 
-def _clamped(clock: Clock, numbers: I64) -> tuple[I64, Bools]:
-    inside: I64 = np.clip(numbers, 0, clock.count - 1)
+def _clamped(timeline: Timeline, numbers: I64) -> tuple[I64, Bools]:
+    inside: I64 = np.clip(numbers, 0, timeline.count - 1)
     return inside, inside != numbers
 
 
-def _within(clock: Clock, begin: float, seconds: float) -> tuple[I64, Bools]:
+def _within(timeline: Timeline, begin: float, seconds: float) -> tuple[I64, Bools]:
     """Return all elements that begin in an interval; at a rate, as many as every interval of this length has."""
-    first = clock.first_from(begin)
-    stop = clock.first_from(begin + seconds)
-    if isinstance(clock, Steady):
-        stop = first + elements_within(seconds, clock.rate)
-    return _clamped(clock, np.arange(first, stop))
+    first = timeline.first_from(begin)
+    stop = timeline.first_from(begin + seconds)
+    if isinstance(timeline, Steady):
+        stop = first + elements_within(seconds, timeline.rate)
+    return _clamped(timeline, np.arange(first, stop))
 
 
-def _chosen(clock: Clock, offsets: Array, begin: float, take: str) -> tuple[I64, Bools]:
+def _chosen(timeline: Timeline, offsets: Array, begin: float, take: str) -> tuple[I64, Bools]:
     """Return the elements that are shown some seconds after a time, or nearest to that, or at offsets from there."""
     if offsets.dtype.kind == "i":
-        return _clamped(clock, int(clock.nearest(np.array([begin]))[0]) + offsets)
+        return _clamped(timeline, int(timeline.nearest(np.array([begin]))[0]) + offsets)
     seconds = begin + offsets
     if take == "shown":
-        numbers = clock.shown(seconds)
-        outside: Bools = (numbers < 0) | (seconds >= clock.end - clock.slack)
+        numbers = timeline.shown(seconds)
+        outside: Bools = (numbers < 0) | (seconds >= timeline.end - timeline.slack)
         inside: I64 = np.maximum(numbers, 0)
         return inside, outside
-    early, late = clock.first - clock.gap / 2, clock.end - clock.gap / 2
-    outside = (seconds < early - clock.slack) | (seconds > late + clock.slack)
-    return clock.nearest(seconds), outside
+    early, late = timeline.first - timeline.gap / 2, timeline.end - timeline.gap / 2
+    outside = (seconds < early - timeline.slack) | (seconds > late + timeline.slack)
+    return timeline.nearest(seconds), outside

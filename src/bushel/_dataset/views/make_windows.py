@@ -20,7 +20,7 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.selection import Selection
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.read.window_reader import (
-    FieldClocks,
+    FieldTimelines,
     WindowReader,
     checked_source,
     is_clip,
@@ -92,12 +92,12 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
 def _windows_in_time(dataset: Samples, shape: WindowShape, positions: I64) -> Windows:
     """Return the windows of samples in time. Samples that lack a field have none."""
     assert shape.time is not None
-    clocks = FieldClocks(dataset.reader, shape.time.sources)
+    timelines = FieldTimelines(dataset.reader, shape.time.sources)
     # in elements or seconds, as the hop
     firsts: Array = np.zeros(len(positions), type(shape.hop))
     counts = np.zeros(len(positions), np.int64)
     for begin in range(0, len(positions), _CHUNK):
-        of_samples = clocks.of(positions[begin : begin + _CHUNK], shape.offsets)
+        of_samples = timelines.of(positions[begin : begin + _CHUNK], shape.offsets)
         for place, clocks_of_sample in enumerate(of_samples, begin):
             if len(clocks_of_sample) < len(shape.offsets):
                 continue

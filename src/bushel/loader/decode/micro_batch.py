@@ -6,7 +6,7 @@ into the CPU caches together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,10 @@ from msgspec import Struct
 
 from bushel._dataset.read.reader import KNOWN_TYPES
 from bushel._index.part_plan import warn_of_refused
-from bushel._runtime.arrays import I32, Array, as_array
+from bushel._runtime.arrays import I32, as_array
 from bushel.codecs.image import ImageReading, Seekable, decode_image
-from bushel.codecs.parts import Part
-from bushel.loader.read.batch_arrays import BatchArrays, is_large
+from bushel.loader.read.batch_arrays import BatchArrays, FieldRows, is_large
 from bushel.loader.values.bad_samples import (
-    Failure,
     apply_calls,
     checked,
     failure_of,
@@ -31,11 +29,11 @@ from bushel.loader.values.collate import Sample
 from bushel.spec import KEY
 from bushel.transforms import EachFrame
 from bushel.transforms.fused import (
+    ENCODED,
     DecodePlan,
     bytes_of,
     decode_into,
     image_size,
-    is_image,
     is_upright,
 )
 from bushel.transforms.values import Call
@@ -47,49 +45,25 @@ if TYPE_CHECKING:
     from bushel.loader.device.device_step import DeviceStep
     from bushel.loader.read.loadable import Loadable
 
+
 # stored bytes that are decoded before they are transformed, so that caches hold them
 _MICRO_BATCH_BYTES = 1 << 16
 
 
-def micro_batches(
-    stored: Sequence[Sample | Failure], fused: frozenset[str]
-) -> Iterator[tuple[int, int]]:
-    """Cut samples into micro-batches: many small samples, or one large one.
-
-    Args:
-        stored: The samples.
-        fused: Fields that do not count, since they are decoded straight into the batch.
+def micro_batches(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Cut samples of these sizes into micro-batches: many small samples, or one large one.
 
     Yields:
         Start and end of each micro-batch.
     """
     start = size = 0
-    for number, sample in enumerate(stored):
-        _, nbytes = stored_sizes([sample], fused)
+    for number, nbytes in enumerate(sizes):
         if number > start and size + nbytes > _MICRO_BATCH_BYTES:
             yield start, number
             start, size = number, 0
         size += nbytes
-    if start < len(stored):
-        yield start, len(stored)
-
-
-def stored_sizes(samples: Iterable[Sample | Failure], fused: frozenset[str]) -> tuple[int, int]:
-    """Return the size of all stored values of samples, in bytes, and of all that are not `fused`.
-
-    Values that the index had, and keys, count as nothing.
-    """
-    total = unfused = 0
-    for sample in samples:
-        if not isinstance(sample, Failure):
-            for name, value in sample.items():
-                if type(value) in KNOWN_TYPES:
-                    continue
-                nbytes = len(value) if type(value) is bytes else count_bytes(value)
-                total += nbytes
-                if name not in fused:
-                    unfused += nbytes
-    return total, unfused
+    if start < len(sizes):
+        yield start, len(sizes)
 
 
 class MicroBatch(Struct, frozen=True):
@@ -106,6 +80,7 @@ class MicroBatch(Struct, frozen=True):
         dataset: The dataset, for errors and warnings.
         device: Decodes images on a device; None if the CPU decodes all.
         refused: Grows by an element for each image whose seek table does not fit.
+        decoded: The rows of fields that images are decoded into.
     """
 
     samples: list[Any]
@@ -117,6 +92,7 @@ class MicroBatch(Struct, frozen=True):
     dataset: Loadable
     device: DeviceStep | None = None
     refused: list[int] = []
+    decoded: dict[str, FieldRows] = {}
 
     def apply(self) -> float:
         """Apply all transforms, and write the results into the arrays.
@@ -193,7 +169,7 @@ class MicroBatch(Struct, frozen=True):
         started = perf_counter()
         for name in step.images:
             fused = set[int]()
-            if plan.size is not None and self._stored(name, is_image):
+            if plan.size is not None and self._stored(name):
                 fused = self._decode_images(name, step, plan, drawn)
             for at, sample in self._good():
                 if at in drawn and at not in fused:
@@ -221,9 +197,11 @@ class MicroBatch(Struct, frozen=True):
         good = self._good()
         if self.arrays is None or not good:
             return
-        rows = range(self.first, self.first + len(self.samples))
+        rows = slice(self.first, self.first + len(self.samples))
         for name, value in list(good[0][1].items()):
-            if type(value) in KNOWN_TYPES or self.arrays.are_filled(name, rows):
+            if type(value) in KNOWN_TYPES:
+                continue
+            if name in self.decoded and all(self.decoded[name].filled[rows]):
                 continue
             if self._device_of(name) is not None:  # which collates them itself
                 continue
@@ -231,7 +209,7 @@ class MicroBatch(Struct, frozen=True):
                 continue
             for at, sample in good:
                 if is_large(array := as_array(sample.get(name))):
-                    in_row = self.arrays.put(name, rows[at], array)
+                    in_row = self.arrays.put(name, self.first + at, array)
                     # a tensor without a row stays a tensor
                     sample[name] = sample[name] if in_row is array else in_row
 
@@ -249,25 +227,29 @@ class MicroBatch(Struct, frozen=True):
         for at in places[:1]:
             warn_of_refused(self.dataset.location(self.numbers[at], field)[0])
 
-    def _stored(self, field: str, is_stored: Callable[[Any], bool]) -> dict[int, Any]:
-        """Return the stored values of a field, by place, of the samples in which it is not decoded."""
-        return {at: sample[field] for at, sample in self._good() if is_stored(sample.get(field))}
+    def _stored(self, field: str) -> dict[int, Any]:
+        """Return the stored images of a field, by place, of the samples in which it is not decoded."""
+        values = {at: sample.get(field) for at, sample in self._good()}
+        return {at: value for at, value in values.items() if isinstance(value, ENCODED)}
 
     def _rows_of(
         self, field: str, step: FieldTransforms, plan: DecodePlan, *frames: int
-    ) -> Array | None:
-        """Return the batch array that images of a field are decoded into; None if they have arrays of their own.
+    ) -> FieldRows | None:
+        """Return the rows that images of a field are decoded into; None if they have arrays of their own.
 
         Sequences have a number of frames.
         """
-        # what a transform of samples returns is written into the rows: images must not be there before
-        if self.arrays is None or self.transforms.sample is not None:
+        # what other transforms return is written into the rows: images must not be there before
+        if self.arrays is None or self.transforms.sample is not None or step.rest:
             return None
-        if step.frames is None and not step.rest:
-            return self.arrays.array(field, plan.shape, plan.dtype)
-        if step.frames is not None and not plan.rest:
-            return self.arrays.sequences(field, (*frames, *plan.shape), plan.dtype)
-        return None
+        rows = None
+        if step.frames is None:
+            rows = self.arrays.rows(field, plan.shape, plan.dtype)
+        elif not plan.rest:
+            rows = self.arrays.sequences(field, (*frames, *plan.shape), plan.dtype)
+        if rows is not None:
+            self.decoded[field] = rows
+        return rows
 
     def _device_of(self, field: str) -> DeviceStep | None:
         """Return the device that decodes images of a field, if any does."""
@@ -287,7 +269,7 @@ class MicroBatch(Struct, frozen=True):
         Geometries that are `drawn` already are taken from there.
         """
         reading = step.reading or ImageReading()
-        stored = self._stored(field, is_image)
+        stored = self._stored(field)
         tables = {at: value.table for at, value in stored.items() if isinstance(value, Seekable)}
         if tables:
             stored = {at: bytes_of(value) for at, value in stored.items()}
@@ -305,7 +287,7 @@ class MicroBatch(Struct, frozen=True):
             if batch is None:
                 out = np.empty((len(run), *plan.shape), plan.dtype)
             else:
-                out = batch[self.first + run[0] : self.first + run[-1] + 1]
+                out = batch.array[self.first + run[0] : self.first + run[-1] + 1]
             refused: list[int] = []
             errors = decode_into(
                 plan,
@@ -322,11 +304,10 @@ class MicroBatch(Struct, frozen=True):
             for number, (at, pixels) in enumerate(zip(run, out, strict=True)):
                 if number in errors:
                     self._fail(at, errors[number], field)
-                else:
-                    self.samples[at][field] = pixels
-            if batch is not None and self.arrays is not None:
-                good = [at for number, at in enumerate(run) if number not in errors]
-                self.arrays.fill(field, [self.first + at for at in good])
+                    continue
+                self.samples[at][field] = pixels
+                if batch is not None:
+                    batch.filled[self.first + at] = 1
         if device is not None:
             device.tuning.on_host(perf_counter() - started, thread_time() - spent)
         return set(stored)
@@ -384,7 +365,7 @@ class MicroBatch(Struct, frozen=True):
         for at, sample in self._good():
             stored: Any = sample.get(field)
             try:
-                if is_image(stored):
+                if isinstance(stored, ENCODED):
                     sample[field] = decode_image(bytes_of(stored), reading)
                 elif is_sequence(stored):
                     sample[field] = [decode_image(bytes_of(data), reading) for data in stored]
@@ -397,42 +378,31 @@ class MicroBatch(Struct, frozen=True):
         """Decode the frames of a field, transformed by the plan. Return the places of the samples that have them."""
         field, reading = step.field, step.reading or ImageReading()
         gap = self.transforms.reducing_gap
-        stored = self._stored(field, is_sequence)
+        places = set[int]()
         for at, sample in self._good():
-            if at not in stored:
+            stored: Any = sample.get(field)
+            if not is_sequence(stored):
                 continue
-            batch = self._rows_of(field, step, plan, len(stored[at]))
+            places.add(at)
+            batch = self._rows_of(field, step, plan, len(stored))
             if batch is None:
-                out = np.empty((len(stored[at]), *plan.shape), plan.dtype)
+                out = np.empty((len(stored), *plan.shape), plan.dtype)
             else:
-                out = batch[self.first + at]
+                out = batch.array[self.first + at]
             refused: list[int] = []
             try:
                 sample[field] = decode_sequence(
-                    frames, plan, stored[at], self.rngs[at], gap, reading, out, refused
+                    frames, plan, stored, self.rngs[at], gap, reading, out, refused
                 )
                 self._refuse(field, [at] * len(refused))
-                if batch is not None and self.arrays is not None:
-                    self.arrays.fill(field, [self.first + at])
+                if batch is not None:
+                    batch.filled[self.first + at] = 1
             except Exception as error:
                 self._fail(at, error, field)
-        return set(stored)
+        return places
 
 
 def _consecutive(places: Sequence[int]) -> list[list[int]]:
     """Cut ascending places into runs of consecutive ones."""
     borders = np.flatnonzero(np.diff(places) != 1) + 1
     return [run.tolist() for run in np.split(np.array(places), borders)]
-
-
-def count_bytes(value: Any) -> int:
-    """Return the size of the arrays, bytes and text in a batch, in bytes."""
-    if isinstance(value, np.ndarray | memoryview | Part):
-        return value.nbytes
-    if isinstance(value, bytes | bytearray | str):
-        return len(value)
-    if isinstance(value, Mapping):
-        return sum(map(count_bytes, value.values()))
-    if isinstance(value, list | tuple):
-        return sum(map(count_bytes, value))
-    return 0

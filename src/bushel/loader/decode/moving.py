@@ -19,12 +19,12 @@ from bushel.errors import CodecError
 from bushel.loader.values.bad_samples import apply_calls
 from bushel.loader.values.collate import Sample
 from bushel.transforms.fused import (
+    ENCODED,
     DecodePlan,
     bytes_of,
     decode_into,
     frame_geometries,
     image_size,
-    is_image,
 )
 from bushel.transforms.geometry import Geometry
 from bushel.transforms.moves import Moves, Stage, moved_image, names_of
@@ -98,7 +98,7 @@ def draw_together(
     for follower in [follower for follower in step.followers if follower.field in sample]:
         # boxes drop rows of points that moved before, and the other way round
         moving, before = sample | moved, size
-        if is_image(value := sample[follower.field]):
+        if isinstance(value := sample[follower.field], ENCODED):
             pixels, before = _decoded_mask(bytes_of(value), reading, geometry.box[3], size)
             moving = {**sample, follower.field: pixels}
         for stage in (geometry, *chain.from_iterable(drawn)):
@@ -121,14 +121,14 @@ def _decoded_mask(
 
 def decoded_and_moved(value: Any, geometry: Geometry, reading: ImageReading) -> Any:
     """Return an image, encoded or decoded, or a list of decoded ones, after a geometry."""
-    return moved_image(
-        decode_image(bytes_of(value), reading) if is_image(value) else value, geometry
-    )
+    if isinstance(value, ENCODED):
+        value = decode_image(bytes_of(value), reading)
+    return moved_image(value, geometry)
 
 
 def _size(value: Any, reading: ImageReading) -> tuple[int, int]:
     """Return width and height of an image, encoded or decoded, or of all decoded ones of a list."""
-    if is_image(value):
+    if isinstance(value, ENCODED):
         return image_size(bytes_of(value), exif_rotate=reading.exif_rotate)
     images = value if isinstance(value, list) else [value]
     shapes = {
@@ -147,7 +147,7 @@ def _size(value: Any, reading: ImageReading) -> tuple[int, int]:
 
 def is_sequence(value: Any) -> bool:
     """Return whether a value is a list of images that are still encoded."""
-    return isinstance(value, list) and all(map(is_image, value))
+    return isinstance(value, list) and all(isinstance(image, ENCODED) for image in value)
 
 
 def decode_sequence(

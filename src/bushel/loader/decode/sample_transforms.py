@@ -187,8 +187,9 @@ class FieldTransforms(Struct, frozen=True):
     @property
     def random(self) -> bool:
         """Whether random numbers are drawn."""
-        drawn = self.plan is not None and self.plan.random
-        return drawn or any(call.random for call in self.calls)
+        if any(call.random for call in self.calls):
+            return True
+        return self.plan is not None and self.plan.random
 
     @classmethod
     def together(

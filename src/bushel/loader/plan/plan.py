@@ -196,14 +196,6 @@ class Plan(Struct, frozen=True):
     steps_per_read: int = 1
     kind: type[Units] = Units
 
-    def __post_init__(self) -> None:
-        if self.pad not in (None, "wrap"):
-            raise ValueError(f'unknown pad={self.pad!r}: expected "wrap" or None')
-        if self.drop_last and self.pad:
-            raise ValueError(
-                "drop_last leaves out the last batch and pad fills it: give only one of them"
-            )
-
     @property
     def stride(self) -> int:
         """Number of units in a global batch."""

@@ -324,6 +324,12 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan:
             places.
     """
     ends = options.rank or 0, options.world_size or 1, options.drop_last, options.pad
+    if options.pad not in (None, "wrap"):
+        raise ValueError(f'unknown pad={options.pad!r}: expected "wrap" or None')
+    if options.drop_last and options.pad:
+        raise ValueError(
+            "drop_last leaves out the last batch and pad fills it: give only one of them"
+        )
     _check_one_order(options)
     _check_alone(options)
     if options.pack_by is not None or options.chunk_by is not None:

@@ -171,10 +171,13 @@ def _options_of(version: str, seed: int, dataset: Any, lengths: str | None) -> d
         return {"dataset": Mixture(dataset, scheduled)}
     form, _, base = parameters.partition(";")
     if (match := _ROWS.fullmatch(form)) is None:
-        raise StateError(
-            f"the state has the order {version!r}, which depends on more than the "
-            "state contains: make the same loader, and call its who() and when()"
-        )
+        reason = "this release does not have: ask the release of bushel that saved the state"
+        if kind in ("weighted", "balanced", "bucketed", "packed"):
+            reason = (
+                "depends on more than the state contains: "
+                "make the same loader, and call its who() and when()"
+            )
+        raise StateError(f"the state has the order {version!r}, which {reason}")
     if lengths is None:
         raise StateError(
             f"the order {kind!r} needs the column with the "
@@ -190,10 +193,8 @@ def _options_of(version: str, seed: int, dataset: Any, lengths: str | None) -> d
     return {**rows, "shuffle": Megatron(None if third == "one pass" else int(third))}
 
 
-def steps_after(plan: Plan, epoch: int, consumed: int, excluded: frozenset[int]) -> int:
+def steps_without(plan: Plan, epoch: int, consumed: int, excluded: frozenset[int]) -> int:
     """Return the number of batches on a rank after `consumed` positions, without batches of excluded samples only."""
-    if not excluded:
-        return plan.at(epoch).steps(consumed)
     left_out = np.array([*excluded], np.int64)
     steps = 0
     for _, samples, size in _looked_through(plan, epoch, consumed):

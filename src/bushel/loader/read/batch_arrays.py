@@ -8,7 +8,7 @@ import threading
 import weakref
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from typing import Any, TypeGuard
@@ -56,6 +56,13 @@ class Gathered(Struct, frozen=True):
     rows: Array
     starts: I64 | None = None
     lengths: I64 | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the field in the batch, in bytes."""
+        if isinstance(self.batch, dict):
+            return sum(array.nbytes for array in self.batch.values())
+        return self.rows.nbytes
 
     def value(self, row: int) -> Any:
         """Return the value of a sample, equal to the value that `Dataset.read` returns."""
@@ -170,7 +177,7 @@ def gathered_numbers(
             number_fields.append(
                 NumberField(name, ragged=rule is not None, axes=None if rule is None else 1)
             )
-    if not number_fields or bytes_to_find(dataset, names):
+    if not number_fields or (not dataset.reader.local and bytes_to_find(dataset, names)):
         # to find out whether all sections have a field as the first one, all of them would be read
         # first
         return []
@@ -328,7 +335,7 @@ class ArrayFactory:
         self._ragged.add(name)
 
 
-class _Field(Struct, frozen=True):
+class FieldRows(Struct, frozen=True):
     """A batch array, with a byte per row that is 1 if the row holds its sample's value."""
 
     array: Array
@@ -336,37 +343,42 @@ class _Field(Struct, frozen=True):
 
 
 class BatchArrays:
-    """The arrays of one batch, with one row per sample. The first value of a field sets the shape. Threads share it."""
+    """The arrays of one batch, with one row per sample. The first value of a field sets the shape. Threads share it.
+
+    Attributes:
+        order: The fields of the batch, in order, if its samples lack some of them, which were gathered.
+    """
 
     def __init__(self, samples: int, factory: ArrayFactory) -> None:
         self._samples, self._factory = samples, factory
-        self._fields: dict[str, _Field | None] = {}
+        self._fields: dict[str, FieldRows | None] = {}
         self._gathered: dict[str, Gathered] = {}
         self._lock = threading.Lock()
+        self.order: Sequence[str] = ()
 
-    @property
-    def order(self) -> Sequence[str]:
-        """The fields of the batch, in order, if its samples lack some of them, which were gathered."""
-        return self._factory.names if self._gathered else ()
-
-    def gather(self, samples: I64) -> frozenset[str]:
+    def gather(self, samples: I64) -> int:
         """Gather the fields of numbers of the whole batch, given the positions of its samples in the dataset.
 
         Returns:
-            The fields that could be gathered.
+            The size of what could be gathered, in bytes.
         """
+        nbytes = 0
         with suppress(*DAMAGE):  # the bad value is found when it is read with its sample
             for name, [gathered] in self._factory.gather([samples]).items():
                 if gathered is not None:
                     self._gathered[name] = gathered
-        return frozenset(self._gathered)
+                    nbytes += gathered.nbytes
+        if self._gathered:
+            self.order = self._factory.names
+        return nbytes
 
     def room(self, names: frozenset[str]) -> Room:
         """Return memory for the stored bytes of these fields."""
         return Room(names, self._factory.pool.room)
 
-    def others(self, fields: Any, gathered: frozenset[str]) -> Any:
+    def others(self, fields: Any) -> Any:
         """Return the mask without the fields that are gathered."""
+        gathered = self._gathered
         if isinstance(fields, Mapping):
             return {name: elements for name, elements in fields.items() if name not in gathered}
         return [name for name in self._factory.names if name not in gathered]
@@ -375,7 +387,8 @@ class BatchArrays:
         """Return samples with their gathered values, for a batch that will have other samples."""
         if not self._gathered:
             return list(decoded)
-        (gathered, self._gathered), names = (self._gathered, {}), (KEY, *self._factory.names)
+        gathered, names = self._gathered, (KEY, *self.order)
+        self._gathered, self.order = {}, ()
         samples: list[Sample | Failure] = []
         for row, sample in enumerate(decoded):
             if not isinstance(sample, Failure):
@@ -384,34 +397,17 @@ class BatchArrays:
             samples.append(sample)
         return samples
 
-    def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
-        """Return the array of a field for values of this shape and type; None if the field has none.
-
-        A row that is written counts after `fill`.
-        """
-        field = self._field(name, shape, dtype)
-        return None if field is None else field.array
-
-    def sequences(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
-        """Return the array of a sequence field. The number of elements comes first in the shape."""
+    def sequences(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> FieldRows | None:
+        """Return the rows of a sequence field. The number of elements comes first in the shape."""
         if self._factory.stacks_sequences(name):
-            return self.array(name, shape, dtype)
+            return self.rows(name, shape, dtype)
         return None
-
-    def fill(self, name: str, rows: Iterable[int]) -> None:
-        """Mark rows as written."""
-        field: Any = self._fields[name]
-        for row in rows:
-            field.filled[row] = 1
-
-    def are_filled(self, name: str, rows: range) -> bool:
-        """Return whether all of these rows are written."""
-        field = self._fields.get(name)
-        return field is not None and all(field.filled[rows.start : rows.stop])
 
     def put(self, name: str, row: int, value: Array) -> Array:
         """Copy a value into its row and return the row; return the value if it has no row or is there already."""
-        field = self._field(name, value.shape, value.dtype)
+        field = self.rows(name, value.shape, value.dtype)
         if field is None or field.filled[row]:
             return value
         out: Array = field.array[row]
@@ -428,7 +424,8 @@ class BatchArrays:
         }
         return whole | {name: gathered.batch for name, gathered in self._gathered.items()}
 
-    def _field(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Field | None:
+    def rows(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FieldRows | None:
+        """Return the rows of a field for values of this shape and type; None if the field has none."""
         # once for a batch: threads do not wait for each other for every sample
         if name not in self._fields:
             with self._lock:
@@ -437,7 +434,7 @@ class BatchArrays:
                     if self._factory.stacks(name):
                         array = self._factory.make(self._samples, shape, dtype)
                     rows = bytearray(self._samples)
-                    self._fields[name] = None if array is None else _Field(array, rows)
+                    self._fields[name] = None if array is None else FieldRows(array, rows)
         field = self._fields[name]
         if field is not None and (
             field.array.shape[1:] != shape or field.array.dtype != dtype.newbyteorder("=")

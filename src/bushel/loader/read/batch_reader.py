@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
-from bushel._dataset.read.columns import looked_at
 from bushel._dataset.read.known_values import copy_values
 from bushel._dataset.read.selection import Given, Mask, Sample
-from bushel._dataset.read.shards import kinds, union_of_fields
+from bushel._dataset.read.shards import kinds, looked_at, union_of_fields
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.columns import NUMBERS, Kind
+from bushel._index.columns import NUMBERS
 from bushel._index.elements import Elements, Group
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, Array
@@ -52,7 +52,7 @@ class BatchReader(Struct, frozen=True):
     @property
     def remote(self) -> bool:
         """Whether any of its files is outside the file system of this machine."""
-        return self.dataset.remote
+        return not self.dataset.reader.local
 
     def read_encoded(
         self,
@@ -119,16 +119,13 @@ class BatchReader(Struct, frozen=True):
         return self.dataset.reader.whole_clips_since()
 
 
-def names_read(fields: Any, spec: Mapping[str, str]) -> list[str]:
-    """Return the names of the fields that `fields=` of a loader reads, in order."""
-    if fields is None:
-        return list(spec)
-    return [name for name in fields if not isinstance(fields, Mapping) or fields[name] is not False]
-
-
 def gathers(dataset: object, fields: Mask = None, transformed: Collection[str] = ()) -> list[str]:
     """Return the fields of a mask that may be gathered: plain ones of a `Dataset`, wholly read, without transforms."""
-    if type(dataset) is not Dataset or not len(dataset) or dataset.reader.windows is not None:
+    if (
+        type(dataset) is not Dataset
+        or not len(dataset.selection.positions)
+        or dataset.reader.windows is not None
+    ):
         return []
     chosen = dataset.selection
     requested = chosen.wanted(fields)
@@ -154,7 +151,7 @@ class NumberReader:
         self._lock = threading.Lock()
         self._name = fields[0].name  # all fields have the same samples
         self._shards: dict[int, tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None] = {}
-        rows = self._rows(np.arange(min(len(dataset), _EXAMPLES)))
+        rows = self._rows(np.arange(min(len(self._selection.positions), _EXAMPLES)))
         groups = self._reader.all.groups(rows[rows >= 0][:1])
         first = groups[0].number if groups else 0
         self._in_index = {field.name for field in fields if self._learn_column(field, first)}
@@ -162,7 +159,7 @@ class NumberReader:
             field
             for field in fields
             if field.name not in self._in_index
-            and not dataset.remote
+            and self._reader.local
             and not self._is_expanded(first, field.name)
         ]
         for field in in_files:
@@ -194,10 +191,7 @@ class NumberReader:
 
         They have one type in all shards; of very many, the first and the last are checked.
         """
-
-        def kind_in(number: int) -> Kind | None:
-            return self._reader.known.kind(number, self._reader.shards[number].index, field.name)
-
+        kind_in = partial(self._reader.known.kind, name=field.name)
         kind = kind_in(first)
         if kind not in ("int", "float") or not field.learn_number(np.dtype(NUMBERS[kind])):
             return False
@@ -242,7 +236,7 @@ class NumberReader:
         out = arrays[0] if len(arrays) == 1 else np.empty(samples, arrays[0].dtype)
         wrong, kind_in = np.ones(samples, np.bool_), self._reader.known.kind
         for group in groups:
-            if NUMBERS.get(kind_in(group.number, group.index, name) or "") is out.dtype.type:
+            if NUMBERS.get(kind_in(group.number, name) or "") is out.dtype.type:
                 copy_values(group.index.columns[name], group, out, wrong)
         if len(arrays) > 1:
             ends = np.cumsum([len(part) for part in arrays[:-1]])

@@ -8,6 +8,7 @@ reading. An epoch that fits, or nearly does, is read through the page cache.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.info import stored_info
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._runtime.arrays import total_of
 from bushel._runtime.messages import warn
@@ -26,7 +28,7 @@ from bushel.errors import StateError
 from bushel.kernels import MappedFile
 from bushel.loader.values.bad_samples import DAMAGE
 
-from .batch_reader import BatchReader, names_read
+from .batch_reader import BatchReader
 
 if TYPE_CHECKING:
     from bushel._index.table import ShardIndex
@@ -41,6 +43,13 @@ DatasetT = TypeVar("DatasetT")
 _TIMES_MEMORY = 3
 """An epoch in random order finds 6 % of its bytes in a page cache that holds a third of them."""
 _LOOKED_AT = 256
+
+
+def names_read(fields: Any, spec: Mapping[str, str]) -> list[str]:
+    """Return the names of the fields that `fields=` of a loader reads, in order."""
+    if fields is None:
+        return list(spec)
+    return [name for name in fields if not isinstance(fields, Mapping) or fields[name] is not False]
 
 
 def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expansion | None:
@@ -59,9 +68,9 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
         FormatError: The table of one of these shards is damaged, or does not belong to the shard.
         OSError: It cannot be read.
     """
-    if not isinstance(dataset, Dataset) or not len(dataset):
+    if not isinstance(dataset, Dataset) or not len(dataset.selection.positions):
         return None
-    reader, samples = dataset.reader, len(dataset)
+    reader, samples = dataset.reader, len(dataset.selection.positions)
     count = min(_PARTS, samples)
     firsts = np.array([samples * part // count for part in range(count + 1)])
     whole = reader.samples(dataset.selection.absolute(firsts[:-1]))
@@ -117,7 +126,7 @@ def _of_sections(dataset: Any, usual: Blocks) -> tuple[int, int] | None:
 
 def bytes_to_find(dataset: Any, fields: Any) -> int:
     """Return how many bytes of a remote dataset are read before these fields of all samples can be read at random."""
-    if not isinstance(dataset, Dataset) or not dataset.remote:
+    if not isinstance(dataset, Dataset) or dataset.reader.local:
         return 0
     from bushel._dataset.read.shard_fields import unread_bytes
 
@@ -186,11 +195,11 @@ def read_directly(dataset: DatasetT, fields: Any, *, decode: bool) -> DatasetT:
         fields: The fields that it reads.
         decode: Whether they are decoded.
     """
-    if not isinstance(dataset, Dataset) or dataset.remote or not len(dataset):
+    if not isinstance(dataset, Dataset) or not dataset.reader.local:
         return dataset
     enough = _TIMES_MEMORY * memory_limit()
-    large = dataset.size > enough and _can_read_more(dataset, enough, fields, decode=decode)
-    if large:
+    large = stored_info(dataset.reader.shards).bytes > enough
+    if large and _can_read_more(dataset, enough, fields, decode=decode):
         return type(dataset)((), reader=dataset.reader.direct(), selection=dataset.selection)
     return dataset
 
@@ -201,6 +210,8 @@ def _can_read_more(dataset: Dataset, enough: int, fields: Any, *, decode: bool) 
     Samples at equal distances stand for all.
     """
     samples = len(dataset)
+    if not samples:
+        return False
     places = np.linspace(0, samples, min(samples, _LOOKED_AT), endpoint=False).astype(np.int64)
     with suppress(*DAMAGE):  # found when a batch is read
         planned = BatchReader(dataset, decode).extents(places, fields)

@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.read.columns import check_has_elements, element_counts
-from bushel._dataset.read.window_reader import FieldClocks
-from bushel._dataset.read.windows import PAD, Clock, WindowShape, elements_in_time, room_in_time
+from bushel._dataset.read.window_reader import FieldTimelines
+from bushel._dataset.read.windows import PAD, Timeline, WindowShape, elements_in_time, room_in_time
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.make_windows import Pick, shape_of_picks
 from bushel._index.elements import Ranges
@@ -185,9 +185,9 @@ class RandomWindows(Struct, frozen=True, dict=True):
         }, drawn
 
     @cached_property
-    def groups(self) -> Mapping[str, tuple[WindowShape | None, FieldClocks | None]]:
-        """The fields that draw windows, each with the shape and clocks of those that start with it, if timed."""
-        groups: dict[str, tuple[WindowShape | None, FieldClocks | None]] = {}
+    def groups(self) -> Mapping[str, tuple[WindowShape | None, FieldTimelines | None]]:
+        """The fields that draw windows, each with the shape and timelines of those that start with it, if timed."""
+        groups: dict[str, tuple[WindowShape | None, FieldTimelines | None]] = {}
         for name, window in self.windows.items():
             if window.like is not None:
                 continue
@@ -201,7 +201,7 @@ class RandomWindows(Struct, frozen=True, dict=True):
             if any(self.windows[member].is_timed for member in group):
                 shape = shape_of_picks(self.dataset.reader.base, name, group, window.pad)
                 assert shape.time is not None
-                groups[name] = shape, FieldClocks(self.dataset.reader.base, shape.time.sources)
+                groups[name] = shape, FieldTimelines(self.dataset.reader.base, shape.time.sources)
         return groups
 
     def ranges(self, epoch: int, numbers: I64, draws: I64) -> dict[str, Ranges]:
@@ -217,11 +217,11 @@ class RandomWindows(Struct, frozen=True, dict=True):
                 that it is like, or no time that all of its fields have.
         """
         ranges: dict[str, Ranges] = {}
-        for name, (shape, clocks) in self.groups.items():
-            if shape is None or clocks is None:
+        for name, (shape, timelines) in self.groups.items():
+            if shape is None or timelines is None:
                 ranges |= self._by_elements(name, epoch, numbers, draws)
             else:
-                ranges |= self._in_time(shape, clocks, epoch, numbers, draws)
+                ranges |= self._in_time(shape, timelines, epoch, numbers, draws)
         return ranges
 
     def _by_elements(self, leading: str, epoch: int, numbers: I64, draws: I64) -> dict[str, Ranges]:
@@ -240,23 +240,23 @@ class RandomWindows(Struct, frozen=True, dict=True):
         return ranges
 
     def _in_time(
-        self, shape: WindowShape, clocks: FieldClocks, epoch: int, numbers: I64, draws: I64
+        self, shape: WindowShape, timelines: FieldTimelines, epoch: int, numbers: I64, draws: I64
     ) -> dict[str, Ranges]:
         whole = self.dataset.reader.samples(self.dataset.selection.absolute(numbers))
-        of_samples = clocks.of(whole, shape.offsets)
+        of_samples = timelines.of(whole, shape.offsets)
         rooms = []
-        for number, clocks_of_sample in zip(numbers.tolist(), of_samples, strict=True):
+        for number, timelines_of_sample in zip(numbers.tolist(), of_samples, strict=True):
             limits = {
-                name: clock
-                for name, clock in clocks_of_sample.items()
+                name: timeline
+                for name, timeline in timelines_of_sample.items()
                 if name == shape.field or not self.windows[name].pad
             }
-            rooms.append(self._room(shape, limits, number, len(clocks_of_sample)))
+            rooms.append(self._room(shape, limits, number, len(timelines_of_sample)))
         choices = np.array([len(room) for room in rooms], np.int64)
         drawn = draw_starts(self.seed, epoch, draws, shape.field, choices).tolist()
         elements = [
-            elements_in_time(shape, clocks_of_sample, room.start + start, shape.offsets)
-            for clocks_of_sample, room, start in zip(of_samples, rooms, drawn, strict=True)
+            elements_in_time(shape, timelines_of_sample, room.start + start, shape.offsets)
+            for timelines_of_sample, room, start in zip(of_samples, rooms, drawn, strict=True)
         ]
         return {
             name: Ranges.joined([window[name] for window in elements]) for name in shape.offsets
@@ -277,7 +277,7 @@ class RandomWindows(Struct, frozen=True, dict=True):
                     sample[name + PAD] = ranges.flags(place)
 
     def _room(
-        self, shape: WindowShape, clocks: Mapping[str, Clock], number: int, fields: int
+        self, shape: WindowShape, timelines: Mapping[str, Timeline], number: int, fields: int
     ) -> range:
         """Return the elements at which the window of a sample may start."""
         key = self.dataset.keys[number]
@@ -287,14 +287,14 @@ class RandomWindows(Struct, frozen=True, dict=True):
                 f"{' or '.join(map(repr, shape.offsets))}: leave the sample out"
             )
         try:
-            room = room_in_time(shape, clocks).elements
+            room = room_in_time(shape, timelines).elements
         except ValueError as error:
             raise SpecError(f"sample {key!r} {error}") from None
         if not room:
-            clock = clocks[shape.field]
+            timeline = timelines[shape.field]
             raise SpecError(
-                f"sample {key!r} has {clock.count} elements of {shape.field!r} in "
-                f"{clock.end - clock.first:g} seconds, and the window takes more than all "
+                f"sample {key!r} has {timeline.count} elements of {shape.field!r} in "
+                f"{timeline.end - timeline.first:g} seconds, and the window takes more than all "
                 "fields have: give pad=True, which repeats the last one, or leave the sample out"
             )
         return room

@@ -16,8 +16,7 @@ from bushel.loader.decode.sample_transforms import SampleTransforms
 from bushel.loader.options import LoaderOptions, check_fields, check_rules, check_whole_batches
 from bushel.loader.order.mixture import Mixture, Sources
 from bushel.loader.plan.planning import LENGTH
-from bushel.loader.read.batch_reader import names_read
-from bushel.loader.read.costs import read_directly
+from bushel.loader.read.costs import names_read, read_directly
 from bushel.loader.read.loadable import Loadable, source_of
 from bushel.loader.read.random_window import RandomWindows
 from bushel.loader.values.bad_samples import excluded_positions
@@ -64,6 +63,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     requested = options.fields
     if isinstance(source, Mapped):
         source, requested = _chosen_fields(source, requested, decode=decode), None
+        spec = source.spec
     else:
         check_fields(requested, spec, transforms.names)
     shape = _shape(options, spec)
@@ -84,8 +84,9 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         source_of(read, fields, decode=decode),
         order,
         fields,
+        names_read(fields, spec),
         transforms,
-        options.collate if shape else _with_one_type(source, options.collate),
+        options.collate if shape else _with_one_type(source, spec, options.collate),
         None if options.batch_transform is None else Call.of(options.batch_transform),
         options.on_error,
         excluded,
@@ -133,11 +134,13 @@ def _device(
     return device_step_of(options, transforms)
 
 
-def _with_one_type(dataset: object, collate: Collate | None) -> Collate | None:
+def _with_one_type(
+    dataset: object, spec: Mapping[str, str], collate: Collate | None
+) -> Collate | None:
     """Return how samples become a batch, with a rule for fields that are `int` in some files and `float` in others."""
     if not isinstance(dataset, Dataset) or callable(collate):
         return collate
-    floats = [name for name, codec in dataset.spec.items() if codec == "float"]
+    floats = [name for name, codec in spec.items() if codec == "float"]
     rules = dict[str, AsFloats]()
     if floats:
         forms = {shard.fields for shards in dataset.reader.divisions for shard in kinds(shards)}

@@ -13,19 +13,16 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bushel._dataset.read.reader import KNOWN_TYPES
 from bushel._runtime.arrays import I64
 from bushel._runtime.shuffle import Balanced, Weighted
 from bushel._runtime.threads import Clock
-from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
-from bushel.loader.decode.sample_transforms import (
-    SampleDraws,
-    SampleTransforms,
-    transformed,
-)
+from bushel.loader.decode.micro_batch import MicroBatch, micro_batches
+from bushel.loader.decode.sample_transforms import SampleDraws, SampleTransforms, transformed
 from bushel.loader.order.mixture import Sources
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
-from bushel.loader.read.batch_reader import BatchReader, gathers, names_read
+from bushel.loader.read.batch_reader import BatchReader, gathers
 from bushel.loader.read.list_fields import list_fields
 from bushel.loader.read.loadable import PlainReader
 from bushel.loader.values.bad_samples import (
@@ -38,7 +35,8 @@ from bushel.loader.values.bad_samples import (
     one_by_one,
     raise_first,
 )
-from bushel.loader.values.collate import Batch, Collate, Sample, collate, without_key
+from bushel.loader.values.collate import Batch, Collate, Sample, collate, count_bytes, without_key
+from bushel.loader.values.outputs import Finished
 from bushel.loader.values.rows import RowShape, collate_rows
 from bushel.spec import KEY
 from bushel.transforms.values import Call
@@ -59,33 +57,22 @@ class Fetched(Struct, frozen=True):
     """The stored samples of a batch.
 
     Attributes:
+        plan: The batch.
         samples: The samples, in the order of the batch.
         stored_bytes: Their size in bytes.
+        sizes: The size of each, without images with fused transforms, which are decoded straight
+            into the batch.
+        arrays: The arrays that they are decoded into; None if they are not collated field by field.
         decoded: Whether they are decoded, except for images with fused transforms: if there is
             nothing else to decode.
     """
 
+    plan: BatchPlan
     samples: list[Sample | Failure]
     stored_bytes: int
-    decoded: bool = False
-
-
-class Finished(Struct, frozen=True):
-    """A finished batch.
-
-    Attributes:
-        consumed: Positions of the epoch that all ranks have consumed after this batch.
-        batch: The batch; None if all of its samples were skipped.
-        samples: Number of samples in it.
-        stored_bytes: Bytes that were read for it.
-        past_end: Whether the batch is empty because a stream ended before it.
-    """
-
-    consumed: int
-    batch: Any
-    samples: int
-    stored_bytes: int
-    past_end: bool = False
+    sizes: list[int]
+    arrays: BatchArrays | None
+    decoded: bool
 
 
 class Pipeline(Struct, frozen=True):
@@ -95,6 +82,7 @@ class Pipeline(Struct, frozen=True):
         source: The dataset, and how it is read.
         order: The order of the epoch, for replacements.
         fields: The fields to read, as `dataset.read` takes them.
+        names: Their names; empty if they are unknown.
         transforms: The transforms of samples.
         collate: How samples become a batch.
         batch_transform: Function that is applied to each batch, or None.
@@ -113,6 +101,7 @@ class Pipeline(Struct, frozen=True):
     source: BatchReader | PlainReader
     order: AnyOrder
     fields: Any = None
+    names: Sequence[str] = ()
     transforms: SampleTransforms = SampleTransforms()
     collate: Collate | None = None
     batch_transform: Call | None = None
@@ -134,22 +123,16 @@ class Pipeline(Struct, frozen=True):
         # decoded faster in one thread than it is shared among several
         return 1 if fetched.stored_bytes <= _LIGHT_BYTES else threads
 
-    def arrays(self, plan: BatchPlan, factory: ArrayFactory) -> BatchArrays | None:
-        """Return the arrays that a batch is decoded into; None if samples are not collated field by field."""
-        if not self.batched or callable(self.collate) or self.shape is not None:
-            return None
-        return BatchArrays(len(plan.samples), factory)
-
     def factory(self, pool: BufferPool) -> ArrayFactory:
         """Return the array factory of an iteration."""
         dataset, decode, rules = self.source.dataset, self.source.decode, self.collate
-        names = names_read(self.fields, dataset.spec)
+        names = self.names
         if not self.batched or callable(rules) or self.transforms.sample is not None:
             return ArrayFactory(rules, pool, names)
         plain, joined = gathers(dataset, self.fields, self.transforms.names), self.shape is not None
         numbers = gathered_numbers(dataset, plain, rules or {}, decode=decode, joined=joined)
         listed = None
-        if not joined and self.windows is None:
+        if not joined and self.windows is None and len(plain) == len(names):
             listed = list_fields(dataset, plain, rules or {}, pool, decode=decode)
         return ArrayFactory(rules, pool, names, numbers, listed)
 
@@ -168,33 +151,35 @@ class Pipeline(Struct, frozen=True):
         self,
         plan: BatchPlan,
         clock: Clock,
-        arrays: BatchArrays | None = None,
+        factory: ArrayFactory | None = None,
         held: HeldBatch | None = None,
     ) -> Fetched:
         """Read the stored samples of a batch in one read. If that fails, read them one by one to find the bad ones.
 
-        Fields of numbers are gathered into `arrays`, unless the batch has excluded samples, which
-        are replaced later. Bytes that are `held` are not read again, and are released.
+        With a factory, the batch gets arrays, and fields of numbers are gathered into them, unless the
+        batch has excluded samples, which are replaced later. Bytes that are `held` are not read again,
+        and are released.
         """
-        start = perf_counter()
-        gathered, fields = frozenset[str](), self.fields
+        start, fields = perf_counter(), self.fields
+        arrays, gathered_bytes = None, 0
+        stacks = self.batched and self.shape is None and not callable(self.collate)
+        if stacks and factory is not None:
+            arrays = BatchArrays(len(plan.samples), factory)
         if arrays is not None and self.excluded.isdisjoint(plan.samples.tolist()):
-            gathered = arrays.gather(plan.samples)
-            if gathered:
-                fields = arrays.others(fields, gathered)
+            gathered_bytes = arrays.gather(plan.samples)
+            if arrays.order:
+                fields = arrays.others(fields)
         # of images that only the decoder sees
         inside = self.transforms.fused if self.device is None else frozenset[str]()
         room = None if arrays is None or not inside else arrays.room(inside)
         with held or nullcontext():
             stored = self._fetch(plan, fields, held, room)
-        size, others_size = stored_sizes(stored, self.transforms.fused)
-        if arrays is not None and gathered:
-            size += count_bytes(arrays.whole())
+        size, sizes = _stored_sizes(stored, self.transforms.fused)
         clock.add({"storage": perf_counter() - start})
-        if others_size or (self.sources is not None and self.sources.transforms):
-            return Fetched(stored, size)
-        decoded = self._decode(plan, stored, self.transforms.encoded, clock)
-        return Fetched(decoded, size, decoded=True)
+        decoded = not any(sizes) and (self.sources is None or not self.sources.transforms)
+        if decoded:
+            stored = self._decode(plan, stored, self.transforms.encoded, clock)
+        return Fetched(plan, stored, size + gathered_bytes, sizes, arrays, decoded)
 
     def _wanted(self, plan: BatchPlan, fields: Any) -> tuple[I64, Any]:
         """Return the samples of a batch that are not excluded, and which of some fields to read of them."""
@@ -238,23 +223,20 @@ class Pipeline(Struct, frozen=True):
 
     def decode_and_transform(
         self,
-        plan: BatchPlan,
         fetched: Fetched,
         clock: Clock,
-        arrays: BatchArrays | None = None,
         part: tuple[int, int] | None = None,
         row: int | None = None,
     ) -> list[Sample | Failure]:
         """Decode and transform stored samples. A `Failure` takes the place of each bad one, for every `on_error`.
 
         Args:
-            plan: The batch.
-            fetched: Its samples.
+            fetched: The batch.
             clock: Adds up times.
-            arrays: The arrays of the batch.
             part: Start and end of the samples to work on; None for all.
             row: Row of the first of them in the arrays; None for its place among the samples.
         """
+        plan, draws = fetched.plan, self._draws(fetched.plan)
         begin, stop = part or (0, len(fetched.samples))
         shift = 0 if row is None else row - begin
         runs = [(self.transforms, begin, stop)]
@@ -264,21 +246,20 @@ class Pipeline(Struct, frozen=True):
         for transforms, first, last in runs:
             pieces: Iterable[tuple[int, int]] = [(0, last - first)]
             if not fetched.decoded and fetched.stored_bytes > _LIGHT_BYTES:
-                pieces = micro_batches(fetched.samples[first:last], transforms.fused)
+                pieces = micro_batches(fetched.sizes[first:last])
             for start, end in pieces:
                 places = slice(first + start, first + end)
-                samples, chosen = fetched.samples[places], plan.part(places)
+                samples = fetched.samples[places]
                 if not fetched.decoded:
-                    samples = self._decode(chosen, samples, transforms.encoded, clock)
-                started, draws = perf_counter(), self._draws(chosen)
-                rngs = SampleDraws(self.order.seed, plan.epoch, draws, random=transforms.random)
+                    samples = self._decode(plan.part(places), samples, transforms.encoded, clock)
+                started, seed = perf_counter(), self.order.seed
                 micro = MicroBatch(
                     samples,
-                    chosen.samples.tolist(),
-                    rngs,
+                    plan.samples[places].tolist(),
+                    SampleDraws(seed, plan.epoch, draws[places], random=transforms.random),
                     places.start + shift,
                     transforms,
-                    arrays,
+                    fetched.arrays,
                     self.source.dataset,
                     self.device,
                 )
@@ -300,7 +281,9 @@ class Pipeline(Struct, frozen=True):
         fields = self.fields if isinstance(self.fields, Mapping) else None
 
         def decode(places: list[int]) -> list[Sample]:
-            chosen = plan.part(places)
+            chosen = plan
+            if len(places) < len(plan.samples):
+                chosen = plan.part(places)
             numbers, mask = self._wanted(chosen, fields)
             present: list[Any] = [stored[place] for place in places]
             samples = self.source.decode_samples(present, numbers, encoded=encoded, fields=mask)
@@ -328,10 +311,8 @@ class Pipeline(Struct, frozen=True):
 
     def assemble(
         self,
-        plan: BatchPlan,
         fetched: Fetched,
         decoded: Sequence[Sample | Failure],
-        arrays: BatchArrays | None,
         report: ErrorReport,
         clock: Clock,
     ) -> Finished:
@@ -341,6 +322,7 @@ class Pipeline(Struct, frozen=True):
             TooManyErrors: There are more bad samples than allowed.
             Exception: With `on_error="raise"`, the error of the first bad sample of the batch.
         """
+        plan, arrays = fetched.plan, fetched.arrays
         if self.device is not None:
             decoded, counts = self.device.finish(decoded, plan.samples, self.source.dataset)
             clock.add(counts)
@@ -425,9 +407,8 @@ class Pipeline(Struct, frozen=True):
         if self.device is not None:
             on_host = replace(self, device=replace(self.device, host_only=True))
         for candidate in following(self.order, plan.epoch, int(plan.positions[place])):
-            [sample] = on_host.decode_and_transform(
-                candidate, self.fetch(candidate, clock), clock, arrays, row=place
-            )
+            fetched = replace(self.fetch(candidate, clock), arrays=arrays)
+            [sample] = on_host.decode_and_transform(fetched, clock, row=place)
             if not isinstance(sample, Failure):
                 return sample, 0 if candidate.rows is None else int(candidate.rows.begins[0])
             self._report(int(candidate.samples[0]), sample, report)
@@ -439,5 +420,27 @@ class Pipeline(Struct, frozen=True):
         """Report a bad sample, unless `exclude=` names it."""
         dataset, error = self.source.dataset, failure.error
         if error is not None:
-            first = next(iter(self.fields or dataset.spec), "")
+            first = next(iter(self.names or dataset.spec), "")
             report.add(describe(dataset, sample, failure, error, first), error)
+
+
+def _stored_sizes(
+    samples: Iterable[Sample | Failure], fused: frozenset[str]
+) -> tuple[int, list[int]]:
+    """Return the size of all stored values of samples, in bytes, and of those of each sample that are not `fused`.
+
+    Values that the index had, and keys, count as nothing.
+    """
+    total, unfused = 0, []
+    for sample in samples:
+        others = 0
+        if not isinstance(sample, Failure):
+            for name, value in sample.items():
+                if type(value) in KNOWN_TYPES:
+                    continue
+                nbytes = len(value) if type(value) is bytes else count_bytes(value)
+                total += nbytes
+                if name not in fused:
+                    others += nbytes
+        unfused.append(others)
+    return total, unfused

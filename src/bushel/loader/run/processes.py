@@ -35,10 +35,10 @@ from bushel._runtime.system import anonymous_file
 from bushel._runtime.threads import Clock
 from bushel.loader.read.batch_arrays import BufferPool
 from bushel.loader.values.bad_samples import BadSample, ErrorReport, note_once
-from bushel.loader.values.outputs import Output, Upload
+from bushel.loader.values.outputs import Finished, Output, Upload
 from bushel.storage.expansion_cache import expansion_cache
 
-from .pipeline import Finished, Pipeline
+from .pipeline import Pipeline
 from .run import Iteration, PrefetchWindow
 from .runners import run_batches
 

@@ -20,14 +20,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.threads import Clock, Result, Threads
-from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.plan.plan import BatchPlan
-from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool
+from bushel.loader.read.batch_arrays import ArrayFactory, BufferPool
 from bushel.loader.values.bad_samples import ErrorReport, Failure
-from bushel.loader.values.collate import Sample
-from bushel.loader.values.outputs import Output, Upload
+from bushel.loader.values.collate import Sample, count_bytes
+from bushel.loader.values.outputs import Finished, Output, Upload
 
-from .pipeline import Finished, Pipeline
+from .pipeline import Pipeline
 
 if TYPE_CHECKING:
     from .read_ahead import HeldBatch, ReadAhead
@@ -140,11 +139,9 @@ class Iteration(Struct, frozen=True, dict=True):
 
     def made(self, plan: BatchPlan) -> Finished:
         """Make one batch in this thread."""
-        pipeline, clock = self.pipeline, self.clock
-        arrays = pipeline.arrays(plan, self.factory)
-        fetched = pipeline.fetch(plan, clock, arrays)
-        decoded = pipeline.decode_and_transform(plan, fetched, clock, arrays)
-        return pipeline.assemble(plan, fetched, decoded, arrays, self.report, clock)
+        fetched = self.pipeline.fetch(plan, self.clock, self.factory)
+        decoded = self.pipeline.decode_and_transform(fetched, self.clock)
+        return self.pipeline.assemble(fetched, decoded, self.report, self.clock)
 
     def on_host(self, finished: Finished) -> Finished:
         """Return a batch as the output has it before it is copied to a device."""
@@ -259,21 +256,22 @@ class _BatchTask:
     def __init__(
         self, iteration: Iteration, plan: BatchPlan, held: HeldBatch | None, decoders: Threads
     ) -> None:
-        self.plan, self._held = plan, held
+        self._plan, self._held = plan, held
         self.size, self.fetched = 0, False
         self.result: Result[Finished] = Result()
         self._iteration, self._pipeline = iteration, iteration.pipeline
         self._decoders = decoders
-        self._arrays: BatchArrays | None = iteration.pipeline.arrays(plan, iteration.factory)
         self._uploaded: Finished | None = None
         self._lock = threading.Lock()
 
     def fetch(self) -> None:
         try:
-            clock = self._iteration.clock
-            self._fetched = self._pipeline.fetch(self.plan, clock, self._arrays, self._held)
+            iteration = self._iteration
+            self._fetched = self._pipeline.fetch(
+                self._plan, iteration.clock, iteration.factory, self._held
+            )
             stored, self.fetched = self._fetched.samples, True
-            parts = self._pipeline.parts(self._fetched, self._iteration.threads)
+            parts = self._pipeline.parts(self._fetched, iteration.threads)
             if not parts or not stored:
                 self._assemble(stored)
                 return
@@ -290,7 +288,7 @@ class _BatchTask:
     def _decode(self, number: int, part: tuple[int, int]) -> None:
         try:
             self._decoded[number] = self._pipeline.decode_and_transform(
-                self.plan, self._fetched, self._iteration.clock, self._arrays, part
+                self._fetched, self._iteration.clock, part
             )
             with self._lock:
                 self._left -= 1
@@ -303,7 +301,7 @@ class _BatchTask:
     def _assemble(self, decoded: list[Sample | Failure]) -> None:
         iteration = self._iteration
         finished = self._pipeline.assemble(
-            self.plan, self._fetched, decoded, self._arrays, iteration.report, iteration.clock
+            self._fetched, decoded, iteration.report, iteration.clock
         )
         # the memory of its stored bytes is for the next batch, while this one waits for the trainer
         del self._fetched

@@ -23,19 +23,17 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64, Array, offsets_of
 from bushel._runtime.threads import Result, Threads
-from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.decode.sample_transforms import transformed
 from bushel.loader.order.mixture import SOURCE
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import Tries
 from bushel.loader.read.number_field import Rooms
 from bushel.loader.values.bad_samples import DAMAGE
-from bushel.loader.values.collate import Batch, Padded
-from bushel.loader.values.outputs import Output, Upload
+from bushel.loader.values.collate import Batch, Padded, count_bytes
+from bushel.loader.values.outputs import Finished, Output, Upload
 from bushel.loader.values.rows import Pieces
 from bushel.spec import KEY
 
-from .pipeline import Finished
 from .run import Iteration, PrefetchWindow, run_inline, run_threads
 
 if TYPE_CHECKING:
@@ -266,8 +264,8 @@ class Groups:
                     batch[name] = listed[name].values[start:end]
                     size += listed[name].size(start, end)
                 elif name in gathered and (field := gathered[name][number]) is not None:
-                    batch[name] = value = field.batch
-                    size += value.nbytes if type(value) is np.ndarray else count_bytes(value)
+                    batch[name] = field.batch
+                    size += field.nbytes
                 else:
                     continue
                 missing -= 1

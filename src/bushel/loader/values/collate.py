@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import NO_TENSORS, Array, as_array, check_count, is_torch, offsets_of
+from bushel.codecs.parts import Part
 from bushel.errors import SpecError
 from bushel.spec import KEY
 
@@ -403,3 +404,16 @@ def _stacked_by_torch(values: Sequence[Any]) -> Any:
     if len({(value.shape, value.dtype, value.device) for value in values}) > 1:
         return None
     return sys.modules["torch"].stack([value.detach() for value in values])
+
+
+def count_bytes(value: Any) -> int:
+    """Return the size of the arrays, bytes and text in a batch, in bytes."""
+    if isinstance(value, np.ndarray | memoryview | Part):
+        return value.nbytes
+    if isinstance(value, bytes | bytearray | str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(count_bytes, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(count_bytes, value))
+    return 0

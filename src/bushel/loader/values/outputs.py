@@ -74,6 +74,24 @@ class Output(Struct, frozen=True):
         return tensor
 
 
+class Finished(Struct, frozen=True):
+    """A finished batch.
+
+    Attributes:
+        consumed: Positions of the epoch that all ranks have consumed after this batch.
+        batch: The batch; None if all of its samples were skipped.
+        samples: Number of samples in it.
+        stored_bytes: Bytes that were read for it.
+        past_end: Whether the batch is empty because a stream ended before it.
+    """
+
+    consumed: int
+    batch: Any
+    samples: int
+    stored_bytes: int
+    past_end: bool = False
+
+
 class Upload:
     """Copies the batches of one iteration to their device, while the device computes."""
 
