@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.info import stored_info
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._runtime.arrays import total_of
 from bushel._runtime.messages import warn
@@ -197,6 +196,8 @@ def read_directly(dataset: DatasetT, fields: Any, *, decode: bool) -> DatasetT:
     """
     if not isinstance(dataset, Dataset) or not dataset.reader.local:
         return dataset
+    from bushel._dataset.views.info import stored_info
+
     enough = _TIMES_MEMORY * memory_limit()
     large = stored_info(dataset.reader.shards).bytes > enough
     if large and _can_read_more(dataset, enough, fields, decode=decode):
