@@ -433,7 +433,7 @@ def _stored_sizes(
     """
     total, unfused = 0, []
     for sample in samples:
-        others = 0
+        beside = 0
         if not isinstance(sample, Failure):
             for name, value in sample.items():
                 if type(value) in KNOWN_TYPES:
@@ -441,6 +441,6 @@ def _stored_sizes(
                 nbytes = len(value) if type(value) is bytes else count_bytes(value)
                 total += nbytes
                 if name not in fused:
-                    others += nbytes
-        unfused.append(others)
+                    beside += nbytes
+        unfused.append(beside)
     return total, unfused
