@@ -427,7 +427,7 @@ class Pipeline(Struct, frozen=True):
 def _stored_sizes(
     samples: Iterable[Sample | Failure], fused: frozenset[str]
 ) -> tuple[int, list[int]]:
-    """Return the size of all stored values of samples, in bytes, and of those of each sample that are not `fused`.
+    """Return the size of all stored values of samples, in bytes, and for each sample that of values not `fused`.
 
     Values that the index had, and keys, count as nothing.
     """
