@@ -57,7 +57,7 @@ EXCEPTIONS = {
     "`read_spec` refuses a field with a slash": "containers/bag/container.py:_files",
     "the extension is one of a few": "compat/webdataset/autodecode.py:_by_file",
     "the original opens what its list names, and the caller asked for the original": """
-        compat/gulpio2/adapters.py:_Listed.iter_data compat/gulpio2/adapters.py:_Videos.get_bursted_frames
+        compat/gulpio2/adapters.py:_Listed.frames_of compat/gulpio2/adapters.py:_Videos.get_bursted_frames
         compat/gulpio2/file_adapters.py:ImageListAdapter.frames_of compat/mxnet/image/iterator.py:ImageIter.read_image
         compat/webdataset/shardlists.py:_source compat/webdataset/wids/index.py:urlmerge
     """,
