@@ -26,10 +26,12 @@ def test_errors_that_named_no_file(job: str, trial: int) -> None:
 @pytest.mark.skipif(compiler() is None, reason="needs Linux and a C compiler")
 @pytest.mark.parametrize(
     ("job", "seed", "trial"),
-    [("split", 2027, 1), ("split", 2027, 5), ("pack", 2027, 1), ("erase", 31, 5), ("erase", 31, 13)],
+    [("split", 2027, 1), ("split", 2027, 5), ("pack", 2027, 1), ("pack", 1304, 1), ("erase", 31, 5), ("erase", 31, 13)],
 )
 def test_kills_that_lost_something(job: str, seed: int, trial: int) -> None:
     """A new folder of a split that was not on disk, and errors that were taken from the log of a finished run.
+
+    A part whose files were in their places, and its staging folder, too: nobody looked at finished parts.
 
     Erasing: a staging folder that was removed, but not on disk, and an old file beside the new one that belongs to it.
     """

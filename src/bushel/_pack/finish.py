@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import marker_path
+from bushel._dataset.open.folders import overwrite_folder, unfinished_shards
 from bushel._dataset.open.locking import lock_of, lock_part, lock_run
 from bushel._index.names import Labels, join_labels
 from bushel._index.saving import save_manifest
@@ -28,6 +29,8 @@ from bushel._runtime.messages import log_warning
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.tasks import format_numbers
 from bushel._writer.publishing import recover_target
+from bushel._writer.target import Target
+from bushel.containers.registry import get_writable
 from bushel.errors import InUseError, StateError, TooManyErrors
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath, list_names, remove, walk_names, write_whole
@@ -220,16 +223,15 @@ def _threads(run: RunFolder) -> int:
 
 def _complete_parts(run: RunFolder, plan: RunPlan) -> None:
     """Complete or undo the parts that killed or failed processes have left half in their places."""
-    if not isinstance(run.root, Path):
-        return
-    staging = run.root / FOLDER / "overwrite"
-    if not staging.is_dir():
-        return
-    staged = {folder.name for folder in staging.iterdir()}
+    container = get_writable(plan.container)
     for path in map(run.part, range(plan.parts)):
-        if isinstance(path, Path) and path.name in staged:
+        if not isinstance(path, Path):
+            return
+        part = Target(path, container, run.single)
+        if unfinished_shards(part.root, part.file) or overwrite_folder(path).is_dir():
             with suppress(InUseError), lock_part(path):  # another process may be writing it
                 recover_target(path)
+                part.recover()
 
 
 def _remove_locks(run: RunFolder, plan: RunPlan) -> None:
