@@ -412,12 +412,13 @@ def usual_columns(fields: Spec) -> list[ColumnOf]:
             names += [f"{name}.width", f"{name}.height"]
         elif kind in ("value", "length") and not field.codec.startswith("gzip"):
             names += [name, f"{name}.length"] if kind == "length" else [name]
-        elif kind == "array" and not _has_one_length(field.codec):
+        elif kind == "array" and length_of_all(field.codec) is None:
             names.append(f"{name}.length")
     return [column_of(name, fields) for name in names]
 
 
-def _has_one_length(codec: str) -> bool:
-    """Return whether a codec's type gives all arrays the same length."""
+def length_of_all(codec: str) -> int | None:
+    """Return the length that a codec's type gives all arrays: 4 of `array(float32,4,2)`; None if it gives none."""
     _, _, shape = codec.partition("(")[2].rstrip(")").partition(",")
-    return shape.split(",")[0].strip().isdecimal()
+    length = shape.split(",")[0].strip()
+    return int(length) if length.isdecimal() else None

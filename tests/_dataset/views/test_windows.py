@@ -65,6 +65,16 @@ def test_every_window_is_a_sample(tmp_path: Path, container: str) -> None:
     assert len(ds.windows("steps", delta=delta)) == sum(COUNTS)
 
 
+@pytest.mark.parametrize("container", ["bag", "tar"])
+def test_windows_of_arrays_of_one_length(tmp_path: Path, container: str) -> None:
+    """A tar has them as .npy files, whose sizes do not say how many elements they have."""
+    with bushel.Writer(tmp_path / "x", {"pose": "array(float32,4)"}, container=container, sync=False) as writer:
+        writer.append({"pose": np.arange(4, dtype=np.float32)})
+        writer.append({"pose": np.arange(4, 8, dtype=np.float32)})
+    views = bushel.open(tmp_path / "x").windows("pose", 2)
+    assert [sample["pose"].tolist() for sample in views] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
 def test_offsets_of_each_field(tmp_path: Path) -> None:
     views = write(tmp_path / "x").windows("steps", delta={"poses": [0, 1, 2], "npy": [-2]}, hop=4)
     assert views.spec == {

@@ -13,7 +13,7 @@ import numpy as np
 
 from bushel._index.columns import Part, Piece, join_pieces
 from bushel._index.elements import Group, sequence_bounds
-from bushel._index.names import ColumnOf, column_of, possible_columns
+from bushel._index.names import ColumnOf, column_of, length_of_all, possible_columns
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, NO_NUMBERS, offsets_of
 from bushel._runtime.public import command, did_you_mean
@@ -106,6 +106,10 @@ def _of_values(column: FieldExtents, index: ShardIndex, rows: I64) -> I64:
         piece = values.piece(rows)
         has_count = unknown if piece.missing is None else unknown & ~piece.missing
         counts[has_count] = piece.values[has_count]
+    elif column.field.codec.startswith("array"):
+        # a container may store such arrays with a header, by which their sizes differ
+        length = length_of_all(column.field.codec)
+        counts[unknown] = _UNKNOWN if length is None else length
     return counts
 
 
