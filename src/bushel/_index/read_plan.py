@@ -278,7 +278,8 @@ class _Builder:
         """Plan a plain field of samples of several shards."""
         extents = self._missing(self._total)
         for group, column in present:
-            self._put(extents, group, column, group.rows, group.in_batch)
+            places = slice(None) if group.places is None else group.places
+            self._put(extents, group, column, group.rows, places)
         return extents
 
     def _in_parts(

@@ -295,7 +295,7 @@ class LabelledFolder(_Folder):
         if others or field not in UNCHANGED:
             return None
         source = cls.__new__(cls)
-        source.root = root
+        source.root = absolute(root)
         source._lay_out(names, layout, UNCHANGED[field])
         return source
 
