@@ -19,6 +19,7 @@ metres.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import islice
@@ -51,6 +52,8 @@ KEYFRAME, SHOWN = 1, 2
 DECODERS = {"h264": "h264", "hevc": "hevc", "vp8": "vp8", "vp9": "vp9", "av1": "libdav1d"}
 """FFmpeg's decoders by FFmpeg's names of codecs. Clips of other codecs are read whole."""
 
+_DECODERS_KEPT = 4  # by a thread
+_MOST_KEPT = 1 << 20  # pixels of a frame; decoders of larger ones hold much memory, and take longer
 _MOST_PIXELS = 1 << 16  # width or height in pixels above which a configuration counts as damaged
 
 
@@ -136,13 +139,30 @@ def _decode_packets(
             (run, _av_packets(av, islice(left, len(run)), packets.times[run.start : run.stop]))
             for run in runs
         ]
-        return decode_runs(codec, new_decoder(av, config), runs_of_packets, table, numbers)
+        idle = _IDLE.decoders
+        decoder = idle.pop(packets.config, None) or new_decoder(av, config)
+        frames = decode_runs(codec, decoder, runs_of_packets, table, numbers)
     except CodecError:
         raise
     # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError … for invalid packets and
     # configurations.
     except Exception:
         return None
+    if frames is not None and config.width * config.height <= _MOST_KEPT:
+        if len(idle) == _DECODERS_KEPT:
+            idle.clear()
+        idle[packets.config] = decoder
+    return frames
+
+
+class _Idle(threading.local):
+    """The decoders that a thread keeps: a new one costs as much as a tenth of the frames of a window."""
+
+    def __init__(self) -> None:
+        self.decoders: dict[bytes, Any] = {}  # by the configuration of the clip, as JSON
+
+
+_IDLE = _Idle()
 
 
 def _av_packets(av: Any, contents: Iterable[Buffer], times: I64) -> list[Any]:

@@ -10,6 +10,7 @@ import pytest
 from tests.codecs.coded_clips import FRAMES, clip
 
 import bushel
+from bushel._index import read_plan
 from bushel._index.elements import Ranges
 from bushel.codecs import clip_parts, video
 from bushel.loader.read.batch_reader import BatchReader
@@ -75,3 +76,39 @@ def test_parts_are_counted_once(tmp_path: Path) -> None:
     assert first.part.of_clip
     assert first.nbytes == first.part.nbytes > 0
     assert second.nbytes == 0
+
+
+def test_decoders_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    codec, data = clip("h264")
+    with bushel.Writer(tmp_path / "x", {"video": "mp4"}, container="bag", sync=False) as writer:
+        writer.append({"video": data})
+    calls: list[int] = []
+    new_decoder = clip_parts.new_decoder
+
+    def counting(*arguments: Any) -> Any:
+        calls.append(1)
+        return new_decoder(*arguments)
+
+    monkeypatch.setattr(clip_parts, "new_decoder", counting)
+    monkeypatch.setattr(clip_parts, "_IDLE", clip_parts._Idle())
+    ds, whole = bushel.open(tmp_path / "x"), codec.decode(data)
+    for frames in ([4, 5], [30, 8], [0], [FRAMES - 1]):
+        np.testing.assert_array_equal(ds.read([0], {"video": np.array(frames)})[0]["video"], whole[frames])
+    assert len(calls) == 1
+
+
+def test_a_batch_is_planned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with bushel.Writer(tmp_path / "x", {"video": "mp4"}, container="bag", sync=False) as writer:
+        for name in NAMES:
+            writer.append({"video": clip(name)[1]})
+    calls: list[int] = []
+    plan_read = read_plan.plan_read
+
+    def counting(*arguments: Any, **options: Any) -> Any:
+        calls.append(1)
+        return plan_read(*arguments, **options)
+
+    monkeypatch.setattr(read_plan, "plan_read", counting)
+    windows = bushel.open(tmp_path / "x").windows("video", 4)
+    batches = list(bushel.Loader(windows, 8, shuffle=False, threads=2, drop_last=False))
+    assert len(calls) == len(batches) == -(-len(windows) // 8)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from .sides import Joined, Side
     from .stored_reader import Room
     from .windows import Windows
+
+    Asked = Callable[[], Mapping[str, Elements]]
 
 KNOWN_TYPES = (bool, int, float, str)
 """Types of values from the index. No stored value has one of them, so decoding recognises such values by their type."""
@@ -304,10 +306,13 @@ class Reader(StoredReader):
         Raises:
             CodecError: A value cannot be decoded.
         """
-        wanted = self.asked(positions, dict.fromkeys(self.fields) if wanted is None else wanted)
+        if wanted is None:
+            wanted = dict.fromkeys(self.fields)
         groups = self.groups(positions, wanted)
         decoded = list(map(dict, samples))
-        self._decode(decoded, groups, positions, wanted, encoded)
+        # parts of values know their elements, so most windows are decoded without this
+        asked = cache(partial(self.asked, positions, wanted))
+        self._decode(decoded, groups, positions, wanted, encoded, asked)
         columns = ((name, group.index.fields.get(name)) for group in groups for name in encoded)
         sought = {
             name for name, column in columns if column is not None and column.seek is not None
@@ -329,6 +334,7 @@ class Reader(StoredReader):
         positions: I64,
         wanted: Mapping[str, Elements],
         encoded: Collection[str] = (),
+        asked: Asked | None = None,
     ) -> None:
         """Decode the stored values of samples in place, field by field.
 
@@ -338,10 +344,13 @@ class Reader(StoredReader):
             positions: int64[samples], the position of each.
             wanted: The fields, and the elements of each that were read.
             encoded: Fields whose images stay as they are.
+            asked: Returns what `asked` returns for `wanted`; None if `wanted` is that.
 
         Raises:
             CodecError: A value cannot be decoded.
         """
+        asked = asked or (lambda: wanted)
+        windowed = () if self.windows is None else self.windows.shape.offsets
         keep_freed_memory()  # many values at once, and the same again soon
         for group in groups:
             places = range(len(samples)) if group.places is None else group.places.tolist()
@@ -350,21 +359,23 @@ class Reader(StoredReader):
                 if extents is None or (name in encoded and holds_image(extents.codec)):
                     continue
                 decode = get_codec(extents.codec).decode
+                whole = elements is None and name not in windowed
                 place = 0
                 try:
                     for place in places:
                         sample = samples[place]
                         stored = sample.get(name)
-                        if type(stored) is bytes and elements is None:  # as most are
+                        if type(stored) is bytes and whole:  # as most are
                             sample[name] = decode(stored)
                         elif isinstance(stored, list):
                             sample[name] = list(map(decode, stored))
                         elif stored is None or type(stored) in KNOWN_TYPES:
                             continue
-                        elif (part := at_place(elements, place)) is None:
+                        elif whole:
                             sample[name] = decode(stored)
                         else:
                             position = int(positions[place])
+                            part = partial(_elements_at, asked, name, place)
                             sample[name] = self._some_of(
                                 stored, extents.codec, name, position, part
                             )
@@ -372,7 +383,12 @@ class Reader(StoredReader):
                     raise self._undecodable(error, name, int(positions[place])) from error
 
     def _some_of(
-        self, value: Any, codec: str, name: str, position: int, elements: slice | I64
+        self,
+        value: Any,
+        codec: str,
+        name: str,
+        position: int,
+        elements: Callable[[], slice | I64],
     ) -> Any:
         """Decode elements of a field, given a part of its value or all of it.
 
@@ -386,7 +402,7 @@ class Reader(StoredReader):
                 raise TypeError(
                     f"codec {codec!r} can only decode whole values: ask for the field with True"
                 )
-            return ranged.decode(value, elements)
+            return ranged.decode(value, elements())
         if (elements_read := value.decode(codec)) is not None:
             return elements_read
         inner = value.part if isinstance(value, SharedPart) else value
@@ -396,7 +412,7 @@ class Reader(StoredReader):
             self.element_places.look_again(number, column, row, self.file)
         if inner.of_clip:
             self._count_whole_clip(position, name)
-        return self.whole_value(position, name, elements)
+        return self.whole_value(position, name, elements())
 
     def _count_whole_clip(self, position: int, name: str) -> None:
         """Count a clip that is read whole, after a part was read, and log the first one."""
@@ -447,3 +463,8 @@ class Reader(StoredReader):
             return ranged.count(sample[name])
         except CodecError as error:
             raise self._undecodable(error, name, position) from error
+
+
+def _elements_at(asked: Asked, name: str, place: int) -> Any:
+    """Return the elements that are read of a sample of a batch."""
+    return at_place(asked()[name], place)

@@ -26,11 +26,13 @@ from .selection import Sample
 from .windows import Source, Stamped, Steady, Timeline, Windows, WindowShape, elements_in_time
 
 if TYPE_CHECKING:
+    from bushel._index.read_plan import ReadPlan
     from bushel.storage.fetch import Held
 
     from .selection import Selection
     from .stored_reader import Room
 
+_BATCHES = 32  # that are prefetched before they are read, at most; others are planned again
 _KEPT = 1 << 22
 """Time stamps that are kept in memory for the next time that they are needed."""
 
@@ -200,6 +202,13 @@ def _wrong(stamps: F64, count: int, name: str, source: str) -> str:
     return ""
 
 
+class _Asked(dict[str, Elements]):
+    """The elements to read of the samples of a batch, by field; and the plans that were made for them."""
+
+    def __init__(self) -> None:
+        self.plans: dict[bool, ReadPlan] = {}  # with parts and without
+
+
 class WindowReader(Reader):
     """Reads windows of the samples of a dataset. It shares the files of the dataset's own reader.
 
@@ -222,6 +231,7 @@ class WindowReader(Reader):
         self.__dict__.update(base.__dict__)
         self._base, self.windows, self.selection, self._find = base, windows, selection, find
         self.fields = _fields(selection.fields, windows.shape)
+        self._asked: dict[tuple[object, ...], _Asked] = {}
         self._timelines: FieldTimelines | None = None
         if windows.shape.time is not None:
             self._timelines = FieldTimelines(base, windows.shape.time.sources)
@@ -306,7 +316,11 @@ class WindowReader(Reader):
             IndexError: An element is beyond the end of a window.
             TypeError: Windows within these windows are wanted.
         """
-        ranges, elements_of_samples = self.ranges(positions, wanted), dict[str, Elements]()
+        batch = positions.tobytes(), *wanted
+        whole = all(elements is None for elements in wanted.values())
+        if whole and (known := self._asked.get(batch)) is not None:
+            return known
+        ranges, elements_of_samples = self.ranges(positions, wanted), _Asked()
         for name, elements in wanted.items():
             if name in self.windows.shape.pads:
                 continue
@@ -317,7 +331,21 @@ class WindowReader(Reader):
                 if elements is not None:
                     window_ranges = window_ranges.chosen(elements, "a window")
                 elements_of_samples[name] = window_ranges
+        if whole:
+            if len(self._asked) >= _BATCHES:
+                self._asked.clear()
+            self._asked[batch] = elements_of_samples
         return elements_of_samples
+
+    def plan(
+        self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool
+    ) -> ReadPlan:
+        """Plan the read of a batch, once for its prefetch and its read."""
+        if not isinstance(wanted, _Asked):
+            return super().plan(groups, total, wanted, parts=parts)
+        if parts not in wanted.plans:
+            wanted.plans[parts] = super().plan(groups, total, wanted, parts=parts)
+        return wanted.plans[parts]
 
     def read(
         self,
@@ -331,6 +359,7 @@ class WindowReader(Reader):
     ) -> list[Sample]:
         """Read windows with one call to the storage for the whole batch, as `Reader.read` reads samples."""
         elements_asked = self.asked(positions, wanted)
+        self._asked.pop((positions.tobytes(), *wanted), None)
         samples = super().read(
             positions, elements_asked, decode=decode, parts=parts, held=held, room=room
         )
