@@ -50,10 +50,10 @@ def test_memory_is_used_again_when_the_last_view_is_garbage() -> None:
 
 
 def test_a_number_of_bytes_is_kept(free: deque[mmap.mmap]) -> None:
-    rooms = [room_for(30 * MEGABYTE) for _ in range(6)]
+    rooms = [room_for(30 * MEGABYTE) for _ in range(20)]
     rooms.clear()
     gc.collect()
-    assert list(map(len, free)) == [30 * MEGABYTE] * 4
+    assert list(map(len, free)) == [30 * MEGABYTE] * 17
 
 
 def test_memory_has_few_unused_bytes(free: deque[mmap.mmap]) -> None:

@@ -34,7 +34,7 @@ from .arrays import U8
 _HUGE_PAGE = 1 << 21
 _LARGE = 1 << 22  # smaller memory comes from the C library, which does not return it to the system
 _MOST_UNUSED = 4  # memory may be larger than asked for by one part in this number
-_MOST_FREE = 128 << 20  # bytes that are kept
+_MOST_FREE = 512 << 20  # bytes that are kept, unless the system needs them
 # the garbage collector appends to it, in any thread: a deque needs no lock for that
 _free: deque[mmap.mmap] = deque()
 
@@ -172,15 +172,24 @@ def exchange_names(first: Path, second: Path) -> bool:
 
 def room_for(size: int) -> U8:
     """Return uint8[size] with arbitrary contents. A large array's memory is reused after its end."""
-    if size < _LARGE or (memory := _take(-(-size // _HUGE_PAGE) * _HUGE_PAGE)) is None:
-        return np.empty(size, np.uint8)
+    room = None if size < _LARGE else large_room(size)
+    return np.empty(size, np.uint8) if room is None else room[:size]
+
+
+def large_room(size: int, headroom: int = 0) -> U8 | None:
+    """Return an array of huge pages of at least `size` bytes, whose memory is reused; None if memory is exhausted.
+
+    Memory that is not reused is larger by `headroom`.
+    """
+    if (memory := _take(-(-size // _HUGE_PAGE) * _HUGE_PAGE, headroom)) is None:
+        return None
     whole = np.frombuffer(memory, np.uint8)
     # all views of the array refer to this one
     weakref.finalize(whole, _give, memory).atexit = False
-    return whole[:size]
+    return whole
 
 
-def _take(size: int) -> mmap.mmap | None:
+def _take(size: int, headroom: int) -> mmap.mmap | None:
     for _ in range(len(_free)):
         try:
             memory = _free.pop()  # the last one to become free is still in the caches
@@ -189,7 +198,7 @@ def _take(size: int) -> mmap.mmap | None:
         if size <= len(memory) <= size + size // _MOST_UNUSED:
             return memory
         _free.appendleft(memory)
-    return fresh_memory(size)
+    return fresh_memory(-(-(size + headroom) // _HUGE_PAGE) * _HUGE_PAGE)
 
 
 def fresh_memory(size: int) -> mmap.mmap | None:
@@ -204,7 +213,10 @@ def fresh_memory(size: int) -> mmap.mmap | None:
 
 
 def _give(memory: mmap.mmap) -> None:
+    if hasattr(mmap, "MADV_FREE"):
+        with suppress(OSError):  # an old system cannot take the pages while nothing uses them
+            memory.madvise(mmap.MADV_FREE)
     _free.append(memory)
     with suppress(IndexError, RuntimeError):  # other threads change it, too
-        while sum(map(len, tuple(_free))) > _MOST_FREE:
+        while len(_free) > 1 and sum(map(len, tuple(_free))) > _MOST_FREE:
             _free.popleft()

@@ -52,7 +52,9 @@ KEYFRAME, SHOWN = 1, 2
 DECODERS = {"h264": "h264", "hevc": "hevc", "vp8": "vp8", "vp9": "vp9", "av1": "libdav1d"}
 """FFmpeg's decoders by FFmpeg's names of codecs. Clips of other codecs are read whole."""
 
-_DECODERS_KEPT = 4  # by a thread
+# decoders by configuration, as JSON: a new one takes as long as a tenth of the frames of a window
+_IDLE = threading.local()
+_DECODERS_KEPT = 4  # by each thread
 _MOST_KEPT = 1 << 20  # pixels of a frame; decoders of larger ones hold much memory, and take longer
 _MOST_PIXELS = 1 << 16  # width or height in pixels above which a configuration counts as damaged
 
@@ -139,7 +141,7 @@ def _decode_packets(
             (run, _av_packets(av, islice(left, len(run)), packets.times[run.start : run.stop]))
             for run in runs
         ]
-        idle = _IDLE.decoders
+        idle: dict[Any, Any] = _IDLE.__dict__
         decoder = idle.pop(packets.config, None) or new_decoder(av, config)
         frames = decode_runs(codec, decoder, runs_of_packets, table, numbers)
     except CodecError:
@@ -153,16 +155,6 @@ def _decode_packets(
             idle.clear()
         idle[packets.config] = decoder
     return frames
-
-
-class _Idle(threading.local):
-    """The decoders that a thread keeps: a new one costs as much as a tenth of the frames of a window."""
-
-    def __init__(self) -> None:
-        self.decoders: dict[bytes, Any] = {}  # by the configuration of the clip, as JSON
-
-
-_IDLE = _Idle()
 
 
 def _av_packets(av: Any, contents: Iterable[Buffer], times: I64) -> list[Any]:
@@ -246,13 +238,17 @@ def _scan(source: Any, data: Buffer) -> ClipPackets | None:
     shown = np.zeros(len(packets), np.uint8)
     shown[table.packets] = SHOWN
     keys = np.array([packet.is_keyframe for packet in packets], np.uint8) * KEYFRAME
-    color = (context.color_range, context.color_primaries, context.color_trc, context.colorspace)
     config = ClipConfig(
         context.codec.canonical_name,
         context.width,
         context.height,
         context.pix_fmt,
-        (int(color[0]), int(color[1]), int(color[2]), int(color[3])),
+        (
+            int(context.color_range),
+            int(context.color_primaries),
+            int(context.color_trc),
+            int(context.colorspace),
+        ),
         (stream.time_base.numerator, stream.time_base.denominator),
         bytes(context.extradata or b""),
     )

@@ -116,10 +116,6 @@ def _encode_rows(axes: int, dtype: type[np.generic], array: Array) -> Encoded | 
     return None
 
 
-def _decode_int(data: Buffer) -> int:
-    return int.from_bytes(data, "little", signed=True)
-
-
 def _encode_uint(value: Any) -> bytes:
     number = _integer("uint", value)
     if number < 0:
@@ -152,7 +148,7 @@ def _int(name: str, arguments: str) -> Codec:
         return Codec(
             name,
             _encode_int,
-            _decode_int,
+            partial(int.from_bytes, byteorder="little", signed=True),
             encode_column=_encode_ints,
             layout=NumberLayout("signed"),
         )

@@ -97,8 +97,6 @@ MAX_DECODED = 4 << 30
 Pixels = Array
 """uint8 of shape HxWx3; of a depth camera float32 of shape HxWx1, in metres. Frames have a first axis more."""
 
-# the C library returns larger memory to the system, and does not use it for the next clip
-_KEPT = 32 << 20
 _INTRA = 1  # FFmpeg's AV_PICTURE_TYPE_I
 _LIMITED = (0, 1)  # FFmpeg's AVCOL_RANGE_UNSPECIFIED and AVCOL_RANGE_MPEG
 _MATRICES: Mapping[int, int] = {1: 709, 2: 601, 5: 601, 6: 601}  # by AVColorSpace; 2 is unspecified
@@ -374,9 +372,7 @@ def new_frames(codec: str, count: int, height: int, width: int) -> Pixels:
     size = math.prod(shape) * dtype.itemsize
     if size > MAX_DECODED:
         raise codec_error(codec, f"at most {MAX_DECODED} bytes of frames", "more")
-    if size > _KEPT:
-        return room_for(size).view(dtype).reshape(shape)
-    return np.empty(shape, dtype)
+    return room_for(size).view(dtype).reshape(shape)
 
 
 def say_narrowed(frame: Any) -> None:

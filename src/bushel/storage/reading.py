@@ -68,7 +68,7 @@ def read_many(
     return values
 
 
-def gather(files: Sequence[File], extents: Extents, held: Held | None = None) -> tuple[U8, I64]:
+def gather(files: Sequence[File], extents: Extents) -> tuple[U8, I64]:
     """Read a batch of extents into one buffer.
 
     Returns:
@@ -83,15 +83,11 @@ def gather(files: Sequence[File], extents: Extents, held: Held | None = None) ->
         return kernels.gather(
             list(files), extents.file, extents.offset, extents.length, extents.crc32
         )
-    if (
-        held is None
-        and extents.crc32 is None
-        and all(isinstance(file, StoredObject) for file in files)
-    ):
+    if extents.crc32 is None and all(isinstance(file, StoredObject) for file in files):
         from .fetch import gather_objects
 
         return gather_objects(files, extents)
-    batch = _Batch.of(files, extents, held)
+    batch = _Batch.of(files, extents, None)
     return _named(
         files,
         extents,

@@ -375,9 +375,8 @@ class Reader(StoredReader):
                             sample[name] = decode(stored)
                         else:
                             position = int(positions[place])
-                            part = partial(_elements_at, asked, name, place)
                             sample[name] = self._some_of(
-                                stored, extents.codec, name, position, part
+                                stored, extents.codec, name, position, asked, place
                             )
                 except CodecError as error:
                     raise self._undecodable(error, name, int(positions[place])) from error
@@ -388,7 +387,8 @@ class Reader(StoredReader):
         codec: str,
         name: str,
         position: int,
-        elements: Callable[[], slice | I64],
+        asked: Asked,
+        place: int,
     ) -> Any:
         """Decode elements of a field, given a part of its value or all of it.
 
@@ -396,15 +396,16 @@ class Reader(StoredReader):
         """
         from bushel.codecs.parts import Part, SharedPart
 
+        if isinstance(value, Part) and (decoded := value.decode(codec)) is not None:
+            return decoded
+        elements: Any = at_place(asked()[name], place)
         if not isinstance(value, Part):
             ranged = get_codec(codec).ranged
             if ranged is None:
                 raise TypeError(
                     f"codec {codec!r} can only decode whole values: ask for the field with True"
                 )
-            return ranged.decode(value, elements())
-        if (elements_read := value.decode(codec)) is not None:
-            return elements_read
+            return ranged.decode(value, elements)
         inner = value.part if isinstance(value, SharedPart) else value
         if inner.by_form:
             number, row = self.row_of(position, name)
@@ -412,7 +413,7 @@ class Reader(StoredReader):
             self.element_places.look_again(number, column, row, self.file)
         if inner.of_clip:
             self._count_whole_clip(position, name)
-        return self.whole_value(position, name, elements())
+        return self.whole_value(position, name, elements)
 
     def _count_whole_clip(self, position: int, name: str) -> None:
         """Count a clip that is read whole, after a part was read, and log the first one."""
@@ -463,8 +464,3 @@ class Reader(StoredReader):
             return ranged.count(sample[name])
         except CodecError as error:
             raise self._undecodable(error, name, position) from error
-
-
-def _elements_at(asked: Asked, name: str, place: int) -> Any:
-    """Return the elements that are read of a sample of a batch."""
-    return at_place(asked()[name], place)

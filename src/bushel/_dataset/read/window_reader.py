@@ -203,10 +203,9 @@ def _wrong(stamps: F64, count: int, name: str, source: str) -> str:
 
 
 class _Asked(dict[str, Elements]):
-    """The elements to read of the samples of a batch, by field; and the plans that were made for them."""
+    """The elements to read of the samples of a batch, by field; and the plan that was made for them."""
 
-    def __init__(self) -> None:
-        self.plans: dict[bool, ReadPlan] = {}  # with parts and without
+    planned: ReadPlan | None = None
 
 
 class WindowReader(Reader):
@@ -341,11 +340,12 @@ class WindowReader(Reader):
         self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool
     ) -> ReadPlan:
         """Plan the read of a batch, once for its prefetch and its read."""
-        if not isinstance(wanted, _Asked):
-            return super().plan(groups, total, wanted, parts=parts)
-        if parts not in wanted.plans:
-            wanted.plans[parts] = super().plan(groups, total, wanted, parts=parts)
-        return wanted.plans[parts]
+        if parts and isinstance(wanted, _Asked) and wanted.planned is not None:
+            return wanted.planned
+        planned = super().plan(groups, total, wanted, parts=parts)
+        if parts and isinstance(wanted, _Asked):
+            wanted.planned = planned
+        return planned
 
     def read(
         self,

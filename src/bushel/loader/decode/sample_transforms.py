@@ -8,7 +8,7 @@ thread, process, batch or rank that transforms a sample.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -329,7 +329,14 @@ class SampleTransforms(Struct, frozen=True):
         last = None if sample is None else Call.of(sample)
         random = any(step.random for step in fields) or (last is not None and last.random)
         plain = {name for name, kind in spec.items() if not kind.endswith("[]") and name in images}
-        fused = _fused(fields, plain)
+        # the fields whose images the decoder transforms
+        fused = frozenset(
+            name
+            for step in fields
+            if step.plan is not None
+            for name in step.images or (step.field,)
+            if not step.images or (step.plan.size is not None and name in plain)
+        )
         if not decode or reading == _AS_STORED:
             return cls(tuple(fields), random, fused, fused, reducing_gap, last)
         planned = {step.field: step for step in fields} | {
@@ -354,14 +361,3 @@ def _warn_of_masks(key: Together) -> None:
                 f"and it has three channels: write Mask({name!r}) if they are classes",
                 stacklevel=6,
             )
-
-
-def _fused(fields: Iterable[FieldTransforms], plain: Container[str]) -> frozenset[str]:
-    """Return the fields whose images the decoder transforms, given the plain image fields."""
-    return frozenset(
-        name
-        for step in fields
-        if step.plan is not None
-        for name in step.images or (step.field,)
-        if not step.images or (step.plan.size is not None and name in plain)
-    )

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from bushel._dataset.read.stored_reader import Room
 from bushel._runtime.arrays import I64, U8, Array, offsets_of
-from bushel._runtime.system import fresh_memory, keep_freed_memory
+from bushel._runtime.system import fresh_memory, keep_freed_memory, large_room
 from bushel.loader.values.bad_samples import DAMAGE, Failure
 from bushel.loader.values.collate import Collate, FieldCollate, Padded, Ragged, Sample
 from bushel.spec import KEY
@@ -30,7 +30,7 @@ from .number_field import NumberField, Rooms
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
 _HEADROOM = 8  # memory for stored bytes is larger than asked for by an eighth, for the next batch
-_SPARE, _SMALL_SPARE = 4, 16  # free buffers that are kept: large ones, and ones of a huge page
+_SMALL_SPARE = 16  # free buffers of a huge page that are kept
 POOLED = 1 << 18  # smaller arrays of numbers come from the C library, whose memory is in use
 _TRIES = 4  # batches in which a field may fail to be gathered before it is given up
 
@@ -84,70 +84,47 @@ class BufferPool:
     def __init__(self, max_bytes: int = 1 << 30) -> None:
         self.max_bytes = max_bytes
         keep_freed_memory()
-        # the garbage collector appends to them, in any thread and at any time: a deque needs no
-        # lock for that
-        self._free: deque[mmap.mmap] = deque(maxlen=_SPARE)
-        # groups of batches have more of them in work
+        # Of arrays of one huge page, of which groups of batches have many in work. The garbage
+        # collector appends to it, in any thread and at any time: a deque needs no lock for that.
         self._small: deque[mmap.mmap] = deque(maxlen=_SMALL_SPARE)
-        self._stored: deque[mmap.mmap] = deque(maxlen=_SPARE)
         # a fifth of the time of weakref.finalize, which would be 2 % of a batch of tokens
-        self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap, deque[mmap.mmap]]] = {}
+        self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap]] = {}
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
         """Return an array with arbitrary contents; None if it is empty, above `max_bytes`, or memory is exhausted."""
         size = dtype.itemsize * math.prod(shape)
         if not 0 < size <= self.max_bytes:
             return None
-        size = -(-size // _HUGE_PAGE) * _HUGE_PAGE
-        free = self._small if size == _HUGE_PAGE else self._free
-        if (memory := _take(size, free)) is None:
+        if size > _HUGE_PAGE:
+            room = large_room(size)
+            return None if room is None else np.ndarray(shape, dtype, room)
+        memory: mmap.mmap | None = None
+        with suppress(IndexError):
+            memory = self._small.pop()  # the last one to become free is still in the caches
+        if memory is None and (memory := fresh_memory(_HUGE_PAGE)) is None:
             return None
-        return np.ndarray(shape, dtype, self._lend(memory, free))
+        return np.ndarray(shape, dtype, self._lend(memory))
 
     def room(self, size: int) -> U8 | None:
         """Return at least `size` bytes with arbitrary contents, for the stored bytes of a batch; None as by `array`.
 
-        Batches differ by some percent, so new memory is a little larger, and memory that is too
-        small is given up.
+        Batches differ by some percent, so the memory is a little larger.
         """
         if not _HUGE_PAGE <= size <= self.max_bytes:
             return None
-        memory: mmap.mmap | None = None
-        with suppress(IndexError):
-            while memory is None or len(memory) < size:
-                memory = self._stored.pop()
-        if memory is None or len(memory) < size:
-            memory = fresh_memory(-(-(size + size // _HEADROOM) // _HUGE_PAGE) * _HUGE_PAGE)
-        if memory is None:
-            return None
-        return self._lend(memory, self._stored)
+        return large_room(size, size // _HEADROOM)
 
-    def _lend(self, memory: mmap.mmap, free: deque[mmap.mmap]) -> U8:
-        """Return an array of all of the memory, which returns to `free` when the array is garbage."""
+    def _lend(self, memory: mmap.mmap) -> U8:
+        """Return an array of all of the memory, which is free again when the array is garbage."""
         whole = np.frombuffer(memory, np.uint8)
         # all views of the array refer to this one and keep it alive
         lent = weakref.ref(whole, self._take_back)
-        self._lent[id(lent)] = lent, memory, free
+        self._lent[id(lent)] = lent, memory
         return whole
 
     def _take_back(self, lent: weakref.ref[Any]) -> None:
         """Keep the memory of an array that was garbage-collected."""
-        _, memory, free = self._lent.pop(id(lent))
-        free.append(memory)
-
-
-def _take(size: int, free: deque[mmap.mmap]) -> mmap.mmap | None:
-    """Return free memory of about `size` bytes, or else new memory; None if memory is exhausted."""
-    for _ in range(len(free)):
-        try:
-            memory = free.pop()  # the last one to become free is still in the caches
-        except IndexError:
-            break
-        if size <= len(memory) <= 2 * size:
-            return memory
-        # for a batch of another size; the first to go when there are too many
-        free.appendleft(memory)
-    return fresh_memory(size)
+        self._small.append(self._lent.pop(id(lent))[1])
 
 
 def gathered_numbers(
