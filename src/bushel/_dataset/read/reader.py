@@ -344,7 +344,7 @@ class Reader(StoredReader):
             positions: int64[samples], the position of each.
             wanted: The fields, and the elements of each that were read.
             encoded: Fields whose images stay as they are.
-            asked: Returns what `asked` returns for `wanted`; None if `wanted` is that.
+            asked: Gives the elements that are read for `wanted`; None if `wanted` has them.
 
         Raises:
             CodecError: A value cannot be decoded.
