@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .stored_reader import Room
     from .windows import Windows
 
-    Asked = Callable[[], Mapping[str, Elements]]
+    Resolve = Callable[[], Mapping[str, Elements]]
 
 KNOWN_TYPES = (bool, int, float, str)
 """Types of values from the index. No stored value has one of them, so decoding recognises such values by their type."""
@@ -311,8 +311,8 @@ class Reader(StoredReader):
         groups = self.groups(positions, wanted)
         decoded = list(map(dict, samples))
         # parts of values know their elements, so most windows are decoded without this
-        asked = cache(partial(self.asked, positions, wanted))
-        self._decode(decoded, groups, positions, wanted, encoded, asked)
+        resolve = cache(partial(self.asked, positions, wanted))
+        self._decode(decoded, groups, positions, wanted, encoded, resolve)
         columns = ((name, group.index.fields.get(name)) for group in groups for name in encoded)
         sought = {
             name for name, column in columns if column is not None and column.seek is not None
@@ -334,7 +334,7 @@ class Reader(StoredReader):
         positions: I64,
         wanted: Mapping[str, Elements],
         encoded: Collection[str] = (),
-        asked: Asked | None = None,
+        resolve: Resolve | None = None,
     ) -> None:
         """Decode the stored values of samples in place, field by field.
 
@@ -344,12 +344,12 @@ class Reader(StoredReader):
             positions: int64[samples], the position of each.
             wanted: The fields, and the elements of each that were read.
             encoded: Fields whose images stay as they are.
-            asked: Gives the elements that are read for `wanted`; None if `wanted` has them.
+            resolve: Gives the elements that are read for `wanted`; None if `wanted` has them.
 
         Raises:
             CodecError: A value cannot be decoded.
         """
-        asked = asked or (lambda: wanted)
+        resolve = resolve or (lambda: wanted)
         windowed = () if self.windows is None else self.windows.shape.offsets
         keep_freed_memory()  # many values at once, and the same again soon
         for group in groups:
@@ -376,7 +376,7 @@ class Reader(StoredReader):
                         else:
                             position = int(positions[place])
                             sample[name] = self._some_of(
-                                stored, extents.codec, name, position, asked, place
+                                stored, extents.codec, name, position, resolve, place
                             )
                 except CodecError as error:
                     raise self._undecodable(error, name, int(positions[place])) from error
@@ -387,7 +387,7 @@ class Reader(StoredReader):
         codec: str,
         name: str,
         position: int,
-        asked: Asked,
+        resolve: Resolve,
         place: int,
     ) -> Any:
         """Decode elements of a field, given a part of its value or all of it.
@@ -398,7 +398,7 @@ class Reader(StoredReader):
 
         if isinstance(value, Part) and (decoded := value.decode(codec)) is not None:
             return decoded
-        elements: Any = at_place(asked()[name], place)
+        elements: Any = at_place(resolve()[name], place)
         if not isinstance(value, Part):
             ranged = get_codec(codec).ranged
             if ranged is None:

@@ -317,8 +317,8 @@ class WindowReader(Reader):
         """
         batch = positions.tobytes(), *wanted
         whole = all(elements is None for elements in wanted.values())
-        if whole and (known := self._asked.get(batch)) is not None:
-            return known
+        if whole and (remembered := self._asked.get(batch)) is not None:
+            return remembered
         ranges, elements_of_samples = self.ranges(positions, wanted), _Asked()
         for name, elements in wanted.items():
             if name in self.windows.shape.pads:
