@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from copy import copy
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -21,7 +20,6 @@ from bushel import storage
 from bushel._index.elements import Elements, Group, Ranges, at_place
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import I64
-from bushel._runtime.messages import log_warning
 from bushel._runtime.system import keep_freed_memory
 from bushel.codecs import get_codec, holds_image
 from bushel.containers import get_container
@@ -412,33 +410,8 @@ class Reader(StoredReader):
             column = self.shards[number].index.fields[name]
             self.element_places.look_again(number, column, row, self.file)
         if inner.of_clip:
-            self._count_whole_clip(position, name)
+            self.count_whole_clip(position, name)
         return self.whole_value(position, name, elements)
-
-    def _count_whole_clip(self, position: int, name: str) -> None:
-        """Count a clip that is read whole, after a part was read, and log the first one."""
-        self.whole_clips.append(None)
-        if self.warned_of_clips:
-            return
-        self.warned_of_clips = True
-        log_warning(
-            "sample %r, field %r (%s): the packets that the index lists do not give the "
-            "frames, so the clip is read whole. It is damaged, or a stream without true keyframes, "
-            "or the index is wrong (`bushel index --frames --force` makes it again). More such "
-            "clips are counted in the loader's stats, but not logged",
-            self.key(position),
-            name,
-            self.location(position, name)[0],
-        )
-
-    def whole_clips_since(self) -> int:
-        """Return how many clips were read whole since the last call. Other threads may add some at the same time."""
-        count = 0
-        with suppress(IndexError):  # none is left
-            while True:
-                self.whole_clips.popleft()
-                count += 1
-        return count
 
     def _undecodable(self, error: CodecError, name: str, position: int) -> CodecError:
         """Return the error for stored bytes that do not decode, with the sample and the place that they are of."""

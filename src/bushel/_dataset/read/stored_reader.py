@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +12,7 @@ from msgspec import Struct
 
 from bushel import storage
 from bushel._runtime.arrays import I64, U8, joined
+from bushel._runtime.messages import log_warning
 from bushel.kernels import ExtentError, MappedFile, read_samples
 from bushel.spec import KEY
 from bushel.storage import FilePool
@@ -50,6 +53,8 @@ class StoredReader(ShardRows):
     verify: bool | None
     pool: FilePool
     _promising: Collection[str]
+    whole_clips: deque[None]
+    warned_of_clips: bool
 
     @cached_property
     def element_places(self) -> ElementPlaces:
@@ -205,6 +210,31 @@ class StoredReader(ShardRows):
             shard, file = batch.files[batch.extents.file_of(error.row)]
             path, at = self.shards[shard].locate(file, int(batch.extents.offset[error.row]))
             raise unreadable(error, self.key(int(positions[place])), name, path, at) from None
+
+    def count_whole_clip(self, position: int, name: str) -> None:
+        """Count a clip that is read whole, after a part was read, and log the first one."""
+        self.whole_clips.append(None)
+        if self.warned_of_clips:
+            return
+        self.warned_of_clips = True
+        log_warning(
+            "sample %r, field %r (%s): the packets that the index lists do not give the "
+            "frames, so the clip is read whole. It is damaged, or a stream without true keyframes, "
+            "or the index is wrong (`bushel index --frames --force` makes it again). More such "
+            "clips are counted in the loader's stats, but not logged",
+            self.key(position),
+            name,
+            self.location(position, name)[0],
+        )
+
+    def whole_clips_since(self) -> int:
+        """Return how many clips were read whole since the last call. Other threads may add some at the same time."""
+        count = 0
+        with suppress(IndexError):  # none is left
+            while True:
+                self.whole_clips.popleft()
+                count += 1
+        return count
 
 
 def _samples_of(
