@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,19 @@ from tests.descriptors import descriptors, open_files
 from tests.loader.memory_dataset import MemoryDataset
 
 import bushel
+from bushel._runtime import system
 from bushel.errors import SpecError
 from bushel.loader import Loader, Padded
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool
 
 LARGE = (40, 40)
 FLOAT = np.dtype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def no_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away the memory that earlier tests have left."""
+    monkeypatch.setattr(system, "_free", deque())
 
 
 def address(array: npt.NDArray[Any]) -> int:
