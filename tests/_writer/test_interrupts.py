@@ -19,6 +19,7 @@ from tests.descriptors import open_files
 from tests.interrupts import interruptible
 
 import bushel
+from bushel.storage.staging import Staging
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -162,3 +163,42 @@ def test_going_on_after_a_shard_could_not_be_finished(
         for sample in samples[kept:]:
             again.append(sample)
     assert plain(list(opened(tmp_path / "ds"))) == expected(container, samples)
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
+@pytest.mark.parametrize("together", [False, True])
+def test_ctrl_c_right_after_a_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, container: str, together: bool
+) -> None:
+    """Who caught it and appended the sample again had it twice, under the same key."""
+    positions: Any = Staging.positions
+    pressed: list[int] = []
+
+    def interrupted(staging: Staging) -> Any:
+        if pressed:
+            pressed.pop()
+            raise KeyboardInterrupt
+        return positions.fget(staging)
+
+    monkeypatch.setattr(Staging, "positions", property(interrupted))
+    keyed = container not in ("ffrecord", "recordio")
+    samples = [{"x": number, "text": "x" * 40_000} for number in range(3, 6)]  # too large to be pending
+    keys = [f"k{number}" for number in range(3, 6)]
+    spec = {"x": "int", "text": "utf8"}
+    with bushel.Writer(tmp_path / "ds", spec, container=container, sync=False) as writer:
+
+        def add() -> None:
+            if together:
+                columns = {name: [sample[name] for sample in samples[1:]] for name in spec}
+                writer.extend(columns, keys[1:] if keyed else None)
+            else:
+                writer.append(samples[1], key=keys[1] if keyed else None)
+
+        writer.append(samples[0], key=keys[0] if keyed else None)
+        writer.flush()
+        pressed.append(1)
+        with pytest.raises(KeyboardInterrupt):
+            add()
+        pressed.clear()
+        add()
+    assert [sample["x"] for sample in bushel.open(tmp_path / "ds")] == [3, 4, 5][: 3 if together else 2]

@@ -57,6 +57,9 @@ def test_files_that_fields_name_are_files_of_the_index(tmp_path: Path) -> None:
     (tmp_path / "1.txt").write_text("y")
     os.utime(tmp_path / "1.txt", ns=(5, 5))
     assert kinds(bushel.verify(tmp_path / "a.jsonl")) == ["checksum"]
+    (tmp_path / "1.txt").unlink()
+    [problem] = bushel.verify(tmp_path / "a.jsonl").problems
+    assert "names files that cannot be found: '1.txt'" in str(problem)
 
 
 def in_bag(folder: Path) -> Path:

@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 from tests.loader.memory_dataset import MemoryDataset, refuse_seven
 
+import bushel
 from bushel.errors import CorruptError, FormatError, SpecError, TooManyErrors
 from bushel.loader import BadSample, Exact, Loader
+from bushel.loader.decode.micro_batch import micro_batches
+from bushel.loader.run import pipeline
 from bushel.loader.values.bad_samples import OnError
+from bushel.transforms import RandomResizedCrop, Resize
 
 
 def damaged(samples: int = 30) -> MemoryDataset:
@@ -187,3 +191,53 @@ def test_errors_in_collation_and_batch_transforms_are_raised(threads: int) -> No
     )
     with pytest.raises(SpecError, match="do not stack"):
         list(ragged)
+
+
+def refuse_thirds(number: int) -> int:
+    if number % 3 == 0:
+        raise ValueError("a third")
+    return number
+
+
+def white(_: Any) -> Any:
+    return np.full((64, 64, 3), 255, np.uint8)
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_replaced_sample_leaves_nothing_in_the_row_of_the_batch(tmp_path: Path, threads: int) -> None:
+    """Its image was in the row, and stayed there beside the key of the other sample."""
+    datasets: dict[str, bushel.Dataset] = {}
+    for name in ("a", "b"):
+        with bushel.Writer(tmp_path / name, {"image": "jpg", "x": "int"}, container="bag", sync=False) as writer:
+            for number in range(12):
+                writer.append({"image": np.full((80, 100, 3), 90, np.uint8), "x": number}, key=f"{name}{number}")
+        datasets[name] = bushel.open(tmp_path / name)
+    transforms = {"a": {"image": [RandomResizedCrop(64)], "x": [refuse_thirds]}, "b": {"image": [white]}}
+    mixture = bushel.mix(datasets, weights={"a": 1, "b": 1}, transforms=transforms)
+    loader = Loader(mixture, 8, threads=threads, on_error="replace", max_errors=None)
+    rows = [
+        (key, np.asarray(image).mean())
+        for batch in loader
+        for key, image in zip(batch["__key__"], batch["image"], strict=True)
+    ]
+    assert loader.errors
+    assert {mean for key, mean in rows if key.startswith("b")} == {255.0}
+    assert all(mean < 100 for key, mean in rows if key.startswith("a"))
+
+
+def test_samples_of_a_mixture_are_cut_by_their_own_transforms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sizes were those of the loader's transforms, by which images that are fused take no memory."""
+    with bushel.Writer(tmp_path / "x", {"image": "jpg"}, container="bag", sync=False) as writer:
+        for _ in range(16):
+            writer.append({"image": np.random.default_rng(0).integers(0, 256, (600, 800, 3), np.uint8)})
+    ds = bushel.open(tmp_path / "x")
+    mixture = bushel.mix({"a": ds, "b": ds}, weights={"a": 1, "b": 1}, transforms={"b": {"image": [white]}})
+    cut: list[int] = []
+
+    def noted(sizes: Any) -> Any:
+        cut.append(int(np.asarray(sizes).sum()))
+        return micro_batches(sizes)
+
+    monkeypatch.setattr(pipeline, "micro_batches", noted)
+    next(iter(Loader(mixture, 16, threads=0, transforms={"image": [Resize((16, 16))]})))
+    assert {size > 0 for size in cut} == {False, True}

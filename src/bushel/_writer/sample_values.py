@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -207,7 +207,8 @@ class StoredBatch(Struct, frozen=True):
     @classmethod
     def of(cls, samples: int, columns: dict[str, StoredColumn | BytesInList]) -> StoredBatch:
         """Return samples given as columns."""
-        ends: I64 = np.add.reduce([column.offsets for column in columns.values()])
+        # the array of a single column as it is, without a copy
+        ends: I64 = reduce(np.add, [column.offsets for column in columns.values()])
         size = int(ends[-1] - ends[0])
         in_buffers = not any(isinstance(column, BytesInList) for column in columns.values())
         is_large = in_buffers and size >= LARGE * max(samples, 1)

@@ -273,10 +273,10 @@ class ShardInProgress:
         """Write one sample; none is pending. If that fails, nothing of it is written."""
         try:
             self._writer.append(key, values)
+            self._written = self._staging.positions, self._builder.samples
         except BaseException:
             self._undo()
             raise
-        self._written = self._staging.positions, self._builder.samples
         self._recorder.add(values)
 
     def extend(
@@ -288,10 +288,10 @@ class ShardInProgress:
         """
         try:
             rows = self._writer.extend(keys, columns, room)
+            self._written = self._staging.positions, self._builder.samples
         except BaseException:
             self._undo()
             raise
-        self._written = self._staging.positions, self._builder.samples
         if rows:
             self._recorder.add_rows(columns, rows)
         return rows

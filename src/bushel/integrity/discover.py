@@ -274,12 +274,16 @@ def tables_of(
         if before is not None and before.spec != built.spec:
             retyped += changed_types(before, built)
             if recorded is not None:
-                with suppress(FormatError, SpecError):
-                    declared, spec = built, recorded.spec
+                declared, spec = built, recorded.spec
+                try:
                     if not has_declared(built, spec):  # text of another type has another table
                         options = ReadOptions(spec=spec, pickle=pickle, recorded=spec)
                         declared = replace(container.index(shard, options), labels=built.labels)
                     built = CallerFields(spec, pickle).table(declared)
+                except (FormatError, SpecError):
+                    if any(field.names_file for field in spec.values()):  # one that is missing
+                        built = None
+                        raise
         faults = container.faults(shard)
     except (FormatError, SpecError) as error:
         if container.stores_text:  # every damaged line is named

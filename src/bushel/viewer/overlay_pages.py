@@ -19,7 +19,7 @@ from bushel._pictures.thumbnail import Picture
 from bushel._runtime.arrays import U8
 from bushel.errors import BushelError
 
-from .annotations import Form, Shape, shapes_of
+from .annotations import Form, shapes_of
 from .overlays import Overlay, Overlays, find_overlays, picture_size, settled
 from .rows import line_of
 from .shelf import Shown
@@ -125,22 +125,22 @@ def _annotate(
     labels = _listed(sample.get(overlay.classes or ""))
     shapes = shapes_of(value, overlay.form or Form(), size, points=overlay.kind == "keypoints")
     for number, shape in enumerate(shapes):
-        name = shape.name
-        if name is None and len(labels) == len(shapes):
-            name = labels[number]
-        found["shapes"].append(_plain(shape, overlay, *_class(shown, overlay, name)))
-
-
-def _plain(shape: Shape, overlay: Overlay, name: str, colour: str) -> dict[str, Any]:
-    return {
-        "field": overlay.field,
-        "kind": shape.kind,
-        "places": np.where(np.isfinite(shape.places), shape.places, 0.0).round(5).tolist(),
-        "name": name,
-        "colour": colour,
-        "score": shape.score,
-        "seen": list(shape.seen),
-    }
+        label = shape.name
+        if label is None and len(labels) == len(shapes):
+            label = labels[number]
+        name, colour = _class(shown, overlay, label)
+        places = np.where(np.isfinite(shape.places), shape.places, 0.0)
+        found["shapes"].append(
+            {
+                "field": overlay.field,
+                "kind": shape.kind,
+                "places": places.round(5).tolist(),
+                "name": name,
+                "colour": colour,
+                "score": shape.score,
+                "seen": list(shape.seen),
+            }
+        )
 
 
 def _listed(value: Any) -> Sequence[Any]:

@@ -142,7 +142,8 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
             width, height = image_size(data)
             view.content = width, height
             view.note = f"{width} × {height} pixels, {media or 'image'}"
-            if _one_channel(data):
+            # a PNG of one channel of up to 8 bits may be a mask
+            if data.startswith(PNG) and data[24:25] <= b"\x08" and data[25:26] == b"\0":
                 view.classes = _classes(shown, view.field.name, data)
         # a browser shows no TIFF and PNM files, and masks of class numbers in black: pictures of
         # them are made here
@@ -184,11 +185,6 @@ def _rates(kind: str, codec: str, data: bytes) -> str:
         return ""
     facts = {"frames": header.frames, "frames/s": header.fps, "s": header.duration}
     return "".join(f", {number:.4g} {unit}" for unit, number in facts.items() if number)
-
-
-def _one_channel(data: bytes) -> bool:
-    """Return whether an image may be a mask: a PNG of one channel of up to 8 bits."""
-    return data.startswith(PNG) and len(data) > 26 and data[25] == 0 and data[24] <= 8
 
 
 def _classes(shown: Shown, name: str, data: bytes) -> list[tuple[str, str, float]]:

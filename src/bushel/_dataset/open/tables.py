@@ -128,14 +128,14 @@ def stored_table(
     """
     index, table = _loaded(shard.sidecar, check=check), None
     if index is not None:
-        shard = index.shard_with_files(shard)
-        is_listed = listed is not None and listed.have(shard.files, index.files)
-        table = bound(index, shard, index.files if is_listed else None)
+        whole = index.shard_with_files(shard)
+        is_listed = listed is not None and listed.have(whole.files, index.files)
+        table = bound(index, whole, index.files if is_listed else None)
         times = list(map(_TIME, index.files))
         if note and list(map(_TIME, table.index.files)) != times:
             with suppress(FormatError):  # damaged values do not get a new CRC-32
                 load_index(shard.sidecar, check=True)
-                _keep(table.index, shard, again=True)
+                _keep(table.index, whole, again=True)
     if table is not None and table.fits:
         return table
     return staged_table(shard) or table

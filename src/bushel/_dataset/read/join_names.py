@@ -155,9 +155,11 @@ class Names:
         present = np.flatnonzero(extents.length[group.rows] != MISSING)
         places, rows = group.places_in(len(self.samples))[present], group.rows[present]
         kind, column = exact_kind(group.index, self.on), group.index.columns.get(self.on)
-        if column is not None and kind not in (None, "float") and not _lacks(column, rows):
-            yield places, _of_column(column, rows)
-            return
+        if column is not None and kind not in (None, "float"):
+            missing = column.missing  # in the column, but not in the field, as long texts are
+            if missing is None or not missing.view(np.uint8)[rows].any():
+                yield places, _of_column(column, rows)
+                return
         for first in range(0, len(places), _AT_ONCE):
             some = places[first : first + _AT_ONCE]
             if extents.codec == "utf8":
@@ -182,11 +184,6 @@ def _of_column(column: Column, rows: I64) -> Strings:
     if column.codes is not None:
         rows = column.codes[rows].astype(np.int64)
     return Strings(column.text, column.offsets).chosen(rows)
-
-
-def _lacks(column: Column, rows: I64) -> bool:
-    """Return whether the column of a field lacks values that the field has, such as long texts."""
-    return column.missing is not None and bool(column.missing.view(np.uint8)[rows].any())
 
 
 def _of_numbers(values: Array) -> Strings:

@@ -208,13 +208,6 @@ class _Asked(dict[str, Elements]):
     planned: ReadPlan | None = None
 
 
-class _Batches(dict[tuple[object, ...], _Asked]):
-    """What was asked of batches that are prefetched, by their positions and fields. Copies and pickles have none."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Batches, ()
-
-
 class WindowReader(Reader):
     """Reads windows of the samples of a dataset. It shares the files of the dataset's own reader.
 
@@ -237,10 +230,14 @@ class WindowReader(Reader):
         self.__dict__.update(base.__dict__)
         self._base, self.windows, self.selection, self._find = base, windows, selection, find
         self.fields = _fields(selection.fields, windows.shape)
-        self._asked = _Batches()
+        # of batches that are prefetched, by their positions and fields
+        self._asked: dict[tuple[object, ...], _Asked] = {}
         self._timelines: FieldTimelines | None = None
         if windows.shape.time is not None:
             self._timelines = FieldTimelines(base, windows.shape.time.sources)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_asked": {}}
 
     @property
     def whole(self) -> range:

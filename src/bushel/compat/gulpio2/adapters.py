@@ -244,14 +244,14 @@ class _Videos(AbstractDatasetAdapter):
         shuffle: bool = False,
         frame_size: int = -1,
         shm_dir_path: str = "/dev/shm",
-        **subset: str,
+        *subset: str,
     ) -> None:
         self.json_file, self.folder, self.shm_dir_path = json_file, folder, shm_dir_path
         self.frame_size = int(frame_size)
         self.json_storage = self.read_json(json_file)
         if not all(isinstance(entry, dict) for entry in self.json_storage.values()):
             raise ListFileError("expected an object {...} for each video", file=json_file)
-        self.set_video_storage(**subset)
+        self.set_video_storage(*subset)
         if shuffle:
             random.shuffle(self.vid_storage)
 
@@ -296,7 +296,7 @@ class ActivitynetAdapter(_Videos):
         shm_dir_path: str = "/dev/shm",
         phase: str = "training",
     ) -> None:
-        super().__init__(json_file, folder, shuffle, frame_size, shm_dir_path, phase=phase)
+        super().__init__(json_file, folder, shuffle, frame_size, shm_dir_path, phase)
 
     def set_video_storage(self, phase: str = "training") -> None:
         """Find the videos of a subset: `training`, `validation` or `testing`."""

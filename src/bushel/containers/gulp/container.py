@@ -141,7 +141,8 @@ class _ChunkWriter(ShardWriter):
                 offset = self._data.write(b"".join((frame, bytes(pad))))
             else:
                 offset = self._data.write(frame)
-                self._data.write(bytes(pad))
+                if pad:
+                    self._data.write(bytes(pad))
             column.add(offset, length, kernels.crc32(frame))
             info.append([offset, pad, length + pad])
         return info

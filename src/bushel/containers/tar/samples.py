@@ -329,7 +329,14 @@ class SampleTable:
             if column.field.sequence:
                 repeated &= element[1:] == element[:-1]
             for row in np.flatnonzero(repeated).tolist():
-                error = _duplicate(members, int(member[row + 1]), column.field.name, self._path)
+                second = int(member[row + 1])
+                error = FormatError(
+                    f"{members.names[second]!r}: its sample already has a member for the field "
+                    f"{column.field.name!r}",
+                    self._path,
+                    int(members.header[second]),
+                    "run `bushel verify` on it",
+                )
                 if self._repeated is None:
                     raise error
                 self._repeated(error, int(sample[row]))
@@ -394,12 +401,3 @@ def kind_of_nameless(name: str) -> str:
     if name.startswith("."):
         return "hidden"
     return "reserved name" if "." in name else "no extension"
-
-
-def _duplicate(members: Members, member: int, field: str, path: str) -> FormatError:
-    return FormatError(
-        f"{members.names[member]!r}: its sample already has a member for the field {field!r}",
-        path,
-        int(members.header[member]),
-        "run `bushel verify` on it",
-    )

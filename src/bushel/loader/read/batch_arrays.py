@@ -392,6 +392,12 @@ class BatchArrays:
         field.filled[row] = 1
         return out
 
+    def clear(self, row: int) -> None:
+        """Forget what is written into a row, for another sample."""
+        for field in self._fields.values():
+            if field is not None:
+                field.filled[row] = 0
+
     def whole(self) -> dict[str, Any]:
         """Return the arrays whose rows are all written, and the gathered fields."""
         whole = {

@@ -246,7 +246,10 @@ class Pipeline(Struct, frozen=True):
         for transforms, first, last in runs:
             pieces: Iterable[tuple[int, int]] = [(0, last - first)]
             if not fetched.decoded and fetched.stored_bytes > _LIGHT_BYTES:
-                pieces = micro_batches(fetched.sizes[first:last])
+                sizes = fetched.sizes[first:last]
+                if transforms is not self.transforms:
+                    _, sizes = _stored_sizes(fetched.samples[first:last], transforms.fused)
+                pieces = micro_batches(sizes)
             for start, end in pieces:
                 places = slice(first + start, first + end)
                 samples = fetched.samples[places]
@@ -407,6 +410,8 @@ class Pipeline(Struct, frozen=True):
         if self.device is not None:
             on_host = replace(self, device=replace(self.device, host_only=True))
         for candidate in following(self.order, plan.epoch, int(plan.positions[place])):
+            if arrays is not None:
+                arrays.clear(place)
             fetched = replace(self.fetch(candidate, clock), arrays=arrays)
             [sample] = on_host.decode_and_transform(fetched, clock, row=place)
             if not isinstance(sample, Failure):

@@ -208,17 +208,22 @@ class RandomResizedCrop:
         )[0]
 
 
-@dataclass(frozen=True)
-class RandomFlipLeftRight:
-    """Mirror half of the images from left to right."""
-
-    _axis: ClassVar[int] = 1
+class _RandomFlip:
+    _axis: ClassVar[int]
 
     def __call__(self, x: Array, rng: Rng = None) -> NDArray:
         return (np.flip(x, self._axis) if _draws(rng).random() < 0.5 else x).view(NDArray)
 
 
-class RandomFlipTopBottom(RandomFlipLeftRight):
+@dataclass(frozen=True)
+class RandomFlipLeftRight(_RandomFlip):
+    """Mirror half of the images from left to right."""
+
+    _axis = 1
+
+
+@dataclass(frozen=True)
+class RandomFlipTopBottom(_RandomFlip):
     """Mirror half of the images from top to bottom."""
 
     _axis = 0
