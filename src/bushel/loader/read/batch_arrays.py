@@ -393,7 +393,7 @@ class BatchArrays:
         return out
 
     def clear(self, row: int) -> None:
-        """Forget what is written into a row, for another sample."""
+        """Make a row free for another sample."""
         for field in self._fields.values():
             if field is not None:
                 field.filled[row] = 0

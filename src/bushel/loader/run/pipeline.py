@@ -401,8 +401,7 @@ class Pipeline(Struct, frozen=True):
     ) -> tuple[Sample | None, int]:
         """Return the next good sample of the epoch after a place of the batch. The start follows the end.
 
-        In a pack, it comes with its first token there, and is None if no document fits into the row
-        instead.
+        In a pack, its first token there comes with it, and it is None if no document fits.
         """
         from bushel.loader.plan.row_units import following, nothing_left
 
