@@ -212,7 +212,7 @@ def test_a_replaced_sample_leaves_nothing_in_the_row_of_the_batch(tmp_path: Path
             for number in range(12):
                 writer.append({"image": np.full((80, 100, 3), 90, np.uint8), "x": number}, key=f"{name}{number}")
         datasets[name] = bushel.open(tmp_path / name)
-    transforms = {"a": {"image": [RandomResizedCrop(64)], "x": [refuse_thirds]}, "b": {"image": [white]}}
+    transforms: Any = {"a": {"image": [RandomResizedCrop(64)], "x": [refuse_thirds]}, "b": {"image": [white]}}
     mixture = bushel.mix(datasets, weights={"a": 1, "b": 1}, transforms=transforms)
     loader = Loader(mixture, 8, threads=threads, on_error="replace", max_errors=None)
     rows = [
