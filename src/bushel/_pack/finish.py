@@ -29,13 +29,12 @@ from bushel._runtime.messages import log_warning
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.tasks import format_numbers
 from bushel._writer.publishing import recover_target
-from bushel._writer.target import Target
-from bushel.containers.registry import get_writable
 from bushel.errors import InUseError, StateError, TooManyErrors
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath, list_names, remove, walk_names, write_whole
 from bushel.storage.lock import Lock
 from bushel.storage.names import below
+from bushel.storage.publish import recover
 
 from .part import ErrorLimit
 from .run_folder import RunFolder, RunPlan, Totals, note_in
@@ -223,15 +222,15 @@ def _threads(run: RunFolder) -> int:
 
 def _complete_parts(run: RunFolder, plan: RunPlan) -> None:
     """Complete or undo the parts that killed or failed processes have left half in their places."""
-    container = get_writable(plan.container)
     for path in map(run.part, range(plan.parts)):
         if not isinstance(path, Path):
             return
-        part = Target(path, container, run.single)
-        if unfinished_shards(part.root, part.file) or overwrite_folder(path).is_dir():
+        root, file = (path.parent, path.name) if run.single else (path, None)
+        if unfinished_shards(root, file) or overwrite_folder(path).is_dir():
             with suppress(InUseError), lock_part(path):  # another process may be writing it
                 recover_target(path)
-                part.recover()
+                for folder in unfinished_shards(root, file):
+                    recover(root, folder)
 
 
 def _remove_locks(run: RunFolder, plan: RunPlan) -> None:
