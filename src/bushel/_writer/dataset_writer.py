@@ -209,9 +209,8 @@ class DatasetWriter:
             plan, first, at = self._plan, self._samples, 0
             shards = self._written.shards
             texts, stored_keys, batch = plan.encoded_columns(columns, keys, first, shards)
-            alone_until = (
-                batch.samples if batch.values else 0
-            )  # those before are written one by one
+            # samples before this one are written one by one
+            alone_until = batch.samples if batch.values else 0
             while at < batch.samples:
                 shard = self._written.current or self._written.start_shard(self._samples)
                 shard.write_pending()

@@ -52,7 +52,8 @@ KEYFRAME, SHOWN = 1, 2
 DECODERS = {"h264": "h264", "hevc": "hevc", "vp8": "vp8", "vp9": "vp9", "av1": "libdav1d"}
 """FFmpeg's decoders by FFmpeg's names of codecs. Clips of other codecs are read whole."""
 
-# decoders by configuration, as JSON: a new one takes as long as a tenth of the frames of a window
+# The decoders that a thread keeps, as attributes: by the configuration of a clip, as JSON. A new
+# one takes as long as a tenth of the frames of a window.
 _IDLE = threading.local()
 _DECODERS_KEPT = 4  # by each thread
 _MOST_KEPT = 1 << 20  # pixels of a frame; decoders of larger ones hold much memory, and take longer

@@ -98,11 +98,11 @@ def _windows_in_time(dataset: Samples, shape: WindowShape, positions: I64) -> Wi
     counts = np.zeros(len(positions), np.int64)
     for begin in range(0, len(positions), _CHUNK):
         of_samples = timelines.of(positions[begin : begin + _CHUNK], shape.offsets)
-        for place, clocks_of_sample in enumerate(of_samples, begin):
-            if len(clocks_of_sample) < len(shape.offsets):
+        for place, timelines_of_sample in enumerate(of_samples, begin):
+            if len(timelines_of_sample) < len(shape.offsets):
                 continue
             try:
-                firsts[place], counts[place] = first_and_count(shape, clocks_of_sample)
+                firsts[place], counts[place] = first_and_count(shape, timelines_of_sample)
             except ValueError as error:
                 raise SpecError(f"sample {dataset.keys[place]!r} {error}") from None
     return Windows(shape, np.cumsum(counts), firsts)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -86,7 +85,7 @@ class _ChunkWriter(ShardWriter):
     def _append_entry(self, key: str, frames: list[list[int]], values: Values, row: int = 0) -> int:
         """Write the entry of an item, and return its size. `row` counts items that are not closed yet."""
         opening = "{" if self._builder.samples + row == 0 else ", "
-        text = f'{opening}{quoted(key)}: {{"frame_info": {frames}, "meta_data": ['
+        text = f'{opening}{json.dumps(key)}: {{"frame_info": {frames}, "meta_data": ['
         text += (self._whole_meta(values, text) if self._whole else self._meta(values, text)) + "]}"
         self._table.write(text.encode("ascii"))
         return len(text)
