@@ -84,8 +84,8 @@ class BufferPool:
     def __init__(self, max_bytes: int = 1 << 30) -> None:
         self.max_bytes = max_bytes
         keep_freed_memory()
-        # Memory of arrays of one huge page, of which groups of batches have many in work. The garbage
-        # collector appends to it, in any thread and at any time: a deque needs no lock for that.
+        # Memory of arrays of one huge page: groups of batches have many in work. The garbage collector
+        # appends to it, in any thread and at any time: a deque needs no lock for that.
         self._small: deque[mmap.mmap] = deque(maxlen=_SMALL_SPARE)
         # a fifth of the time of weakref.finalize, which would be 2 % of a batch of tokens
         self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap]] = {}
