@@ -190,15 +190,16 @@ def large_room(size: int, headroom: int = 0) -> U8 | None:
 
 
 def _take(size: int, headroom: int) -> mmap.mmap | None:
+    new_size = -(-(size + headroom) // _HUGE_PAGE) * _HUGE_PAGE
     for _ in range(len(_free)):
         try:
             memory = _free.pop()  # the last one to become free is still in the caches
         except IndexError:
             break
-        if size <= len(memory) <= size + size // _MOST_UNUSED:
+        if size <= len(memory) <= max(new_size, size + size // _MOST_UNUSED):
             return memory
         _free.appendleft(memory)
-    return fresh_memory(-(-(size + headroom) // _HUGE_PAGE) * _HUGE_PAGE)
+    return fresh_memory(new_size)
 
 
 def fresh_memory(size: int) -> mmap.mmap | None:

@@ -79,6 +79,20 @@ def test_memory_of_stored_bytes_has_room_for_a_somewhat_larger_batch() -> None:
     assert pool.room(1 << 20) is None  # bytes objects are as good
 
 
+@pytest.mark.parametrize("size", [(2 << 20) + 1, 4 << 20, (6 << 20) - 5, 30 << 20])
+def test_memory_of_stored_bytes_is_used_again(size: int) -> None:
+    """With its headroom, the memory of some sizes was too large for the next batch: each one took new memory."""
+    pool = BufferPool()
+    places: set[int] = set()
+    for _ in range(5):
+        room = pool.room(size)
+        assert room is not None
+        places.add(address(room))
+        del room
+    assert len(places) == 1
+    assert len(system._free) == 1
+
+
 def test_a_small_array_leaves_free_memory_to_the_next_large_one() -> None:
     pool = BufferPool()
     large = pool.array((800, *LARGE), FLOAT)
