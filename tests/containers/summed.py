@@ -10,4 +10,4 @@ from bushel.spec import Spec
 
 def summed_table(container: Container, shard: Shard, spec: Spec | None = None) -> ShardIndex:
     index = container.index(shard, ReadOptions(spec=spec, checksums=True))
-    return with_checksums(index, opener(index, index.shard_with_files(shard).path))
+    return with_checksums(index, opener(index, shard))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import resource
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from bushel._index.saving import encode_index
 from bushel._index.shard import Shard
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
-from bushel.errors import FormatError, SpecError
+from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import parse_spec
 
 PHOTOS = sorted((FOREIGN / "folder" / "photos").rglob("*.jpg"))[:5]
@@ -83,6 +85,35 @@ def test_an_index_remembers_the_files(tmp_path: Path) -> None:
     (tmp_path / "img" / "photo 2.jpg").write_bytes(PHOTOS[3].read_bytes())
     assert not bushel.verify(path).ok
     assert bushel.open(path).read([2], decode=False)[0]["image"] == PHOTOS[3].read_bytes()
+
+
+def test_more_files_than_may_be_open_are_indexed_and_verified(tmp_path: Path) -> None:
+    photo = PHOTOS[0].read_bytes()
+    names = [f"{number}.jpg" for number in range(400)]
+    for name in names:
+        (tmp_path / name).write_bytes(photo)
+    (tmp_path / names[0]).write_bytes(photo + bytes(1 << 20))  # too large to be closed between reads
+    path = listed(tmp_path, "jsonl", names)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # The limit counts from what earlier tests of this process have open.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 100, hard))
+    try:
+        indexed = bushel.index(path, spec=SPEC, columns="image.width", seek=True)
+        verified = bushel.verify(path, decode=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(set(indexed.column("image.width").tolist())) == 1
+    assert (verified.verdict, verified.samples) == ("ok", 400)
+
+
+def test_bytes_that_changed_are_refused_by_the_name_of_their_file(tmp_path: Path) -> None:
+    path = listed(tmp_path, "jsonl", photos(tmp_path))
+    bushel.index(path, spec=SPEC)
+    changed = tmp_path / "img" / "photo 2.jpg"
+    changed.write_bytes(changed.read_bytes() + b"\0")
+    with pytest.raises(CorruptError, match="sample 2, field 'image'") as refused:
+        bushel.index(path, spec=SPEC)
+    assert refused.value.file == str(changed)
 
 
 def test_converting_copies_the_bytes(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def write_shard(
 
 def stored_samples(shard: Shard, index: ShardIndex) -> list[tuple[str, dict[str, Any]]]:
     """Key and stored bytes of every sample, straight from the extents. Checks CRCs that the index has."""
-    file_of = opener(index, shard.path)
+    file_of = opener(index, shard)
     samples = []
     for sample in range(index.samples):
         fields: dict[str, Any] = {}

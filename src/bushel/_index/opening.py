@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 
 import numpy as np
 
 from bushel import kernels
 from bushel._runtime.arrays import I64, LazySequence
-from bushel.storage import AnyPath, File, open_file
+from bushel.storage import File, is_local, open_file
 from bushel.storage.block_file import BlockFile
+from bushel.storage.files import FilePool
 
-from .shard import FileStamp, Shard
+from .shard import MANY_FILES, SMALL_FILE, FileStamp, Shard
 from .table import ShardIndex
 
 
@@ -61,10 +61,6 @@ class FileStamps(LazySequence[FileStamp]):
     __hash__ = None  # type: ignore[assignment]
 
 
-SMALL = 1 << 20
-"""Bytes of the largest file that is closed between reads."""
-
-
 class ClosedFiles:
     """The files of a shard in a local folder. Small ones are closed between reads.
 
@@ -91,7 +87,9 @@ class ClosedFiles:
         if isinstance(self._stamps, FileStamps):
             forget = self._stamps.forget
         return [
-            SmallFile(path, size, time, forget) if time and size <= SMALL else self._file_of(number)
+            SmallFile(path, size, time, forget)
+            if time and size <= SMALL_FILE
+            else self._file_of(number)
             for number, path, size, time in zip(
                 numbers, self._shard.path_texts(numbers), sizes, times, strict=True
             )
@@ -112,7 +110,7 @@ class ClosedFiles:
         size, time = self._facts(numbers)
         if not (
             (time != 0)
-            & (size <= SMALL)
+            & (size <= SMALL_FILE)
             & (offset >= 0)
             & (length >= 0)
             & (offset <= size - length)
@@ -166,16 +164,20 @@ def block_file(
     )
 
 
-def opener(index: ShardIndex, path_of: Callable[[int], AnyPath]) -> Callable[[int], File]:
-    """Return a function that opens a file or block file of a shard, given its number."""
-    real = cache(lambda number: open_file(path_of(number)))
-    if not index.blocks:
-        return real
+def opener(index: ShardIndex, shard: Shard) -> Callable[[int], File]:
+    """Return a function that opens a file or block file of a shard, given its number.
+
+    Some files stay open. Block files of very many local files close small ones between reads.
+    """
+    shard = index.shard_with_files(shard)
+    pool, many = FilePool(MANY_FILES), None
+    if len(index.files) > MANY_FILES and is_local(shard.root):
+        many = shard
 
     def opened(number: int) -> File:
         if number < len(index.files):
-            return real(number)
+            return pool.get(number, lambda: open_file(shard.path(number)))
         home = index.place(number, 0).file
-        return block_file(index, number, real, str(path_of(home or 0)))
+        return block_file(index, number, opened, str(shard.path(home or 0)), many)
 
     return opened

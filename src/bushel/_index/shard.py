@@ -20,6 +20,8 @@ from bushel.storage.names import below, leads_out
 if TYPE_CHECKING:
     from bushel.storage import AnyPath, File
 
+MANY_FILES, SMALL_FILE = 64, 1 << 20
+"""A shard of more files than this keeps small ones, of up to 1 MiB, closed between reads."""
 FOLDER = ".bushel"
 """The folder of the sidecars. It can be deleted at any time; the shards are then scanned again."""
 

@@ -42,16 +42,16 @@ def with_checksums(
     lacking = [column for column in index.fields.values() if column.crc32 is None]
     crc32 = {column.field.name: np.zeros(0, np.uint32) for column in lacking}
     stored = [column for column in lacking if len(column.offset)]
-    if stored:
-        opened = list(map(file_of, range(index.next_file)))
-        reading = _Reading(index, opened, report)
-        for number in dict.fromkeys(column.file for column in stored):
-            columns_of_file = [column for column in stored if column.file == number]
-            local = isinstance(opened[number], MappedFile)
-            for group, in_order in _groups(columns_of_file, index.samples, local=local):
-                at_once = _VALUES if local else _VALUES_OF_REQUEST
-                steps = _steps(group, index.samples, at_once) if in_order else None
-                crc32 |= _sums(group, reading, steps)
+    for number in range(len(index.files)) if stored else ():
+        file_of(number)  # which raises for a pipe that has taken the place of an empty file
+    for number in dict.fromkeys(column.file for column in stored):
+        columns_of_file = [column for column in stored if column.file == number]
+        reading = _Reading(index, file_of, number, report)
+        local = isinstance(reading.file, MappedFile)
+        for group, in_order in _groups(columns_of_file, index.samples, local=local):
+            at_once = _VALUES if local else _VALUES_OF_REQUEST
+            steps = _steps(group, index.samples, at_once) if in_order else None
+            crc32 |= _sums(group, reading, steps)
     columns = {
         name: replace(column, crc32=crc32[column.field.name]) if column.crc32 is None else column
         for name, column in index.fields.items()
@@ -127,46 +127,53 @@ def _of_rows(
     """
     offsets = [column.offset[part] for column, part in zip(columns, rows, strict=True)]
     lengths = [column.length[part] for column, part in zip(columns, rows, strict=True)]
-    sizes, file = list(map(len, offsets)), columns[0].file
+    sizes = list(map(len, offsets))
     if in_order and len(set(sizes)) == 1:
         offset, length = (np.stack(arrays, axis=1).ravel() for arrays in (offsets, lengths))
-        sums = reading.computed(file, offset, length, slice(None))
+        sums = reading.computed(offset, length, slice(None))
         return [sums_of_column.copy() for sums_of_column in sums.reshape(-1, len(columns)).T]
     offset, length = np.concatenate(offsets), np.concatenate(lengths)
     order = np.argsort(offset, kind="stable")
     order = order[length[order] != MISSING]
-    return np.split(reading.computed(file, offset, length, order), np.cumsum(sizes)[:-1])
+    return np.split(reading.computed(offset, length, order), np.cumsum(sizes)[:-1])
 
 
 class _Reading:
-    """Reads the values of a table, and computes their checksums."""
+    """Reads the values of a table that are in one file, and computes their checksums."""
 
-    def __init__(self, index: ShardIndex, files: Sequence[File], report: Report) -> None:
-        self._index, self._files, self._report = index, files, report
-        kinds = {MappedFile if isinstance(file, MappedFile) else type(file) for file in files}
-        self._batch = _BATCH_OF_BLOCKS if kinds == {MappedFile, BlockFile} else _BATCH
+    def __init__(
+        self, index: ShardIndex, file_of: Callable[[int], File], number: int, report: Report
+    ) -> None:
+        self._index, self._file_of, self._number, self._report = index, file_of, number, report
+        self.file = file_of(number)
+        blocks_of_local_files = (
+            isinstance(self.file, BlockFile)
+            and bool(index.files)
+            and isinstance(file_of(0), MappedFile)
+        )
+        self._batch = _BATCH_OF_BLOCKS if blocks_of_local_files else _BATCH
 
-    def computed(self, file: int, offset: I64, length: I64, order: I64 | slice) -> U32:
-        """Return the checksums of extents of a file, which are read in this order; 0 for others."""
+    def computed(self, offset: I64, length: I64, order: I64 | slice) -> U32:
+        """Return the checksums of extents of the file, which are read in this order; 0 for others."""
         crc32 = np.zeros(len(offset), np.uint32)
         bytes_until = np.cumsum(np.maximum(length[order], 0))
         start, before = 0, 0
         while start < len(bytes_until):
             stop = max(start + 1, int(np.searchsorted(bytes_until, before + self._batch)))
             rows = slice(start, stop) if isinstance(order, slice) else order[start:stop]
-            crc32[rows] = self._sums(file, offset[rows], length[rows])
+            crc32[rows] = self._sums(offset[rows], length[rows])
             self._report(int(bytes_until[stop - 1]) - before)
             start, before = stop, int(bytes_until[stop - 1])
         return crc32
 
-    def _sums(self, number: int, offset: I64, length: I64) -> U32:
+    def _sums(self, offset: I64, length: I64) -> U32:
         try:
-            # block files come last
-            return checksums_of(self._files[: number + 1], Extents(number, offset, length))
+            return checksums_of([self.file], Extents(0, offset, length))
         except ExtentError as error:
-            place = self._index.place(number, int(offset[error.row]))
+            place = self._index.place(self._number, int(offset[error.row]))
+            path = self.file.path if place.file is None else self._file_of(place.file).path
             raise FormatError(
                 f"{int(length[error.row])} bytes cannot be read ({error.reason})",
-                self._files[number if place.file is None else place.file].path,
+                path,
                 place.offset,
             ) from error

@@ -197,7 +197,7 @@ def texts_of(index: ShardIndex, shard: Shard, own: FieldExtents) -> Iterator[str
     Raises:
         FormatError: A text is damaged.
     """
-    file, codec = opener(index, shard.path)(own.file), get_codec(own.codec)
+    file, codec = opener(index, shard)(own.file), get_codec(own.codec)
     for first in range(0, own.rows, _CHUNK):
         part = slice(first, first + _CHUNK)
         for row, stored in enumerate(

@@ -139,7 +139,7 @@ def _with_known_checksums(
         return index, index.has_all_checksums
     shard = index.shard_with_files(place.shard)
     try:
-        now = with_checksums(index, opener(index, shard.path))
+        now = with_checksums(index, opener(index, shard))
         compared = compare_values(known, now)
     except (FormatError, OSError):  # the values that cannot be read are found when they are read
         return index, index.has_all_checksums
@@ -179,7 +179,7 @@ def _with_moved_samples(
         recovered = recover_shard(name, shard, kept.spec, lambda _: None)
     if recovered is None or recovered.index.keys is None:
         return [(opened, located)]
-    index = with_checksums(recovered.index, opener(recovered.index, shard.path))
+    index = with_checksums(recovered.index, opener(recovered.index, shard))
     rows = np.arange(index.samples)
     lost = list(zip(keys.take(missing), sample_digests(kept, missing).tolist(), strict=True))
     names = recovered.index.keys.tolist()

@@ -491,5 +491,5 @@ def test_progress_is_reported(tmp_path: Path) -> None:
     index = CONTAINER.index(shard, ReadOptions(report=seen.append))
     assert sum(seen) == len(SMALL["plain"])
     seen.clear()
-    with_checksums(index, opener(index, shard.path), report=seen.append)
+    with_checksums(index, opener(index, shard), report=seen.append)
     assert sum(seen) == 1 + 2 + 600

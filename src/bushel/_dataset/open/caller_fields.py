@@ -149,7 +149,7 @@ def _small_values(
         or not is_small
     ):
         return
-    read = opener(index, shard.path)(extents.file).read
+    read = opener(index, shard)(extents.file).read
     pairs = zip(extents.offset.tolist(), extents.length.tolist(), strict=True)
     for row, (offset, length) in enumerate(pairs):
         if length >= 0:

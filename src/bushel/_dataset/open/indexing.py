@@ -327,7 +327,7 @@ def rebuilt_index(wanted: Indexing, shard: Shard) -> Rebuilt:
     before = index
     again = Contents() if recorded is None else Contents.of(recorded)
     with_files = index.shard_with_files(shard)
-    values = ValueFiles(opener(index, with_files.path))
+    values = ValueFiles(opener(index, shard))
     frames = "frames" in wanted.contents.scans or ("frames" in again.scans and has_pyav())
     index = (again | wanted.contents).add_to(index, values, frames=frames)
     read = read or index is not before

@@ -343,7 +343,8 @@ def accepted(
     named = list(islice(compared.differences(), _NAMED))
     if not named:
         raise FormatError(counts, shard.path(0), hint=hint)
-    places = [shard.locate(index.place(change.file, change.offset)) for change in named]
+    whole = index.shard_with_files(shard)
+    places = [whole.locate(index.place(change.file, change.offset)) for change in named]
     texts = (
         f"sample {change.key if change.key is not None else change.sample!r}, "
         f"field {change.field!r} at {file.removeprefix(f'{shard.root}/')}@{offset}"
@@ -385,8 +386,7 @@ def build_table(
         from bushel._index.opening import opener
         from bushel.containers.checksums import with_checksums
 
-        file_of = opener(index, index.shard_with_files(shard).path)
-        index = with_checksums(index, file_of, report=options.report)
+        index = with_checksums(index, opener(index, shard), report=options.report)
     return index
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import astuple, replace
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.elements import Group
 from bushel._index.names import Labels
-from bushel._index.shard import FileStamp, Shard
+from bushel._index.shard import MANY_FILES, SMALL_FILE, FileStamp, Shard
 from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64, LazySequence
 from bushel.containers import register_container, registered_here
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from bushel.containers.base import Section
 
     from .selection import Remaining
-
-
-_MANY_FILES, _SMALL = 64, 1 << 20
-"""A shard of more files than this keeps small ones, of up to 1 MiB, closed between reads."""
 
 
 # shards up to this number are all asked for their columns; of more, the first and the last
@@ -168,9 +164,9 @@ class OpenShard(Struct):
 
             return file_of_section(self.shard, self.section, stamp)
         if (
-            len(self.stamps) > _MANY_FILES
+            len(self.stamps) > MANY_FILES
             and stamp.mtime_ns
-            and stamp.size <= _SMALL
+            and stamp.size <= SMALL_FILE
             and self._has_many_files
         ):
             from bushel.storage.fileobject import SmallFile
@@ -194,7 +190,7 @@ class OpenShard(Struct):
         """Whether values are in blocks of many local files, which should not stay open."""
         first = len(self.stamps)
         return (
-            first > _MANY_FILES
+            first > MANY_FILES
             and self.local
             and all(extents.file >= first for extents in self.index.fields.values())
         )
