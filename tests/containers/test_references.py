@@ -103,7 +103,7 @@ def test_more_files_than_may_be_open_are_indexed_and_verified(tmp_path: Path) ->
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert len(set(indexed.column("image.width").tolist())) == 1
-    assert (verified.verdict, verified.samples) == ("ok", 400)
+    assert (verified.verdict, verified.samples, verified.problems) == ("ok", 400, ())
 
 
 def test_bytes_that_changed_are_refused_by_the_name_of_their_file(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from bushel.spec import Field
 from bushel.storage.base import FROM_TAG
 
 from .key_lookup import equal_hashes
-from .shard import FileStamp, Keys
+from .shard import FileStamp, Keys, Place
 from .table import MISSING, FieldExtents, ShardIndex
 
 _ROWS_AT_ONCE = 1 << 20  # rows that are hashed together, so that a large table takes little memory
@@ -146,8 +146,7 @@ class Difference(Struct, frozen=True):
     sample: int  # number of its sample in the shard now
     field: str  # name of the field
     element: int | None  # number of the element in a sequence, or None
-    file: int  # number of its file now
-    offset: int  # offset of its bytes now
+    place: Place  # where its bytes are now
     expected: int  # the recorded CRC-32
     found: int  # the CRC-32 of the bytes now
 
@@ -193,10 +192,8 @@ class Comparison(Struct, frozen=True):
                     sample = int(np.searchsorted(column.starts, row, side="right")) - 1
                     element = row - int(column.starts[sample])
                 key = None if self.now.keys is None else self.now.keys[sample]
-                at = int(column.offset[row])
-                yield Difference(
-                    key, sample, name, element, column.file, at, recorded, int(crc32[row])
-                )
+                place = self.now.place(column.file, int(column.offset[row]))
+                yield Difference(key, sample, name, element, place, recorded, int(crc32[row]))
 
 
 def with_sound_keys(index: ShardIndex, path: str, built: Keys | None = None) -> ShardIndex:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from bushel import kernels
 from bushel._runtime.arrays import I64, LazySequence
 from bushel.storage import File, is_local, open_file
 from bushel.storage.block_file import BlockFile
-from bushel.storage.files import FilePool
 
 from .shard import MANY_FILES, SMALL_FILE, FileStamp, Shard
 from .table import ShardIndex
@@ -164,20 +164,24 @@ def block_file(
     )
 
 
+_OPEN = 32  # files of a shard that stay open
+
+
 def opener(index: ShardIndex, shard: Shard) -> Callable[[int], File]:
     """Return a function that opens a file or block file of a shard, given its number.
 
-    Some files stay open. Block files of very many local files close small ones between reads.
+    A few files stay open. Block files of very many local files close small ones between reads.
     """
     shard = index.shard_with_files(shard)
-    pool, many = FilePool(MANY_FILES), None
-    if len(index.files) > MANY_FILES and is_local(shard.root):
-        many = shard
+    real = lru_cache(_OPEN)(lambda number: open_file(shard.path(number)))
+    if not index.blocks:
+        return real
+    many = shard if len(index.files) > MANY_FILES and is_local(shard.root) else None
 
     def opened(number: int) -> File:
         if number < len(index.files):
-            return pool.get(number, lambda: open_file(shard.path(number)))
+            return real(number)
         home = index.place(number, 0).file
-        return block_file(index, number, opened, str(shard.path(home or 0)), many)
+        return block_file(index, number, real, str(shard.path(home or 0)), many)
 
     return opened

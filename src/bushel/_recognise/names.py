@@ -141,14 +141,11 @@ def inside_only_folder(names: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 def folders_of_splits(media: Iterable[str]) -> tuple[str, ...]:
     """Return the folders at the top of media files, if these are all splits; empty if not."""
-    folders = set[str]()
-    for name in media:
-        folder, slash, _ = name.partition("/")
-        if not slash:
-            return ()
-        folders.add(folder)
-    if splits_in(folders, ()):
-        return tuple(sorted(folders))
+    names = list(media)
+    if all("/" in name for name in names):
+        folders = tops_of(names)
+        if splits_in(folders, ()):
+            return tuple(sorted(folders))
     return ()
 
 

@@ -339,8 +339,8 @@ class ShardInProgress:
             labels = self.layout.options.labels
             index = structs.replace(self._builder.build(stamps), labels=labels)
             values = self._recorder.recorded(index)
-            staged = Shard(self._staging.place, "", tuple(names))
-            files = ValueFiles(opener(index, staged), values)
+            staged_shard = Shard(self._staging.place, "", tuple(names))
+            files = ValueFiles(opener(index, staged_shard), values)
             # without PyAV, clips are read whole until `bushel index --frames`
             index = self._contents.add_to(index, files, self._before, frames=has_pyav())
             for name, classes in labels.items():

@@ -42,8 +42,9 @@ def with_checksums(
     lacking = [column for column in index.fields.values() if column.crc32 is None]
     crc32 = {column.field.name: np.zeros(0, np.uint32) for column in lacking}
     stored = [column for column in lacking if len(column.offset)]
-    for number in range(len(index.files)) if stored else ():
-        file_of(number)  # which raises for a pipe that has taken the place of an empty file
+    if stored and index.blocks:
+        for number in range(len(index.files)):  # a pipe in the place of an empty file is an error
+            file_of(number)
     for number in dict.fromkeys(column.file for column in stored):
         columns_of_file = [column for column in stored if column.file == number]
         reading = _Reading(index, file_of, number, report)

@@ -283,7 +283,7 @@ class ShardCheck(Struct):
             message = f"should have the CRC-32 {value.expected:08x}, found {value.found:08x}"
             if value.element is not None:
                 message = f"element {value.element} {message}"
-            place = shard.locate(now.place(value.file, value.offset))
+            place = shard.locate(value.place)
             self.found.damaged.add((value.field, value.sample))
             self.found.add_value(now.keys, value.sample, place, value.field, "checksum", message)
 

@@ -12,7 +12,8 @@ import pytest
 from tests._dataset.views.models import make_samples, write
 
 import bushel
-from bushel._dataset.open.as_listed import as_written, discover
+from bushel._dataset.open.as_listed import discover
+from bushel._dataset.open.shards import as_written
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import load_manifest
 from bushel.errors import FormatError, IncompleteWarning

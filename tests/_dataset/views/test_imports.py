@@ -35,6 +35,10 @@ UNUSED = (
     "bushel.storage.objects",
     "bushel.storage.staging",
     "PIL",
+    "bushel._dataset.open.as_listed",
+    "bushel._dataset.open.completeness",
+    "bushel._dataset.open.discovery",
+    "bushel._dataset.open.sources",
     "av",
     "concurrent.futures",
     "dataclasses",
@@ -46,6 +50,7 @@ UNUSED = (
     "subprocess",
     "tarfile",
     "tempfile",
+    "traceback",
 )
 """Modules that reading a local dataset does not need."""
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from itertools import chain, pairwise
-from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from msgspec.structs import replace
 
-from bushel._index.shard import FOLDER, Shard
+from bushel._index.shard import Shard
 from bushel._index.sidecar import Manifest, find_manifest, readable_manifest
-from bushel._runtime.messages import few, warn
-from bushel.containers import candidates, container_names, get_container, owners_of
+from bushel._runtime.messages import few, log_warning, warn
+from bushel.containers import container_names, get_container, owners_of
 from bushel.errors import FormatError, IncompleteWarning
 from bushel.storage import AnyPath, is_object
 
@@ -31,10 +28,8 @@ from .completeness import (
     manifest_of,
     manifest_path,
 )
-from .discovery import MANY_OBJECTS, Found, find, names_in
-
-if TYPE_CHECKING:
-    from bushel._index.shard_list import FolderState
+from .discovery import MANY_OBJECTS, find, names_in
+from .shards import Found
 
 _AT_ONCE = 32  # number of files on a server that are looked for at the same time
 _PUT_BACK = (
@@ -48,12 +43,6 @@ _WRITE_AGAIN = (
     "has the remaining samples; or open it with allow_incomplete=True"
 )
 _INDEX_OR_MOVE = "run `bushel index` to add what belongs to the dataset, or move it away"
-
-_BESIDE = frozenset({FOLDER, "README.md"})
-"""Names in a folder that do not belong to its dataset."""
-
-_LARGE_MANIFEST = 64 << 10  # size in bytes of a manifest that may list more than a thousand shards
-_NAME = attrgetter("name")
 
 
 def discover(
@@ -123,67 +112,9 @@ def _report_others(path: AnyPath, found: Found) -> None:
     kinds = owners_of(set(names_in(path)).difference(*(shard.files for shard in found.shards)))
     unread = [name for owner, names in kinds.items() if owner != found.container for name in names]
     if unread:
-        from bushel._runtime.messages import log_warning
-
         log_warning(
             "%s: read as %s; other files are not read: %s", path, found.container, few(unread)
         )
-
-
-def as_written(folder: AnyPath, container: str | None) -> Found | None:
-    """Return the dataset of a folder that has the files in its manifest, all beside each other, and no others.
-
-    That is the usual case, and the containers need not look at the folder then. None of every other
-    folder: `discover` finds out what it holds.
-
-    Args:
-        folder: A local folder with a manifest.
-        container: Name of the container that the dataset must have; by default, any.
-
-    Raises:
-        FormatError: The manifest is damaged.
-        OSError: The folder cannot be listed.
-    """
-    names = [name for name in os.listdir(str(folder)) if name not in _BESIDE]
-    owners = candidates(names)
-    if len(owners) != 1 or container not in (None, owners[0].name):
-        return None
-    manifest = readable_manifest(folder / f"{FOLDER}/manifest.json")
-    if manifest is None or not manifest.complete or manifest.container != owners[0].name:
-        return None
-    shards = manifest.shards
-    files = [tuple(name for name, _, _ in entry.files) for entry in shards]
-    # containers sort by names; files of single values do not belong to a shard
-    if not all(one < next_one for one, next_one in pairwise(map(_NAME, shards))) or any(
-        "(path)" in kind for kind in manifest.spec.values()
-    ):
-        return None
-    # a writer may have left something there
-    left = (os.path.isdir(f"{folder}/{FOLDER}/{place}") for place in ("staging", "overwrite"))
-    if sorted(chain.from_iterable(files)) != sorted(names) or any(left):
-        return None
-    found = [Shard(folder, entry.name, names) for entry, names in zip(shards, files, strict=True)]
-    return Found(manifest.container, found, manifest=manifest)
-
-
-def manifest_stat(paths: Sequence[AnyPath]) -> os.stat_result | None:
-    """Return size and time of the manifest of a local folder; None without one."""
-    if len(paths) != 1 or not isinstance(paths[0], Path):
-        return None
-    try:
-        return os.stat(f"{paths[0]}/{FOLDER}/manifest.json")
-    except OSError:  # it does not exist, or the path names a file
-        return None
-
-
-def folder_state(folder: AnyPath, manifest: os.stat_result) -> FolderState | None:
-    """Return the state of a folder whose manifest may list more than a thousand shards, else None."""
-    if manifest.st_size < _LARGE_MANIFEST:
-        return None
-    from bushel._index.shard_list import FolderState
-
-    changed = os.stat(str(folder)).st_mtime_ns
-    return FolderState(changed, manifest.st_mtime_ns, manifest.st_size)
 
 
 def _compared(path: AnyPath, found: Found, manifest: Manifest, *, allow_incomplete: bool) -> Found:
@@ -251,7 +182,7 @@ def _still_there(shards: Sequence[Shard]) -> list[Shard]:
     from bushel._runtime.parallel import parallel_map
 
     def is_there(shard: Shard) -> bool:
-        return all(shard.path(number).is_file() for number in range(len(shard.files)))
+        return all(path.is_file() for path in shard.paths)
 
     present = parallel_map(
         is_there, shards, threads=_AT_ONCE, limit=len(shards), name="bushel-find"

@@ -27,8 +27,6 @@ from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.errors import FormatError, SpecError, UntrustedWarning
 from bushel.spec import Field, Spec, parse_spec, wider
 
-from .completeness import manifest_path
-
 if TYPE_CHECKING:
     from bushel._index.columns import Column, Kind
     from bushel._recognise.types import Stored
@@ -313,6 +311,8 @@ def read_structure(
 
 def listed_table(container: str, shard: Shard) -> ShardIndex | None:
     """Return a table of no samples with the fields and classes in the manifest of local files; None without one."""
+    from .completeness import manifest_path
+
     path = manifest_path([shard])
     if not isinstance(path, Path):
         return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from traceback import clear_frames
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -369,6 +368,8 @@ def recovered_table(
             raise error
     except FileNotFoundError:  # which is the error
         raise error from None
+    from traceback import clear_frames
+
     clear_frames(error.__traceback__)  # which hold what indexing had read
     recovered = recover_shard(
         container, shard, known if options.spec is None else options.spec, lambda _: None

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.sidecar import Manifest, find_manifest
+from bushel._index.sidecar import find_manifest
 from bushel._runtime.messages import few
 from bushel.containers import (
     Container,
@@ -30,12 +29,10 @@ from bushel.containers import (
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, below, is_object, open_file
 
-from .completeness import Incomplete, marker_path
+from .completeness import marker_path
 from .folders import is_part, shard_of_entry
-from .sources import missing
-
-if TYPE_CHECKING:
-    from .remote_discovery import ListedFiles
+from .shards import Found
+from .sources import missing, refuse_splits
 
 _LISTINGS = 32  # number of paths in object stores that are listed at the same time
 _MANY, MANY_OBJECTS = 1000, 32
@@ -46,20 +43,6 @@ _NUMBERED = re.compile(r"[^.]*[0-9]")
 
 Datasets: TypeAlias = list[tuple[str, list[Shard]]]
 """The names of containers, each with the shards of a dataset."""
-
-
-class Found(Struct, frozen=True):
-    """The files of a dataset, before any of them is read."""
-
-    container: str  # name of the container
-    shards: list[Shard]  # the shards in order
-    # the missing part of the dataset, as far as that was looked for
-    incomplete: Incomplete | None = None
-    # names of files that are there and not in `shards`, since the manifest does not list them
-    unlisted: tuple[str, ...] = ()
-    # the manifest that lists all of `shards`, if there is one and it was looked for
-    manifest: Manifest | None = None
-    listed: ListedFiles | None = None  # their files as a store has listed them
 
 
 def find(paths: Iterable[AnyPath], container: str | None = None, *, whole: bool = False) -> Found:
@@ -132,8 +115,6 @@ def _find_at(
     if alone and path.listable and not folder.exists():
         raise missing(path)
     if whole and alone:
-        from .sources import refuse_splits
-
         refuse_splits(path, folder)
     name, shards = _sniff(folder, container)
     shards = [replace(shard, root=path) if shard.root is folder else shard for shard in shards]

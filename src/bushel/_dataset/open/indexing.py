@@ -37,10 +37,11 @@ from .archives import as_folders
 from .binding import stamped, stamps_of
 from .caller_fields import checked_spec
 from .completeness import find_incomplete, listed_names, lists_all, manifest_path, marker_path
-from .discovery import Found, find
+from .discovery import find
 from .folders import above_parts
 from .locking import locked_sources
 from .open import remaining_of
+from .shards import Found
 from .sources import expand_paths, files_named, splits_of
 from .tables import (
     accepted,

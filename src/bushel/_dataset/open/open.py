@@ -16,7 +16,6 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import Listing, OpenShard, kinds, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.shard import may_lack_samples, warn_of_lists_above
-from bushel._recognise.names import inside_only_folder, one_of, splits_in, tops_of
 from bushel._runtime.public import check_flags, check_names, public
 from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, with_episodes
@@ -24,21 +23,8 @@ from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError
 from bushel.storage import AnyLocation, AnyPath, AnySource, absolute, as_path
 
-from .as_listed import as_written, discover, folder_state, manifest_stat, warn_unlisted
 from .caller_fields import POLICIES, IndexPolicy, check_declared, checked_spec, warn_withheld
-from .completeness import warn_damaged, warn_incomplete, with_advice
-from .discovery import Found
-from .shards import open_shards
-from .sources import (
-    NamedFiles,
-    expand_paths,
-    forward_only,
-    is_stream,
-    lacks_index,
-    named_files,
-    refuse_splits,
-    splits_of,
-)
+from .shards import Found, as_written, folder_state, manifest_stat, open_shards
 
 if TYPE_CHECKING:
     from bushel._dataset.read.listed import RequestedLists
@@ -142,10 +128,16 @@ def open(
         )
     is_on_hub = isinstance(source, str) and source.startswith("hf://")
     whole = config is None and split is None and not is_on_hub
-    files = NamedFiles(source)
-    if not whole:
+    features: Mapping[str, Feature] = {}
+    inside = None
+    if whole and isinstance(source, str | os.PathLike) and os.path.isdir(source):
+        paths = [absolute(as_path(source))]  # a folder is not a stream, under any name
+    else:
+        from .sources import named_files, paths_to_open
+
         files = named_files(source, config, split)
-    paths = _paths_of(files.source, spec, index)
+        features, inside = files.features, files.inside
+        paths = paths_to_open(files.source, spec, in_memory=index == "memory")
     fields, place = None if spec is None else checked_spec(spec), None
     if index not in POLICIES:
         from .tables import index_place
@@ -158,7 +150,7 @@ def open(
         _checked_shards,
         options=ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True),
         policy=cast("IndexPolicy", index),
-        features=files.features,
+        features=features,
         path=paths[0],
         recover=on_damage == "warn",
         understood=container is None,
@@ -178,7 +170,11 @@ def open(
                     return _saved(listed, view, allow_stale=allow_stale)
                 discovered = as_written(paths[0], container) if manifest else None
                 if discovered is None:
+                    from .as_listed import discover
+
                     if whole:
+                        from .sources import refuse_splits
+
                         refuse_splits(source)
                     discovered = discover(
                         paths, container, allow_incomplete=allow_incomplete, whole=whole
@@ -187,6 +183,8 @@ def open(
             except (FormatError, FileNotFoundError) as error:
                 if not is_same():
                     continue
+                from .completeness import with_advice
+
                 if (explained := with_advice(error, paths)) is None:
                     raise
                 raise explained from error
@@ -205,10 +203,12 @@ def open(
             if not index_is_in_cache():
                 keep_list(paths[0], shards, state)
     elif not allow_incomplete:
+        from .completeness import warn_incomplete
+
         warn_incomplete(discovered.incomplete, len(dataset))
     dataset = _saved(dataset, view, allow_stale=allow_stale)
-    if files.inside is not None:
-        dataset = _samples_of_split(dataset, source, files.inside)
+    if inside is not None:
+        dataset = _samples_of_split(dataset, source, inside)
     if delta_timestamps is None:
         return dataset
     return _of_frames(dataset, delta_timestamps)
@@ -249,6 +249,10 @@ def _samples_of_split(dataset: Dataset, source: object, split: str) -> Dataset:
     Raises:
         SpecError: It has no split of this name.
     """
+    from bushel._recognise.names import inside_only_folder, one_of, splits_in, tops_of
+
+    from .sources import splits_of
+
     splits, around = splits_of(source).below_fields, ""
     if not splits:
         around, inside = inside_only_folder(list(dataset.keys))
@@ -267,19 +271,6 @@ def _of_frames(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Datas
     # one frame is never outside
     padding = {name + PAD for name in delta.keys() - deltas.keys()}
     return windows.select_fields([name for name in windows.spec if name not in padding])
-
-
-def _paths_of(source: Any, spec: Mapping[str, str] | None, index: object) -> list[AnyPath]:
-    """Return the paths that a source stands for, which stay the same when the current folder changes.
-
-    Raises:
-        UnsupportedError: It can only be read forward.
-    """
-    if isinstance(source, str | os.PathLike) and os.path.isdir(source):
-        return [absolute(as_path(source))]  # a folder is not a stream, under any name
-    if is_stream(source) and not (index == "memory" and lacks_index(source)):
-        raise forward_only(source, spec, lacks_index(source))
-    return [absolute(path) for path in expand_paths(source, look=False)]
 
 
 def _opened(
@@ -370,8 +361,12 @@ def _checked_shards(
     if any(is_withheld(field.codec) for field in fields):
         warn_withheld(fields, str(path))
     if found.unlisted:
+        from .as_listed import warn_unlisted
+
         warn_unlisted(path, found.unlisted)
     if damages := [shard.damage for shard in shards if shard.damage is not None]:
+        from .completeness import warn_damaged
+
         warn_damaged(damages)
     # a list has more than a thousand shards, whose tables are not looked at
     if (
@@ -403,6 +398,8 @@ def files_asked(source: Any, split: str | None) -> Any:
         SpecError, FileNotFoundError, FormatError, TypeError: See `refuse_splits` and
         `repository.split_of`.
     """
+    from .sources import named_files, refuse_splits
+
     if split is None:
         refuse_splits(source)
         return source
@@ -434,6 +431,8 @@ def open_any(
     view: str | None = None,
 ) -> Dataset | StreamDataset:
     """Open a source with `open_stream` if it can only be read forward and no view is asked for, else with `open`."""
+    from .sources import is_stream
+
     if is_stream(source) and view is None:
         from bushel._dataset.views.stream import open_stream
 

@@ -1,32 +1,47 @@
-"""The shards of a dataset, each with a table to read it: of its sidecar, or made now."""
+"""The shards of a dataset, each with a table to read it: of its sidecar, or made now.
+
+A folder that is as its writer left it is found here, too: opening it needs none of the modules that find
+out what a source is.
+"""
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.names import labels_of_fields
-from bushel._index.shard import Shard
-from bushel._index.sidecar import Manifest, load_index
-from bushel.containers import get_container, needs_index
+from bushel._index.shard import FOLDER, Shard
+from bushel._index.sidecar import Manifest, load_index, readable_manifest
+from bushel.containers import candidates, get_container, needs_index
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError
 from bushel.spec import format_spec
-from bushel.storage import is_local, is_object
+from bushel.storage import AnyPath, is_local, is_object
 
 from .caller_fields import NO_CALLER_FIELDS, CallerFields, IndexPolicy
-from .sources import forward_only
 
 if TYPE_CHECKING:
+    from bushel._index.shard_list import FolderState
+
+    from .completeness import Incomplete
     from .remote_discovery import ListedFiles
+
+_BESIDE = frozenset({FOLDER, "README.md"})
+"""Names in a folder that do not belong to its dataset."""
+
+_LARGE_MANIFEST = 64 << 10  # size in bytes of a manifest that may list more than a thousand shards
+_NAME = attrgetter("name")
 
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
@@ -40,6 +55,76 @@ without a table may have."""
 _QUICK_SECONDS = 0.001
 """A shard that takes less time of the processor is work of the interpreter, for which threads wait in turns."""
 _THIS_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # macOS has none
+
+
+class Found(Struct, frozen=True):
+    """The files of a dataset, before any of them is read."""
+
+    container: str  # name of the container
+    shards: list[Shard]  # the shards in order
+    # the missing part of the dataset, as far as that was looked for
+    incomplete: Incomplete | None = None
+    # names of files that are there and not in `shards`, since the manifest does not list them
+    unlisted: tuple[str, ...] = ()
+    # the manifest that lists all of `shards`, if there is one and it was looked for
+    manifest: Manifest | None = None
+    listed: ListedFiles | None = None  # their files as a store has listed them
+
+
+def as_written(folder: AnyPath, container: str | None) -> Found | None:
+    """Return the dataset of a folder that has the files in its manifest, all beside each other, and no others.
+
+    That is the usual case, and the containers need not look at the folder then. None of every other
+    folder: `discover` finds out what it holds.
+
+    Args:
+        folder: A local folder with a manifest.
+        container: Name of the container that the dataset must have; by default, any.
+
+    Raises:
+        FormatError: The manifest is damaged.
+        OSError: The folder cannot be listed.
+    """
+    names = [name for name in os.listdir(str(folder)) if name not in _BESIDE]
+    owners = candidates(names)
+    if len(owners) != 1 or container not in (None, owners[0].name):
+        return None
+    manifest = readable_manifest(folder / f"{FOLDER}/manifest.json")
+    if manifest is None or not manifest.complete or manifest.container != owners[0].name:
+        return None
+    shards = manifest.shards
+    files = [tuple(name for name, _, _ in entry.files) for entry in shards]
+    # containers sort by names; files of single values do not belong to a shard
+    if not all(one < next_one for one, next_one in pairwise(map(_NAME, shards))) or any(
+        "(path)" in kind for kind in manifest.spec.values()
+    ):
+        return None
+    # a writer may have left something there
+    left = (os.path.isdir(f"{folder}/{FOLDER}/{place}") for place in ("staging", "overwrite"))
+    if sorted(chain.from_iterable(files)) != sorted(names) or any(left):
+        return None
+    found = [Shard(folder, entry.name, names) for entry, names in zip(shards, files, strict=True)]
+    return Found(manifest.container, found, manifest=manifest)
+
+
+def manifest_stat(paths: Sequence[AnyPath]) -> os.stat_result | None:
+    """Return size and time of the manifest of a local folder; None without one."""
+    if len(paths) != 1 or not isinstance(paths[0], Path):
+        return None
+    try:
+        return os.stat(f"{paths[0]}/{FOLDER}/manifest.json")
+    except OSError:  # it does not exist, or the path names a file
+        return None
+
+
+def folder_state(folder: AnyPath, manifest: os.stat_result) -> FolderState | None:
+    """Return the state of a folder whose manifest may list more than a thousand shards, else None."""
+    if manifest.st_size < _LARGE_MANIFEST:
+        return None
+    from bushel._index.shard_list import FolderState
+
+    changed = os.stat(str(folder)).st_mtime_ns
+    return FolderState(changed, manifest.st_mtime_ns, manifest.st_size)
 
 
 def open_shards(
@@ -67,16 +152,18 @@ def open_shards(
         FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a
             shard has no usable index and `policy` is `require`.
     """
+    caller = NO_CALLER_FIELDS
+    if options.spec or options.pickle:
+        caller = CallerFields(options.spec or {}, options.pickle)
     many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
     if many and options.spec is None and manifest is not None:
         from bushel._dataset.read.listed import as_listed
 
-        return as_listed(container, shards, manifest, CallerFields(pickle=options.pickle))
+        return as_listed(container, shards, manifest, caller)
 
     def work(shard: Shard, *, look: bool = True) -> list[OpenShard]:
-        return _open_one(container, shard, options, policy, listed, recover, look=look)
+        return _open_one(container, shard, options, caller, policy, listed, recover, look=look)
 
-    caller = _caller_fields(options)
     opened: list[OpenShard] = []
     opened_here, began, before = 0, time.monotonic(), resource.getrusage(_THIS_THREAD)
     for shard in shards:  # in this thread, as long as that is quicker than to start threads
@@ -116,13 +203,6 @@ def _is_slow(before: resource.struct_rusage, shards: int) -> bool:
     return now.ru_nvcsw - before.ru_nvcsw > shards or worked > shards * _QUICK_SECONDS
 
 
-def _caller_fields(options: ReadOptions) -> CallerFields:
-    """Return the declarations of the caller of `bushel.open` about fields."""
-    if not options.spec and not options.pickle:
-        return NO_CALLER_FIELDS
-    return CallerFields(options.spec or {}, options.pickle)
-
-
 def _look_at(
     container: str, shard: Shard, options: ReadOptions, caller: CallerFields
 ) -> tuple[bool, OpenShard | None]:
@@ -158,12 +238,8 @@ def _is_quick(container: str, shard: Shard) -> bool:
         return False
     if get_container(container).has_own_index:
         return True
-    size = 0
     with suppress(OSError):  # a missing file is reported when the shard is opened
-        for number in range(len(shard.files)):
-            size += int(shard.path(number).stat().st_size)
-            if size > _HERE_BYTES:
-                return False
+        return sum(int(path.stat().st_size) for path in shard.paths) <= _HERE_BYTES
     return True
 
 
@@ -171,6 +247,7 @@ def _open_one(
     container: str,
     shard: Shard,
     options: ReadOptions,
+    caller: CallerFields,
     policy: IndexPolicy,
     listed: ListedFiles | None,
     recover: bool,
@@ -181,7 +258,6 @@ def _open_one(
 
     `look` says whether it may have a sidecar.
     """
-    caller = _caller_fields(options)
     # fields may name other files, and the folder of a file may hold a column: `year=2020/`
     names_files = any(field.names_file for field in (options.spec or {}).values())
     has_sections = (
@@ -190,6 +266,8 @@ def _open_one(
     if policy != "require" and is_object(shard.root) and has_sections:
         return _open_sections(container, shard, caller)
     if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
+        from .sources import forward_only
+
         raise forward_only(
             str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True
         )

@@ -34,7 +34,7 @@ from bushel.containers import (
     needs_index,
 )
 from bushel.errors import SpecError, UnsupportedError, naming
-from bushel.storage import AnyPath, as_path, is_object, read_whole
+from bushel.storage import AnyPath, absolute, as_path, is_object, read_whole
 from bushel.storage.names import leads_to_folder
 
 from .completeness import interrupted_write
@@ -303,14 +303,16 @@ def is_stream(source: object) -> bool:
     """Return whether a source can only be read forward. Its name or type decides; nothing is opened.
 
     Compressed archives of the kinds that can be indexed are read at random if all of them have an
-    index.
+    index. A folder is not a stream, under any name.
     """
     if isinstance(source, list | tuple):
         return any(map(is_stream, source))
     if not _is_path(source):
         return hasattr(source, "read")
     is_piped = isinstance(source, str) and (source == "-" or source.startswith("pipe:"))
-    return is_piped or is_forward_only(str(source)) or lacks_index(source)
+    if not (is_piped or is_forward_only(str(source)) or lacks_index(source)):
+        return False
+    return _local_folder(source) is None
 
 
 def _is_path(source: object) -> bool:
@@ -365,6 +367,18 @@ def _paths_at(source: object, path: AnyPath, *, look: bool) -> list[AnyPath]:
     elif isinstance(source, str) and isinstance(path, Path) and is_pattern:
         return list(_expand_local(os.path.expanduser(source)))
     raise missing(path)
+
+
+def paths_to_open(source: Any, spec: Mapping[str, str] | None, *, in_memory: bool) -> list[AnyPath]:
+    """Return the paths that a source stands for, which stay the same when the current folder changes.
+
+    Raises:
+        UnsupportedError: It can only be read forward; with an index that is kept `in_memory`, what
+            needs one can be read at random.
+    """
+    if is_stream(source) and not (in_memory and lacks_index(source)):
+        raise forward_only(source, spec, lacks_index(source))
+    return [absolute(path) for path in expand_paths(source, look=False)]
 
 
 def _expand_local(pattern: str) -> Iterator[Path]:

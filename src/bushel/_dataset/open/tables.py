@@ -344,7 +344,7 @@ def accepted(
     if not named:
         raise FormatError(counts, shard.path(0), hint=hint)
     whole = index.shard_with_files(shard)
-    places = [whole.locate(index.place(change.file, change.offset)) for change in named]
+    places = [whole.locate(change.place) for change in named]
     texts = (
         f"sample {change.key if change.key is not None else change.sample!r}, "
         f"field {change.field!r} at {file.removeprefix(f'{shard.root}/')}@{offset}"

@@ -163,12 +163,7 @@ class OpenShard(Struct):
             from .sections import file_of_section
 
             return file_of_section(self.shard, self.section, stamp)
-        if (
-            len(self.stamps) > MANY_FILES
-            and stamp.mtime_ns
-            and stamp.size <= SMALL_FILE
-            and self._has_many_files
-        ):
+        if self._has_many_files and stamp.mtime_ns and stamp.size <= SMALL_FILE:
             from bushel.storage.fileobject import SmallFile
 
             [path_text] = self.shard.path_texts([number])
