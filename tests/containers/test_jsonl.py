@@ -139,6 +139,12 @@ def test_a_damaged_line(line: str, message: str, tmp_path: Path) -> None:
         dataset[1]
 
 
+def test_objects_on_several_lines_are_refused_with_what_makes_lines_of_them(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.jsonl", "{", ' "a": 1', "}")
+    with pytest.raises(FormatError, match="line 1: the line ends in an object.*jq -c"):
+        bushel.index(path)
+
+
 def test_a_value_that_is_damaged_inside_is_the_error_of_its_sample(tmp_path: Path) -> None:
     path = written(tmp_path / "x.jsonl", '{"a": [1, 2]}', '{"a": [1 2]}')
     dataset = bushel.open(path, index="memory")

@@ -100,6 +100,16 @@ def test_what_has_no_rows_is_refused(array: Any, message: str, tmp_path: Path) -
     with pytest.raises(bushel.errors.FormatError, match=message) as caught:
         bushel.open(tmp_path / "a.npy")
     assert caught.value.file == str(tmp_path / "a.npy")
+    assert caught.value.hint is not None or not array.size or not array.shape
+
+
+def test_the_columns_of_records_are_read_as_the_error_says(tmp_path: Path) -> None:
+    records = np.array([(1, 0.5), (2, 1.5)], [("a", "i4"), ("b", "f8")])
+    np.save(tmp_path / "a.npy", records)
+    with pytest.raises(bushel.errors.FormatError, match=r"save such arrays with numpy\.savez"):
+        bushel.open(tmp_path / "a.npy")
+    np.savez(tmp_path / "a.npz", **{name: records[name] for name in records.dtype.names or ()})
+    assert bushel.open(tmp_path / "a.npz")[1] == {"__key__": "1", "a": 2, "b": 1.5}
 
 
 @pytest.mark.parametrize(

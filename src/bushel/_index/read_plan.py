@@ -131,6 +131,15 @@ def _extents_of(column: FieldExtents, rows: I64) -> tuple[I64, I64]:
     return places
 
 
+WHOLE = -2
+"""The count of a plain value where other values of the field are sequences: see `FieldPlan`."""
+
+
+def _extents_in(counts: I64 | list[int]) -> I64:
+    """Return the number of extents of each sample, by its number of elements."""
+    return np.where(np.equal(counts, WHOLE), 1, np.maximum(counts, 0))
+
+
 def _sizes_of(parts: Sequence[Part | None]) -> I64:
     """Return the number of extents of each part; None stands for a whole value."""
     return np.array([1 if part is None else len(part.offsets) for part in parts], np.int64)
@@ -142,7 +151,8 @@ class FieldPlan(Struct, frozen=True):
     name: str  # the field
     first: int  # number of its first extent; the extents of a field are adjacent
     codecs: str | list[str]  # the codec of each sample's stored bytes, or one for all
-    # number of elements of each sample, -1 if the sample lacks the field; None for a plain field
+    # number of elements of each sample, -1 if the sample lacks the field; None for a plain field.
+    # In a section of a remote file, lists of texts with nulls are values of JSON: `WHOLE`
     counts: list[int] | None
     # the part to read of each value, None for one that is read whole; None if all are
     parts: list[Part | None] | None = None
@@ -153,7 +163,7 @@ class FieldPlan(Struct, frozen=True):
             return _sizes_of(self.parts)
         if self.counts is None:
             return None
-        return np.maximum(self.counts, 0)
+        return _extents_in(self.counts)
 
 
 class ReadPlan(Struct, frozen=True):
@@ -326,17 +336,21 @@ class _Builder:
         counts = np.full(self._total, -1, np.int64)
         chosen = []
         for group, column in present:
+            places = group.places_in(self._total)
             if column.starts is None:
+                is_there = column.length[group.rows] >= 0
+                rows, places = group.rows[is_there], places[is_there]
+                counts[places] = WHOLE
+                chosen.append((group, column, rows, places))
                 continue
             rows, counts_of_samples = element_rows(column, group, elements)
             if (column.length[rows] < 0).any():
                 raise damaged_sequences(column, group)
-            places = group.places_in(self._total)
             counts[places] = counts_of_samples
             if column.absent is not None:
                 counts[places[column.absent[group.rows] & (counts_of_samples == 0)]] = -1
             chosen.append((group, column, rows, places))
-        sizes = np.maximum(counts, 0)
+        sizes = _extents_in(counts)
         first = np.cumsum(sizes) - sizes
         extents = self._missing(int(sizes.sum()))
         for group, column, rows, places in chosen:

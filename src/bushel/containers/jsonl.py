@@ -233,6 +233,8 @@ class LineTable(Struct):
     def _error(self, scanner: LineScanner, line: int) -> FormatError:
         where = " of the expanded file" if self.file.blocks else ""
         hint = f"correct the {self._word}, or remove it"
+        if not (self._blocks.samples or self.cells or self.file.array):
+            hint += "; of objects on several lines each, `jq -c .` makes lines"
         if scanner.problem is not None and "names" in scanner.problem:
             hint = "name the fields to be read with spec=, or write the names as values of a list"
         what, at = f"{self._word} {line}{where}: {scanner.problem}", scanner.problem_offset

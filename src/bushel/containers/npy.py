@@ -26,6 +26,10 @@ _CHUNK = 1 << 20
 _FIELD = "data"
 _MOST_DIMENSIONS = 64  # of an array of NumPy
 _LARGEST_ROW = 1 << 48
+_TYPES = (
+    "little-endian numbers are read in place: save such arrays with numpy.savez; "
+    "bushel.pack takes texts and big-endian numbers, too"
+)
 
 
 class _Npy(Container):
@@ -106,7 +110,7 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
     try:
         dtype, shape, rest, fortran = parse_npy(head, "npy")
     except CodecError as error:
-        raise refuse(str(error)) from error
+        raise refuse(str(error), _TYPES) from error
     if not shape or not all(type(length) is int and length >= 0 for length in shape):
         raise refuse(f"its shape is {shape}, which has no rows")
     if len(shape) > _MOST_DIMENSIONS:
@@ -114,10 +118,7 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
             f"its shape has {len(shape)} dimensions, and NumPy holds {_MOST_DIMENSIONS} at most"
         )
     if dtype.kind not in "biufc" or (dtype.itemsize > 1 and dtype.str.startswith(">")):
-        raise refuse(
-            f"its dtype is {dtype.str}",
-            "only little-endian numbers are read in place: see bushel.pack",
-        )
+        raise refuse(f"its dtype is {dtype.str}", _TYPES)
     if fortran and len(shape) > 1:
         raise refuse(
             "it is in Fortran order, so a row is not in one piece",

@@ -216,13 +216,19 @@ class RowTable:
         from pyarrow import ArrowException
 
         try:
-            return as_json(self.pieces(name))
+            values = as_json(self.pieces(name))
         except (ArrowException, KeyError, NotImplementedError, OSError, ValueError) as error:
             what: object = error
             if isinstance(error, KeyError):  # of intervals of days
                 what = "pyarrow has no values of its type"
-            hint = "leave the column out with fields=, or when the file is written"
-            raise FormatError(f"column {name!r}: {what}", self.file.path, hint=hint) from error
+            raise self._unreadable(name, what) from error
+        if len(values) < self.rows:  # of lists of truth values whose pages have the encoding RLE
+            raise self._unreadable(name, f"pyarrow reads {len(values)} of {self.rows} values")
+        return values
+
+    def _unreadable(self, name: str, what: object) -> FormatError:
+        hint = "write the file again without this column, or in another encoding"
+        return FormatError(f"column {name!r}: {what}", self.file.path, hint=hint)
 
     def put_values(self, name: str, values: Sequence[bytes | None]) -> None:
         """Add a field of JSON, which the table holds; None is a missing value."""

@@ -312,6 +312,16 @@ def test_nan_and_infinity_inside_other_values_are_no_nulls(tmp_path: Path) -> No
     assert repr([sample["row"] for sample in dataset]) == repr(rows)
 
 
+def test_a_column_of_which_pyarrow_has_too_few_values_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has none of lists of truth values whose pages have the encoding RLE (version 26)."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"flags": [[True], [False, True], []]}), tmp_path / "a.parquet")
+    monkeypatch.setattr("bushel.containers.parquet.table.Table.pieces", lambda _table, _name: iter(()))
+    with pytest.raises(FormatError, match="column 'flags': pyarrow reads 0 of 3 values") as caught:
+        bushel.open(tmp_path / "a.parquet", index="memory")
+    assert "without this column" in (caught.value.hint or "")
+
+
 def test_a_column_of_paths_beside_no_bytes_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

@@ -199,6 +199,25 @@ def test_nested_values_and_rarer_encodings(server: Server) -> None:
         assert remote[700]["n"] == 700
 
 
+def test_lists_of_texts_with_and_without_nulls_in_one_batch(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sections without nulls have sequences, and the others values of JSON."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("bushel.containers.parquet.page_index._SECTION", 100)
+    lists = [["a"], ["b", "b"], ["c", None], ["d"], None, [], ["e"], ["f", "f"]]
+    table = pyarrow.table({"lists": pyarrow.array(lists, pyarrow.list_(pyarrow.string())), "n": list(range(8))})
+    parquet.write_table(table, server.folder / "mixed.parquet", row_group_size=2)
+    url = f"{server.url}/mixed.parquet"
+    assert [sample.get("lists") for sample in bushel.open(url)] == lists
+    remote = bushel.open(url)
+    assert [sample.get("lists") for sample in remote.read([7, 4, 2, 5, 3, 0])] == [lists[at] for at in (7, 4, 2, 5, 3, 0)]
+    [batch] = bushel.Loader(remote, 8, fields=["lists"], collate={"lists": "list"})
+    assert batch["lists"] == lists
+    with pytest.raises(TypeError, match="can only decode whole values"):
+        remote.read([0, 2], {"lists": slice(1)})
+    with pytest.raises(KeyError, match="'lists.length' is not in the index"):  # not the bytes of JSON
+        remote.column("lists.length")
+
+
 def test_an_exact_order_of_much_that_is_unknown_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     urls, _ = _served(server, "hf-parquet")
     remote = bushel.open(urls)

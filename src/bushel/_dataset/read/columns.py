@@ -274,8 +274,10 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
             else:
                 count = len(rows)
             return Piece(np.zeros(count, np.bool_), np.ones(count, np.bool_))
-        if wanted.reading in ("bytes", "elements"):
-            return _sizes(column, rows, elements=wanted.reading == "elements")
+        # lists of texts with nulls are JSON in some sections of remote files
+        counts_elements = wanted.reading == "elements" and column.starts is not None
+        if counts_elements or wanted.reading == "bytes":
+            return _sizes(column, rows, elements=counts_elements)
         if (
             wanted.reading == "length"
             and (texts := index.columns.get(wanted.field.name)) is not None

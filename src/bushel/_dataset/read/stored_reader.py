@@ -241,6 +241,8 @@ def _samples_of(
     plan: ReadPlan, stored: Sequence[bytes | None], keys: Sequence[str]
 ) -> list[Sample]:
     """Return the samples that the extents of a plan make up, given the bytes of each, and the key of each sample."""
+    from bushel._index.read_plan import WHOLE
+
     samples: list[Sample] = [{KEY: key} for key in keys]
     ends = [field.first for field in plan.fields[1:]] + [len(stored)]
     for field, end in zip(plan.fields, ends, strict=False):
@@ -248,7 +250,10 @@ def _samples_of(
         if field.counts is not None:
             at = 0
             for sample, count in zip(samples, field.counts, strict=True):
-                if count >= 0:
+                if count == WHOLE:
+                    sample[name] = values[at]
+                    at += 1
+                elif count >= 0:
                     sample[name] = values[at : at + count]
                     at += count
             continue
