@@ -14,7 +14,7 @@ from tests.viewer.serving import client_of
 
 import bushel
 from bushel.viewer.annotations import Form, guessed_form, shapes_of
-from bushel.viewer.overlays import checked_overlay
+from bushel.viewer.overlay_pages import checked_overlay
 
 SIZE = (200, 100)
 EXPECTED = [[0.1, 0.2], [0.5, 0.6]]  # pixels 20, 20 to 100, 60

@@ -37,8 +37,8 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "pack",
             "Write a dataset in another container, or with other fields, types or shards.",
         ),
-        "split": ("reshape", "Divide a dataset into several datasets."),
-        "merge": ("reshape", "Concatenate several datasets into one."),
+        "split": ("pack", "Divide a dataset into several datasets."),
+        "merge": ("pack", "Concatenate several datasets into one."),
         "card": ("info", "Describe a dataset for others: a data card in Markdown."),
     },
     "Check": {

@@ -215,8 +215,6 @@ class Container(ABC):
             also read under a name that says nothing, if the caller names the container.
         holds_files: Whether it is an archive of files: the name of one is the key of its sample, a
             dot, and the name of the field.
-        lacks_fields: Whether its files tell no fields, so that `index` makes the same ones of all
-            unless it is given others.
         stores_text: Whether its values are text, so that a field of another type
             (`ReadOptions.spec`) needs another table.
         promises_checksums: Whether it stores the CRC-32 of values, which its own reader compares:
@@ -239,7 +237,6 @@ class Container(ABC):
     has_first_bytes: bool = False
     files_per_shard: int = 1
     holds_files: bool = False
-    lacks_fields: bool = False
     stores_text: bool = False
     promises_checksums: bool = False
     has_own_index: bool = False

@@ -66,6 +66,11 @@ class Entry(msgspec.Struct):
     zip_data: Data | None = None
     compression: str | None = None
 
+    def packed_in(self, shard: Shard) -> Data | None:
+        """Return the compressed file of a shard; None if the expanded one is read."""
+        packed = self.zip_data
+        return packed if packed is not None and packed.name == shard.files[0] else None
+
     @property
     def compression_kind(self) -> str:
         """The compression without its level."""
@@ -234,11 +239,10 @@ class _Mds(ListedContainer[dict[str, Entry]]):
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
         """Compare sizes and hashes of the shard's files, as they are and expanded, with those in index.json."""
         entry = self.contents_of(shard)[shard.name]
-        stored = open_file(shard.path(0))
-        if entry.zip_data is None or shard.files[0] != entry.zip_data.name:
-            yield from compared(stored, entry.raw_data, report)
+        packed = entry.packed_in(shard)
+        yield from compared(open_file(shard.path(0)), packed or entry.raw_data, report)
+        if packed is None:
             return
-        yield from compared(stored, entry.zip_data, report)
         try:
             with self.expanding(shard):
                 yield from compared(_opened(shard, entry), entry.raw_data, report)
@@ -252,7 +256,7 @@ CONTAINER = _Mds()
 def _opened(shard: Shard, entry: Entry) -> File:
     """Return the file of the samples: the block file that it expands to if it is compressed."""
     stored = open_file(shard.path(0))
-    if entry.zip_data is None or shard.files[0] != entry.zip_data.name:
+    if entry.packed_in(shard) is None:
         return stored
     blocks = packed_blocks(stored, entry.compression_kind, entry.raw_data.bytes)
     return BlockFile.over(stored, blocks)

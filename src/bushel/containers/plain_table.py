@@ -143,15 +143,15 @@ def with_values(
 
 
 def declared_field(spec: Spec | None, path: str) -> Field | None:
-    """Return the field that the caller declares for a file with one; None if nothing is declared.
+    """Return the field that the caller declares for a file with one; None if none is declared.
 
     Raises:
         SpecError: Another number of fields is declared, or a sequence.
     """
-    if spec is None:
+    if not spec:
         return None
-    field = next(iter(spec.values()), None)
-    if field is None or len(spec) > 1 or field.sequence:
+    field = next(iter(spec.values()))
+    if len(spec) > 1 or field.sequence:
         raise SpecError(
             f"{path} has one plain field, but spec= declares "
             f"{format_spec(spec)}: declare one, without []"

@@ -171,21 +171,23 @@ class RowTable:
         self._blocks.append(blocks)
         return 1 + len(self._blocks)
 
-    def put_numbers(self, own: Field, values: np.ndarray, null: Bools) -> None:
+    def put_numbers(self, name: str, codec: str | None, values: np.ndarray, null: Bools) -> None:
         """Add a field of numbers or truth values, which the table holds, and its column.
 
         Args:
-            own: The field.
+            name: The field.
+            codec: Its codec; None if it follows from the numbers.
             values: The numbers.
             null: bool[rows], those that are missing and 0.
         """
-        name, rows = own.name, len(values)
+        rows = len(values)
         kind, dtype, stored = _STORED[values.dtype.kind]
+        codec = codec or kind
         steps = [slice(first, first + _STEP) for first in range(0, rows, _STEP)]
         if kind == "float" and values.dtype.itemsize <= 4:
             dtype, stored = "<f4", "f32"
-        elif time_dtype(own.codec) is not None:
-            stored = own.codec
+        elif time_dtype(codec) is not None:
+            stored = codec
         elif kind == "uint" and not any(int(values[step].max()) >= 1 << 63 for step in steps):
             kind = "int"
         self._hold(np.zeros(-self._size % 8, np.uint8))
@@ -199,7 +201,7 @@ class RowTable:
             if width < 8:
                 self._room.append(f"{name} values", piece.astype(NUMBERS[kind]))
         self._numbers[name] = _Numbers(start, rows, kind, width == 8)
-        self.put(own, stored, 1, NO_NUMBERS, NO_NUMBERS)
+        self.put(Field(name, codec), stored, 1, NO_NUMBERS, NO_NUMBERS)
 
     def pieces(self, name: str) -> Iterable[Any]:
         """Return the values of a column as arrays of pyarrow."""

@@ -32,7 +32,7 @@ from bushel.storage import Blocks, ExtentError, Extents, File, gather, open_file
 from .base import Container, ReadOptions
 from .growing import GrowingArrays
 from .tar import samples as tar
-from .tar.scan import report_left_out
+from .tar.scan import report_left_out, shrunk
 
 ENCRYPTED = 0x1
 """The flag of entries whose members are encrypted."""
@@ -160,7 +160,7 @@ def data_of(file: File, header: I64) -> I64:
         try:
             return zip_data(file, header)
         except ExtentError as error:
-            raise _shrunk(file, error) from error
+            raise shrunk(file, error) from error
     starts = np.full(len(header), -1, np.int64)
     inside = np.flatnonzero((header >= 0) & (header <= file.size - _LOCAL_HEADER))
     headers = header[inside]
@@ -181,11 +181,7 @@ def _read(file: File, offset: int, length: int) -> bytes | memoryview:
     try:
         return file.read(offset, length)
     except ExtentError as error:
-        raise _shrunk(file, error) from error
-
-
-def _shrunk(file: File, error: ExtentError) -> FormatError:
-    return FormatError("the file shrank while it was read", file.path, error.found)
+        raise shrunk(file, error) from error
 
 
 STEP = 1 << 16

@@ -16,7 +16,7 @@ from bushel._runtime.public import imported
 from bushel.errors import needed_by
 from bushel.loader import Loader
 
-from .overlays import checked_overlay
+from .overlay_pages import checked_overlay
 from .quality import vectors_of_file
 from .shelf import Shelf, Shown
 from .tags import TagFile

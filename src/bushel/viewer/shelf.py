@@ -110,6 +110,8 @@ class Shown:
     measures: dict[str, Measures] = field(default_factory=dict)
     # float32[samples, numbers], by name: vectors of files, and of fields that were asked for
     vectors: dict[str, F32] = field(default_factory=dict)
+    # the annotations of its pictures, by whether their forms are settled
+    overlays: dict[bool, Any] = field(default_factory=dict)
 
     @cached_property
     def fields(self) -> tuple[ShownField, ...]:

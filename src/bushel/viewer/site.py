@@ -19,7 +19,6 @@ from bushel._runtime.threads import cpu_count
 from bushel.errors import BushelError
 
 from .kinds import predicted_name
-from .overlays import Overlays
 from .shelf import ByteCache, Shelf, Shown
 from .stored import UnsatisfiableRange
 
@@ -47,8 +46,6 @@ class Site:
         pictures: The thumbnails that were made.
         decoding: Bounds the number of pictures that are made at once: more than the processors only
             cost memory.
-        overlays: The annotations of the pictures of each dataset, by its number and whether forms
-            are settled.
         version: Part of the URLs of pictures, scripts and styles, which browsers keep.
     """
 
@@ -60,7 +57,6 @@ class Site:
         self.pictures: ByteCache[Picture] = ByteCache(
             _PICTURE_BYTES, lambda picture: len(picture.data) + 200
         )
-        self.overlays: dict[tuple[int, bool], Overlays | None] = {}
         self.version = os.urandom(4).hex()
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_HERE / "templates"),

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bushel.containers.tar import lists as module
 from bushel.containers.tar import reading, scan
 from bushel.containers.tar.reading import read_table
 from bushel.containers.tar.samples import Members, Table, tabulate
@@ -70,7 +69,7 @@ def energon(golden: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Return a list that gets, for each archive scanned in parts, whether that gave its members."""
-    found, own = [], module.scan_parts
+    found, own = [], reading.scan_parts
 
     def noted(file: FileObject, starts: np.ndarray) -> Members | None:
         members = own(file, starts)
@@ -84,7 +83,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def test_what_energon_wrote_is_where_samples_begin(energon: Path, caplog: pytest.LogCaptureFixture) -> None:
     for archive in sorted((energon / "parts").glob("*.tar")):
         size = archive.stat().st_size
-        starts = module.recorded_starts(archive, size)
+        starts = reading.recorded_starts(archive, size)
         assert starts is not None
         assert _is_of(read_table(archive, MappedFile(str(archive)), None)[0], archive)
         members = _members(archive)

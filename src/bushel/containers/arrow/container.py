@@ -285,9 +285,8 @@ class _Table(RowTable):
             if growing.form == "other":
                 self.put_values(name, self.decoded(name))
             elif growing.form == "numbers":
-                kind = {"u": "uint", "f": "float", "b": "bool"}.get(arrays["numbers"].dtype.kind)
-                field = Field(name, time_codec(growing.column) or kind or "int")
-                self.put_numbers(field, arrays["numbers"], arrays["absent"])
+                codec = time_codec(growing.column)
+                self.put_numbers(name, codec, arrays["numbers"], arrays["absent"])
             else:
                 self._put_extents(growing, arrays)
 

@@ -196,7 +196,7 @@ def index_of(
     except UnicodeEncodeError as error:
         raise damaged(file, f"the path {error.object!r} is not valid text") from error
     options.report(file.size)
-    field = declared_field(options.spec or None, file.path) or _DATA
+    field = declared_field(options.spec, file.path) or _DATA
     column = FieldExtents(field, field.codec, 0, header.offset, header.length, header.crc32)
     index = ShardIndex(samples, stamp, {field.name: column}, "ffrecord", keys)
     return index.check(file.path)

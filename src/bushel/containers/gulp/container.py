@@ -183,7 +183,6 @@ class _Gulp(Container):
     files_per_shard = 2
     needs_keys = True
     names_file = "label2idx.json"
-    lacks_fields = True
     writer = _ChunkWriter
 
     def shards(self, path: AnyPath) -> list[Shard] | None:

@@ -205,7 +205,7 @@ class Table(RowTable):
         values, null = scalars_of(self.file, self._groups, column)
         if column.leaf.converted in UNSIGNED:
             values = values.view(f"<u{values.dtype.itemsize}")
-        self.put_numbers(column.field, values, null)
+        self.put_numbers(column.field.name, column.field.codec, values, null)
 
     def pieces(self, name: str) -> Iterator[Any]:
         """Yield the values of a column in the row groups as arrays of pyarrow."""

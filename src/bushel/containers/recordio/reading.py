@@ -26,6 +26,7 @@ from bushel.storage import Extents, File, open_file, read_many
 from .idx import parse_idx
 from .scan import (
     IMAGE_HEADER,
+    LARGEST,
     MAGIC,
     Images,
     Payloads,
@@ -68,7 +69,7 @@ def _fields_of(
         images = find_images(payloads, any_image=spec is not None and len(spec) > 1)
         if images is not None:
             return _image_fields(payloads, images, spec or {}), None
-    field = declared_field(spec or None, path) or _DATA
+    field = declared_field(spec, path) or _DATA
     extents = FieldExtents(field, field.codec, payloads.number, payloads.position, payloads.length)
     return {field.name: extents}, None
 
@@ -117,7 +118,6 @@ def _read(payloads: Payloads, options: ReadOptions) -> Iterator[Record]:
 
 _WINDOW = 1 << 20
 _FIRST_PARTS, _LATER_PARTS = (0, 1), (2, 3)
-_LENGTH = (1 << 29) - 1
 _FEW_BITS = 8
 _END_OF_JPEG = b"\xff\xd9"
 _LINE = re.compile(rb"([^\t]+)\t([0-9]{1,18})")
@@ -196,7 +196,7 @@ def _ends_right(file: File, end: int, span: int, listed: I64, offset: int) -> bo
         return True
     if following is None:
         return _may_end(file, offset, span)
-    return end + 8 + ((word & _LENGTH) + 3) // 4 * 4 == following
+    return end + 8 + ((word & LARGEST) + 3) // 4 * 4 == following
 
 
 def _may_end(file: File, offset: int, span: int) -> bool:

@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 MAGIC = 0xCED7230A
 IMAGE_HEADER = 24
 """Size in bytes of the header of an image record: flag u32, label f32, id u64, id2 u64."""
+LARGEST = (1 << 29) - 1
+"""Most bytes of a part, which are the lower bits of its length word."""
 
 _ROWS = 1 << 16
 _WINDOW = 1 << 24
-_LENGTH = (1 << 29) - 1
 _SIGNATURE = 12
 _IMAGES = ("jpg", "png", "webp", "gif", "bmp", "tif")
 
@@ -171,7 +172,7 @@ def follow(file: File, offset: I64, report: Report = unreported) -> Records:
     for rows, heads in _heads(file, offset, 0, 8, report):
         magic, word = heads.view("<u4").T
         _refuse(file, offset[rows], magic != MAGIC, "the file has none")
-        flag[rows], span[rows] = word >> 29, word & _LENGTH
+        flag[rows], span[rows] = word >> 29, word & LARGEST
     _refuse(file, offset, flag > 1, "the file has the later part of one")
     split = np.flatnonzero(flag == 1).astype(np.int64)
     _join_parts(file, offset, span, split)
@@ -257,7 +258,7 @@ def _join_parts(file: File, offset: I64, span: I64, split: I64) -> None:
             at += 8 + -(-length // 4) * 4
             head = file.read(at, 8) if at <= file.size - 8 else b""
             word = int.from_bytes(head[4:], "little")
-            flag, length = word >> 29, word & _LENGTH
+            flag, length = word >> 29, word & LARGEST
             if head[:4] != MAGIC.to_bytes(4, "little") or flag not in (2, 3):
                 message = f"the record at {first} continues here, but its next part is missing"
                 raise damaged(file, message, at)
@@ -308,7 +309,7 @@ def read_record(file: File, offset: int, end: int | None = None) -> tuple[bytes,
     try:
         raw = file.read(offset, 8 if end is None else end - offset)
         magic, word = _parse(raw)
-        if magic == MAGIC and word <= _LENGTH:  # flag 0: the record is complete
+        if magic == MAGIC and word <= LARGEST:  # flag 0: the record is complete
             if end is not None and 0 <= len(raw) - 8 - word < 4:
                 return raw[8 : 8 + word], end
             return file.read(offset + 8, word), offset + 8 + (word + 3 & ~3)

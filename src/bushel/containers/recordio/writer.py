@@ -20,7 +20,7 @@ from bushel.errors import SpecError
 from bushel.spec import Spec
 
 from .idx import check_key, check_keys, idx_name
-from .scan import IMAGE_HEADER
+from .scan import IMAGE_HEADER, LARGEST, MAGIC
 
 if TYPE_CHECKING:
     from bushel.storage import Staging
@@ -31,9 +31,7 @@ Form: TypeAlias = Literal["image", "raw", "maps"]
 INTEGERS = ("int", "uint", "i64", "u64", "cls")
 _NUMBERS = (*INTEGERS, "float", "f32", "array", "recordio-label", "recordio-label-int")
 _IMAGES = ("jpg", "jpeg", "png", "webp", "image", "bytes")
-_LIMIT = (1 << 29) - 1
 _PART = struct.Struct("<II")
-_MAGIC = 0xCED7230A
 _SMALL = 1 << 14  # bytes of a record that is joined before it is written
 _U64 = 1 << 64
 _WORD = 4  # size of a length word in bytes
@@ -110,7 +108,7 @@ class RecordIOWriter(ShardWriter):
                 return self._extend_images(keys, columns, room)
             return 0
         [(name, values)] = columns.items()
-        if int(values.lengths.max()) > _LIMIT:
+        if int(values.lengths.max()) > LARGEST:
             return 0
         check_keys(keys)
         refuse_map(self._builder, values[0][:16])
@@ -147,12 +145,12 @@ class RecordIOWriter(ShardWriter):
     ) -> int:
         """Write images, up to the first record that has to be split. Their labels are single numbers."""
         images = columns["image"]
-        if int(images.lengths.max()) > _LIMIT - IMAGE_HEADER:
+        if int(images.lengths.max()) > LARGEST - IMAGE_HEADER:
             return 0
         headers = self._image_headers(keys, columns)
         if headers is None:
             return 0
-        split = (headers[:, 2:] == _MAGIC).any(axis=1) | kernels.contain_magic(
+        split = (headers[:, 2:] == MAGIC).any(axis=1) | kernels.contain_magic(
             images.data, images.offsets
         )
         check_keys(keys)
@@ -192,7 +190,7 @@ class RecordIOWriter(ShardWriter):
         """Return the headers of records and images, uint32[n, 8]; None if a label is not a single number."""
         count = len(columns["image"])
         headers = np.zeros((count, _FRAME // _WORD), "<u4")
-        headers[:, 0], headers[:, 1] = _MAGIC, columns["image"].lengths + IMAGE_HEADER
+        headers[:, 0], headers[:, 1] = MAGIC, columns["image"].lengths + IMAGE_HEADER
         for name in ("label", "id", "id2"):
             if (values := columns.get(name)) is not None:
                 if (values.lengths != 8).any():
@@ -249,15 +247,15 @@ class RecordIOWriter(ShardWriter):
 
     def _record(self, packed: Packed) -> int:
         pieces, size = packed.pieces, packed.size
-        if size > _LIMIT:
+        if size > LARGEST:
             raise SpecError(
                 f"a record of {size} bytes is too large: recordio "
-                f"holds {_LIMIT} bytes; use bag, tar or ffrecord"
+                f"holds {LARGEST} bytes; use bag, tar or ffrecord"
             )
         crc32_of: dict[int, int] = {}  # CRC-32, by the identity of a piece
         if (sums := kernels.recordio_crc32(pieces)) is not None:
             crc32_of.update(zip(map(id, pieces), sums, strict=True))
-            record = [_PART.pack(_MAGIC, size), *pieces, bytes(-size % 4)]
+            record = [_PART.pack(MAGIC, size), *pieces, bytes(-size % 4)]
             if size < _SMALL:
                 record = [b"".join(record)]
             offset = self._data.position

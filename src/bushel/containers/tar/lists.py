@@ -1,13 +1,4 @@
-"""What other programs keep beside archives: lists of them, and where their samples begin.
-
-The lists are the ones of wids in an `index.json`, and of Energon in `.nv-meta/.info.json`.
-
-With Energon's offsets of samples, a remote archive is scanned in parts at once. Energon writes
-`ARCHIVE.idx` beside an archive (uint64, little-endian: the offset of the first header of every
-sample, then the end). It is not trusted: a part is accepted if the headers in it lead exactly to
-the recorded beginning of the next one, so it finds the same members as a scan from front to back.
-If they do not, the archive is scanned from front to back.
-"""
+"""Lists of archives that other programs keep: wids in an `index.json`, Energon in `.nv-meta/.info.json`."""
 
 from __future__ import annotations
 
@@ -16,17 +7,13 @@ from collections.abc import Collection, Iterable
 from typing import Annotated
 
 import msgspec
-import numpy as np
 
-from bushel._runtime.arrays import I64
 from bushel._runtime.messages import log_warning
 from bushel.containers.json_index import IndexFormat, Listing, load_index
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, File, below, is_local, leads_out, open_file
+from bushel.storage import AnyPath, below, is_local, leads_out
 
 from .names import LISTS, META
-from .samples import Members
-from .scan import regular, scan
 
 _INFO = ".info.json"
 
@@ -145,77 +132,3 @@ def _all_there(folder: AnyPath, names: Iterable[str], path: str, hint: str) -> N
             raise FormatError(
                 f"it lists the archive {name!r}, which does not exist", path, hint=hint
             )
-
-
-SUFFIX = ".idx"
-"""The suffix that Energon adds to the name of an archive."""
-_PREPARE = "run `energon prepare` again, or delete the index"
-_BLOCK = 512
-_PARTS = 32
-# bytes of a part, at least: headers that are closer are read faster one after the other
-_LEAST = 1 << 20
-
-
-def recorded_starts(archive: AnyPath, size: int) -> I64 | None:
-    """Return where samples begin, and the end, by Energon's index beside an archive; None without an index.
-
-    An index whose offsets do not increase, or are outside the archive, is left out with a warning.
-    """
-    path = archive.parent / f"{archive.name}{SUFFIX}"
-    try:
-        file = open_file(path)
-        # a sample has a block or more
-        data = file.read(0, min(file.size, 8 * (size // _BLOCK + 2)))
-    except (FileNotFoundError, PermissionError):
-        # a store that forbids listing refuses access to missing objects
-        return None
-    starts = np.frombuffer(data, "<u8", len(data) // 8).astype(np.int64)
-    outside = (starts < 0) | (starts > size)
-    if len(data) % 8 or outside.any() or (np.diff(starts) <= 0).any():
-        log_warning("%s: it does not fit the %d bytes of %s: %s", path, size, archive, _PREPARE)
-        return None
-    return starts
-
-
-def scan_parts(file: File, starts: I64) -> Members | None:
-    """Return the regular files of an archive, whose parts are scanned at once.
-
-    None if it is small, or the offsets do not fit it, or it has records for the whole archive.
-    `starts` has offsets of headers, ascending, and the end.
-
-    Raises:
-        FormatError: The file shrank, or a member is a sparse file.
-    """
-    count = min(_PARTS, file.size // _LEAST)
-    if len(starts) < 2 or count < 2:
-        return None
-    from bushel._runtime.parallel import map_all
-
-    evenly = np.linspace(0, file.size, count + 1)[1:-1]
-    inner = np.unique(starts[np.maximum(np.searchsorted(starts[:-1], evenly) - 1, 0)])
-    borders = [0, *inner[(inner > 0) & (inner % _BLOCK == 0)].tolist(), file.size]
-    spans = list(zip(borders[:-1], borders[1:], strict=True))
-    scanned = map_all(lambda span: _part(file, *span), spans, threads=len(spans))
-    parts = [part for part in scanned if part is not None]
-    if len(parts) == len(spans):
-        return Members.joined(parts)
-    return None
-
-
-def _part(file: File, first: int, last: int) -> Members | None:
-    """Return the regular files of a part, if it consists of members and ends where the next one begins."""
-    scanned = scan(file, first, last)
-    ends = scanned.offset + -(-scanned.size // _BLOCK) * _BLOCK
-    if last == file.size:
-        whole = scanned.terminated and not scanned.trailing_bytes
-    else:
-        whole = not scanned.terminated and len(ends) > 0 and int(ends[-1]) == last
-    # a record for the whole archive would be between a member and the next header
-    if (
-        not whole
-        or scanned.problem is not None
-        or scanned.comment
-        or (scanned.header != [first, *ends[:-1]]).any()
-    ):
-        return None
-    return regular(scanned, file.path)

@@ -27,6 +27,7 @@ from .scan import (
     only_regular,
     regular,
     scan,
+    shrunk,
     sparse_file,
 )
 
@@ -207,8 +208,7 @@ def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
         try:
             datas = read_many([file], 0, table.offset[plan.rows], table.size[plan.rows])
         except ExtentError as error:
-            message = "the file became shorter while it was read"
-            raise FormatError(message, file.path, error.found) from error
+            raise shrunk(file, error) from error
         for name, data in zip(plan.names, datas, strict=True):
             yield name, data or b""
         if plan.refusal is not None:

@@ -94,7 +94,12 @@ def pieces_of(
             if scanner.over:
                 return
     except ExtentError as error:
-        raise FormatError("the file shrank while it was read", file.path, error.found) from error
+        raise shrunk(file, error) from error
+
+
+def shrunk(file: File, error: ExtentError) -> FormatError:
+    """Return the error of an archive that shrank while it was read."""
+    return FormatError("the file shrank while it was read", file.path, error.found)
 
 
 def damage(found: TarMembers, file: File) -> FormatError | None:

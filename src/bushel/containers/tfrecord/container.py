@@ -111,7 +111,7 @@ class _Tfrecord(Container):
             )
         else:
             places = records.offset, records.length
-            field = declared_field(spec or None, file.path)
+            field = declared_field(spec, file.path)
             field = field or Field(_DATA, codec_of_first_bytes(file, *places))
             feature_table.fields[field.name] = PlainField(field.codec, *places, file=len(blocks))
         all_blocks = feature_table.finished(records.copied)
