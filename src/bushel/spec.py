@@ -41,13 +41,24 @@ class Field(Struct, frozen=True):
         return self.codec.endswith(("(path)", "(url)"))
 
 
-_NUMBERS = frozenset(("int", "uint", "float"))
+_NUMBERS = frozenset(("bool", "int", "uint", "float"))
 _PLAIN = _NUMBERS | {"utf8", "json"}  # types whose values JSON can hold
+_TIMES = [
+    [f"{kind}({unit})" for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")]
+    for kind in ("datetime64", "timedelta64")
+]
+"""The types of times, and those of durations, from the coarsest unit to the finest one."""
 
 
 def wider(first: Field, second: Field) -> Field:
-    """Return a field whose type holds the values of two; the first, if they are not numbers, lists, texts and JSON."""
+    """Return a field whose type holds the values of two.
+
+    It is the first one, if they are not numbers, times, lists, texts and JSON.
+    """
     codecs = {first.codec, second.codec}
+    for types in _TIMES:
+        if codecs.issubset(types):
+            return Field(first.name, max(codecs, key=types.index), first.sequence)
     if "json" in codecs and any(codec.startswith("array") for codec in codecs):
         return Field(first.name, "json", first.sequence)
     if len(codecs) == 1 or not codecs <= _PLAIN:

@@ -177,6 +177,25 @@ def test_files_with_other_units_are_one_dataset(tmp_path: Path) -> None:
     assert column.astype(np.int64).tolist() == [5_000_000, 6_000_000, 5, 6]
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("name", ["units", "truth"])
+def test_the_order_of_files_does_not_decide_the_type(name: str, order: tuple[int, int], tmp_path: Path) -> None:
+    """The finest unit holds the times of all files, and whole numbers hold truth values."""
+    tables = {
+        "units": (pa.array([1, 2], pa.timestamp("ms")), pa.array([1500, 2], pa.timestamp("us"))),
+        "truth": (pa.array([True, False]), pa.array([2, 3])),
+    }[name]
+    (tmp_path / "data").mkdir()
+    for number, which in enumerate(order):
+        pq.write_table(pa.table({"x": tables[which]}), tmp_path / "data" / f"{number}.parquet")
+    dataset = bushel.open(tmp_path / "data")
+    assert dataset.spec == {"x": {"units": "datetime64(us)", "truth": "int"}[name]}
+    bushel.convert(tmp_path / "data", tmp_path / "new.ffr")
+    values = [sample["x"] for sample in bushel.open(tmp_path / "new.ffr")]
+    assert values == [sample["x"] for sample in dataset]
+    assert len({type(value) for value in values}) == 1
+
+
 def test_hostile_shapes_of_tensors(tmp_path: Path) -> None:
     storage = pa.array([list(range(6))], pa.list_(pa.float32(), 6))
     column = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float32(), (2, 3)), storage)

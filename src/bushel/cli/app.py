@@ -20,7 +20,7 @@ _WEBDATASET = "bushel.compat.webdataset.commands."
 _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
         "info": ("info", "Describe a dataset: container, samples, fields, sizes, keys, checksums."),
-        "view": ("view", "Look at datasets in a browser."),
+        "view": ("ls", "Look at datasets in a browser."),
         "ls": ("ls", "List the keys of a dataset, in order."),
         "cat": ("ls", "Print samples as lines of JSON."),
         "get": ("ls", "Print a sample as JSON, or the stored bytes of one of its fields."),

@@ -25,8 +25,7 @@ from .histograms import ColumnPages
 from .named import Tokenizer, make_shelf, tokenizer_named
 from .overlay_pages import OverlayPages
 from .quality_pages import DuplicatePages, QualityPages
-from .samples import PlayPages, SamplePages
-from .shards import ShardPages
+from .samples import PlayPages, SamplePages, ShardPages
 from .shelf import Shelf
 from .site import Site
 from .tag_pages import TagPages

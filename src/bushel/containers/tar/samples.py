@@ -138,12 +138,6 @@ class Groups(Struct, frozen=True):
     text: U8  # the keys of the samples
     ends: I64  # where each key ends
 
-    @property
-    def keys(self) -> list[bytes]:
-        """The keys of the samples."""
-        text, ends = self.text.tobytes(), self.ends.tolist()
-        return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-
 
 class _Column:
     """A field of the table so far."""
@@ -378,7 +372,8 @@ class SampleTable:
 
 def _joined(groups: Groups) -> Groups:
     """Join groups of the same key that share no extension: a sample whose members are not adjacent."""
-    keys = groups.keys
+    text, ends = groups.text.tobytes(), groups.ends.tolist()
+    keys = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     numbers = {key: number for number, key in reversed(list(enumerate(keys)))}
     if len(numbers) == len(keys):
         return groups
@@ -391,8 +386,9 @@ def _joined(groups: Groups) -> Groups:
     first_groups = np.flatnonzero(target == numbers_of_groups)
     sample = np.searchsorted(first_groups, target)[groups.sample]
     order = np.argsort(sample, kind="stable")
-    text, offsets = joined([keys[number] for number in first_groups.tolist()])
-    return Groups(groups.member[order], sample[order], groups.extension[order], text, offsets[1:])
+    joined_keys, offsets = joined([keys[number] for number in first_groups.tolist()])
+    places = groups.member[order], sample[order], groups.extension[order]
+    return Groups(*places, joined_keys, offsets[1:])
 
 
 def kind_of_nameless(name: str) -> str:
