@@ -53,9 +53,9 @@ def test_a_damaged_structure_is_on_the_map(tmp_path: Path) -> None:
 
 
 def test_many_shards_share_boxes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bushel.viewer import shards
+    from bushel.viewer import samples
 
-    monkeypatch.setattr(shards, "_BOXES", 2)
+    monkeypatch.setattr(samples, "_BOXES", 2)
     with client_of(_written(tmp_path / "data")) as client:
         text = client.get("/d/0/shards").text
     assert text.count("<rect") == 2

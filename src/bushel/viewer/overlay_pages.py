@@ -240,14 +240,14 @@ _LARGEST = 1 << 22  # bytes of an annotation up to which it is read
 
 def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | None:
     """Return the annotations of a dataset's pictures; None without any."""
-    known = shown.overlays
-    if False not in known:
+    by_forms = shown.overlays
+    if False not in by_forms:
         spec, declared = shown.dataset.spec, site.shelf.overlays
         of_dataset = {name: text for name, text in declared.items() if name in spec}
-        known[False] = find_overlays(shown, of_dataset)
-    if forms and True not in known:
-        known[True] = known[False] and settled(shown, known[False])
-    return known[forms]
+        by_forms[False] = find_overlays(shown, of_dataset)
+    if forms and True not in by_forms:
+        by_forms[True] = by_forms[False] and settled(shown, by_forms[False])
+    return by_forms[forms]
 
 
 class OverlayPages(Pages):
