@@ -47,7 +47,7 @@ _TIMES = [
     [f"{kind}({unit})" for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")]
     for kind in ("datetime64", "timedelta64")
 ]
-"""The types of times, and those of durations, from the coarsest unit to the finest one."""
+"""The types of times, and the types of durations, from the coarsest unit to the finest one."""
 
 
 def wider(first: Field, second: Field) -> Field:
