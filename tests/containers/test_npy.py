@@ -108,7 +108,8 @@ def test_the_columns_of_records_are_read_as_the_error_says(tmp_path: Path) -> No
     np.save(tmp_path / "a.npy", records)
     with pytest.raises(bushel.errors.FormatError, match=r"save such arrays with numpy\.savez"):
         bushel.open(tmp_path / "a.npy")
-    np.savez(tmp_path / "a.npz", **{name: records[name] for name in records.dtype.names or ()})
+    columns: dict[str, Any] = {name: records[name] for name in records.dtype.names or ()}
+    np.savez(tmp_path / "a.npz", **columns)
     assert bushel.open(tmp_path / "a.npz")[1] == {"__key__": "1", "a": 2, "b": 1.5}
 
 

@@ -240,7 +240,7 @@ _LARGEST = 1 << 22  # bytes of an annotation up to which it is read
 
 def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | None:
     """Return the annotations of a dataset's pictures; None without any."""
-    by_forms = shown.overlays
+    by_forms: dict[bool, Overlays | None] = shown.overlays
     if False not in by_forms:
         spec, declared = shown.dataset.spec, site.shelf.overlays
         of_dataset = {name: text for name, text in declared.items() if name in spec}
