@@ -245,9 +245,10 @@ def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | 
         spec, declared = shown.dataset.spec, site.shelf.overlays
         of_dataset = {name: text for name, text in declared.items() if name in spec}
         by_forms[False] = find_overlays(shown, of_dataset)
-    if forms and True not in by_forms:
-        by_forms[True] = by_forms[False] and settled(shown, by_forms[False])
-    return by_forms[forms]
+    overlays = by_forms[False]
+    if forms and overlays is not None and True not in by_forms:
+        by_forms[True] = settled(shown, overlays)
+    return by_forms.get(forms)
 
 
 class OverlayPages(Pages):
