@@ -27,7 +27,7 @@ from bushel.spec import Field
 from bushel.storage.base import FROM_TAG
 
 from .key_lookup import equal_hashes
-from .shard import FileStamp, Keys, Place
+from .shard import FileStamp, Keys, Place, Shard
 from .table import MISSING, FieldExtents, ShardIndex
 
 _ROWS_AT_ONCE = 1 << 20  # rows that are hashed together, so that a large table takes little memory
@@ -196,8 +196,8 @@ class Comparison(Struct, frozen=True):
                 yield Difference(key, sample, name, element, place, recorded, int(crc32[row]))
 
 
-def with_sound_keys(index: ShardIndex, path: str, built: Keys | None = None) -> ShardIndex:
-    """Return a stored table with its table of keys made again, or taken from the equal keys `built` of the files.
+def with_sound_keys(index: ShardIndex, shard: Shard, built: Keys | None = None) -> ShardIndex:
+    """Return the stored table of a shard with keys that are built again, or the equal ones (`built`) of its files.
 
     Raises:
         FormatError: Its keys are damaged.
@@ -210,7 +210,7 @@ def with_sound_keys(index: ShardIndex, path: str, built: Keys | None = None) -> 
     try:
         return replace(index, keys=Keys.build(stored.text, stored.offsets))
     except ValueError as error:
-        raise FormatError(f"the index is damaged: {error}", path) from error
+        raise FormatError(f"the index is damaged: {error}", shard.sidecar) from error
 
 
 def same_keys(one: Keys, other: Keys) -> bool:

@@ -123,7 +123,7 @@ class ShardCheck(Struct):
             checked += more
         if checks.checksums and kept is not None:
             self._check_contents(kept, shard, built, file_of)
-        if found.only_warnings:
+        if all(problem.warning for problem, _ in found.problems):
             if kept is None:
                 self._check_types(retyped)
             elif checks.checksums:

@@ -331,7 +331,7 @@ def _with_checked_keys(
         return recorded
     try:
         keys_of_files = None if built is None else built.keys
-        index = with_sound_keys(recorded, str(shard.sidecar), keys_of_files)
+        index = with_sound_keys(recorded, shard, keys_of_files)
     except FormatError as error:
         found.add_error(error, "index")
         return None

@@ -203,11 +203,6 @@ class Findings(Struct):
     # fields and samples of values of the shard whose damage was found
     damaged: set[tuple[str, int]] = set()
 
-    @property
-    def only_warnings(self) -> bool:
-        """Whether nothing but warnings was found."""
-        return all(problem.warning for problem, _ in self.problems)
-
     def add(self, problem: Problem, sample: int | None = None) -> None:
         """Add a problem, unless it has been found before."""
         if len(self.problems) < self.room:

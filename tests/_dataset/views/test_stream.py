@@ -152,6 +152,15 @@ def test_streams_are_recognised_by_name(source: object, answer: bool) -> None:
     assert is_stream(source) is answer
 
 
+def test_a_folder_is_not_a_stream_under_any_name(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "x", {"text": "utf8"}, container="tar", shard_samples=1) as writer:
+        writer.append({"text": "abc"}, key="a")
+    (tmp_path / "x").rename(tmp_path / "x.tar.gz")
+    for source in (str(tmp_path / "x.tar.gz"), [tmp_path / "x.tar.gz"]):
+        assert not is_stream(source)
+        assert bushel.open(source)[0]["text"] == "abc"
+
+
 @pytest.mark.parametrize("source", ["x.tar.gz", Path("x.tgz"), "pipe:cat x.tar", "-", ["x.tar", "y.tar.gz"]])
 def test_open_of_a_stream_names_open_stream(source: Any) -> None:
     with pytest.raises(UnsupportedError) as caught:

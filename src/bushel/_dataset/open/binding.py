@@ -54,7 +54,7 @@ def stamp_of(file: File) -> int:
     inner = [size * number // (_BETWEEN + 1) // _BLOCK * _BLOCK for number in range(1, between + 1)]
     offset = np.array([0, *inner, size - _BLOCK], np.int64)
     blocks = read_many([file], Extents(0, offset, np.full(len(offset), _BLOCK, np.int64)))
-    return crc32(b"".join(block for block in blocks if block is not None))
+    return crc32(b"".join(filter(None, blocks)))
 
 
 @lru_cache(maxsize=64)

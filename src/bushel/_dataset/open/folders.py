@@ -80,10 +80,12 @@ def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:
 
     `file` is the name of the one file of the dataset; None for all shards in the folder.
     """
-    from bushel.storage import workplace
+    base: AnyPath | None = root
+    if not isinstance(root, Path):
+        from bushel.storage import workplace
 
-    base = workplace(root)
-    if base is None:
+        base = workplace(root)
+    if not isinstance(base, Path):
         return []
     try:
         return sorted(

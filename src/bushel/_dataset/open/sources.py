@@ -310,9 +310,9 @@ def is_stream(source: object) -> bool:
     if not _is_path(source):
         return hasattr(source, "read")
     is_piped = isinstance(source, str) and (source == "-" or source.startswith("pipe:"))
-    if not (is_piped or is_forward_only(str(source)) or lacks_index(source)):
-        return False
-    return _local_folder(source) is None
+    if is_piped or _local_folder(source) is not None:
+        return is_piped
+    return is_forward_only(str(source)) or lacks_index(source)
 
 
 def _is_path(source: object) -> bool:

@@ -314,8 +314,7 @@ def accepted(
     from bushel._index.identity import compare_values, with_known_checksums, with_sound_keys
 
     try:
-        path = str(shard.sidecar)
-        stored = with_sound_keys(table.index.check(path), path)
+        stored = with_sound_keys(table.index.check(str(shard.sidecar)), shard)
     except FormatError as error:
         log_warning("%s; the checksums in it are not compared", error)
         return index
