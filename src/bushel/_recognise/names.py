@@ -231,7 +231,6 @@ _ENDS = ("~", ":Zone.Identifier")
 _SIGNS = ("._", *_FOLDERS, *_FILES, *_ENDS)
 """A text of names that contains none of these has no junk."""
 
-_SIGN = re.compile("|".join(map(re.escape, _SIGNS)))
 _BYTE_SIGNS = tuple(sign.encode() for sign in _SIGNS)
 _HIDDEN = re.compile(r"(?:.*?/)??\.+[^./][^/]*(?P<folder>/?)", re.DOTALL)
 """A path up to its first name that begins with a dot and has other characters, and its slash if it is a folder."""
@@ -246,7 +245,7 @@ def junk_kind(name: str) -> str | None:
     Args:
         name: Its path relative to the dataset.
     """
-    if _SIGN.search(name) is None:  # most names: to divide all takes thrice as long
+    if not any(sign in name for sign in _SIGNS):  # most names: dividing all would take longer
         return None
     *folders, file = name.split("/")
     if file in _FILES:
