@@ -77,6 +77,22 @@ def test_other_delimiters(delimiter: str, tmp_path: Path) -> None:
     assert read(path) == [{"a": 1, "b": 2}]
 
 
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ('"Name, first";Age', ["Name, first", "Age"]),
+        ('Age;"Name, ""first"""', ["Age", 'Name, "first"']),
+        ('"two\nlines";Age', ["two\nlines", "Age"]),
+        ('"a;b","c|d"', ["a;b", "c|d"]),
+        ('5" disk;"a,b"', ['5" disk', "a,b"]),
+    ],
+)
+def test_the_delimiter_is_not_looked_for_in_quotes(header: str, names: list[str], tmp_path: Path) -> None:
+    delimiter = "," if '","' in header else ";"
+    path = written(tmp_path / "x.csv", f"{header}\nx{delimiter}3\n")
+    assert bushel.open(path, index="memory")[0] == {"__key__": "0", names[0]: "x", names[1]: 3}
+
+
 def test_odd_headers(tmp_path: Path) -> None:
     assert read(written(tmp_path / "a.csv", "﻿,a\n0,5\n")) == [{"Unnamed: 0": 0, "a": 5}]
     assert read(written(tmp_path / "b.csv", "a,b\n")) == []

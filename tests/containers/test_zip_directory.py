@@ -65,6 +65,14 @@ def test_comments_other_bytes_and_zip64(tmp_path: Path) -> None:
         assert check(path) == 2
 
 
+def test_a_comment_with_the_mark_of_the_end_is_no_end(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.zip", MEMBERS)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = b"PK\5\6" + b"a comment PK\5\6 " * 1000
+    before = bushel.open(written(tmp_path / "y.zip", MEMBERS), index="memory")
+    assert list(bushel.open(path, index="memory")) == list(before)
+
+
 def zip64(data: bytes) -> bytes:
     """Return an archive whose end is described by the records of zip64."""
     at = data.rindex(b"PK\5\6")

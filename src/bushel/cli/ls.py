@@ -52,11 +52,6 @@ class ListOptions(Struct, frozen=True):
     ] = None
     as_csv: Annotated[bool, Option("Print CSV: position, key, and the columns.", "--csv")] = False
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns to show."""
-        return names_in(self.columns) or []
-
 
 def ls(
     path: Path,
@@ -80,7 +75,8 @@ def ls(
     from .describe import listing
 
     dataset = chosen.opened(path, **asdict(trust))
-    names, as_csv, start, number = listed.names, listed.as_csv, listed.start, listed.number
+    names, as_csv = names_in(listed.columns) or [], listed.as_csv
+    start, number = listed.start, listed.number
     places: Any = range(0)
     values: dict[str, list[Any]] = {}
     if listed.where or names or listed.sort or as_csv:

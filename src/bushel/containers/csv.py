@@ -5,6 +5,8 @@ docs/format-csv.md has the rules.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from bushel._index.shard import Shard
@@ -26,7 +28,10 @@ from .recovery import Fault
 
 _MOST_COLUMNS = 10_000
 _LARGEST_HEADER = 4 << 20
+_QUOTED_CELL = re.compile(rb'(^|[,;\t|\n])"(?:[^"]|"")*"')
+_LOOKED_AT = 1 << 16  # bytes in which the delimiter is looked for
 _DIVIDE = "spec= does not help here: divide the columns among files, or store them as one array"
+_CORRECT = "correct the line: cells with the delimiter, quotes or line ends are in quotes"
 _CARRIAGE_RETURNS = (
     "if lines end so, `tr '\\r' '\\n'` converts the file; else put the cell in quotes"
 )
@@ -55,10 +60,11 @@ CONTAINER = _Csv()
 
 
 def _delimiter(name: str, head: bytes) -> str:
-    """Return the tab of `.tsv`; of `.csv` the comma, or what the first line has instead."""
+    """Return the tab of `.tsv`; of `.csv` the comma, or what the first line has instead outside quotes."""
     if name.lower().endswith(_TAB):
         return "\t"
-    line = head.partition(b"\n")[0]
+    unquoted = _QUOTED_CELL.sub(rb"\1", head[:_LOOKED_AT])
+    line = unquoted.partition(b"\n")[0]
     return next((mark for mark in ",;\t|" if mark.encode() in line), ",")
 
 
@@ -77,7 +83,7 @@ def _first_record(
     try:
         offset, length, kind, end = csv_record(head, ord(delimiter), whole, _MOST_COLUMNS)
     except ValueError as error:
-        raise refuse(str(error), _DIVIDE if "many" in str(error) else None) from error
+        raise refuse(str(error), _DIVIDE if "many" in str(error) else _CORRECT) from error
     if end < 0:
         raise refuse(f"the first record has more than {_LARGEST_HEADER >> 20} MiB")
     cells = []
@@ -109,7 +115,7 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
         return [], True
     if spec is not None and len(spec) == len(names) and not spec.keys() & set(names):
         return list(spec), False
-    missing = [] if spec is None else [name for name in spec if name not in names]
+    missing = [name for name in spec or () if name not in names]
     if missing:
         have = ", ".join(names[:20])
         raise SpecError(

@@ -18,8 +18,6 @@ from bushel.codecs.newer_images import NEWER_FORMATS
 from bushel.errors import FormatError
 from bushel.storage import File
 
-_CODECS = {"Image": "image"}
-
 
 def can_be_field(name: str, path: str) -> bool:
     """Return whether a column of a table can be a field by its name; log it if not."""
@@ -93,7 +91,9 @@ def feature_of(described: Any) -> Feature:
         return Feature(names=tuple(map(str, described["names"])))
     if kind in ("List", "Sequence", "LargeList"):
         return feature_of(described.get("feature"))
-    return Feature(_CODECS.get(str(kind)), sound=kind == "Audio")
+    if kind == "Image":
+        return Feature("image")
+    return Feature(sound=kind == "Audio")
 
 
 _HEAD = 16

@@ -12,6 +12,7 @@ in the directory, and `data_of` that members are in the file.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -122,9 +123,14 @@ def directory_of(file: File) -> Directory:
         FormatError: The file is not a zip archive, or is one of several that make up an archive.
     """
     tail = bytes(_read(file, max(file.size - _TAIL, 0), min(_TAIL, file.size)))
-    at = len(tail) - _END.size
-    if at < 0 or tail[at : at + 4] != b"PK\5\6" or tail[-2:] != b"\0\0":  # without a comment
-        at = tail.rfind(b"PK\5\6")
+    ends = [match.start() for match in re.finditer(b"PK\5\6", tail)]
+    # a comment is the rest of the file, and may have these bytes, too
+    fitting = [
+        at
+        for at in ends
+        if int.from_bytes(tail[at + 20 : at + 22], "little") == len(tail) - at - _END.size
+    ]
+    at = (fitting or ends or [-1])[-1]
     if not 0 <= at <= len(tail) - _END.size:
         raise unreadable("it does not end with a directory", file)
     _, disk, _, _, _, size, offset, _ = _END.unpack_from(tail, at)
@@ -216,8 +222,11 @@ def members_of(file: File) -> Members:
     left_out = LeftOut()
     arrays = _entries(file, left_out)
     header = arrays["header"]
-    if (header[1:] < header[:-1]).any():
-        arrays = _ordered(arrays, np.argsort(header, kind="stable"))
+    if (header[1:] < header[:-1]).any():  # the directory has another order
+        order = np.argsort(header, kind="stable")
+        names = Strings(arrays.pop("names"), arrays.pop("name_offsets")).chosen(order)
+        arrays = {name: numbers[order] for name, numbers in arrays.items()}
+        arrays |= {"names": names.text, "name_offsets": names.offsets}
     groups = MemberGroups(arrays["names"], arrays["name_offsets"])
     arrays |= _grouped(file, arrays, groups)
     names = Strings(arrays.pop("names"), arrays.pop("name_offsets"))
@@ -242,13 +251,6 @@ def _entries(file: File, left_out: LeftOut) -> dict[str, np.ndarray]:
         text += len(part.names.text)
         rows.extend(pieces, share)
     return rows.finish()
-
-
-def _ordered(entries: dict[str, np.ndarray], order: I64) -> dict[str, np.ndarray]:
-    """Return the entries in another order."""
-    names = Strings(entries.pop("names"), entries.pop("name_offsets")).chosen(order)
-    ordered = {name: numbers[order] for name, numbers in entries.items()}
-    return ordered | {"names": names.text, "name_offsets": names.offsets}
 
 
 def _without_junk(part: Entries, left_out: LeftOut) -> Entries:

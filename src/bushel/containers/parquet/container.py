@@ -102,9 +102,10 @@ class _Parquet(Container):
         """Return the rows and bytes of each row group, from the footer, or of runs of rows, from the page index."""
         file = _opened(shard)
         groups = _without_keys(_groups(file, read_footer(file)), file.path)
+        fields = tuple(column.field for column in groups.columns)
         labels = labels_of(groups.features, groups.features)
         [stamp] = stamps(shard, [file])
-        return Outline(stamp, groups.fields, labels, tuple(sections_of(groups, file)))
+        return Outline(stamp, fields, labels, tuple(sections_of(groups, file)))
 
     def narrowed(self, section: Section, names: Collection[str]) -> Section:
         """Return a section with only some columns: their chunks, and the bytes in small gaps between these."""

@@ -146,11 +146,6 @@ class Groups(Struct, frozen=True):
         """Number of rows."""
         return sum(group.rows for group in self.groups)
 
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """The fields of the columns."""
-        return tuple(column.field for column in self.columns)
-
 
 class Table(RowTable):
     """The table of a file, or of some of its row groups. Its columns are complete after `finish`."""
