@@ -14,6 +14,7 @@ from tests.formats import each_format
 from tests.integrity.small import key, overwrite, reading, write
 
 import bushel
+from bushel.errors import CorruptError
 from bushel.integrity import VerifyResult
 
 Generation = Literal["B", "C"] | None
@@ -28,6 +29,21 @@ def replace_data(source: Path, target: Path) -> None:
     for path in source.rglob("*"):
         if path.is_file() and ".bushel" not in path.parts:
             shutil.copyfile(path, target / path.relative_to(source))
+
+
+def test_a_photo_that_is_empty_now_is_named(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    for number in range(6):
+        (tmp_path / f"photos/{number}.jpg").write_bytes(b"photo %d" % number)
+    bushel.index(tmp_path / "photos")
+    for number in (1, 2, 4):
+        (tmp_path / f"photos/{number}.jpg").write_bytes(b"")
+    named = [problem.file for problem in bushel.verify(tmp_path / "photos").problems]
+    assert named == [str(tmp_path / f"photos/{number}.jpg") for number in (1, 2, 4)]
+    with pytest.raises(
+        CorruptError, match="sample '1', field 'image' at 1.jpg@0; .*'2'.* at 2.jpg@0; .*'4'.* at 4.jpg@0"
+    ):
+        bushel.index(tmp_path / "photos")
 
 
 @each_format

@@ -185,14 +185,14 @@ class Comparison(Struct, frozen=True):
         """Yield the values whose bytes differ."""
         for name, (rows, expected) in self.pairs.items():
             column = self.now.fields[name]
-            crc32 = column.checksums
+            crc32, empties = column.checksums, column.empties_before
             for row, recorded in zip(rows.tolist(), expected.tolist(), strict=True):
                 sample, element = row, None
                 if column.starts is not None:
                     sample = int(np.searchsorted(column.starts, row, side="right")) - 1
                     element = row - int(column.starts[sample])
                 key = None if self.now.keys is None else self.now.keys[sample]
-                place = self.now.place(column.file, int(column.offset[row]))
+                place = self.now.place(column.file, int(column.offset[row]), int(empties[row]))
                 yield Difference(key, sample, name, element, place, recorded, int(crc32[row]))
 
 

@@ -111,6 +111,16 @@ class FieldExtents(Struct, frozen=True):
             absent = self.absent
         return (np.diff(starts) == 0) & ~absent, absent
 
+    @property
+    def empties_before(self) -> I64:
+        """int64[rows], the number of an empty value among those at its offset; more than all have for other values."""
+        empties = np.flatnonzero(self.length == 0)
+        in_order = empties[np.argsort(self.offset[empties], kind="stable")]
+        offsets = self.offset[in_order]
+        numbers = np.full(self.rows, self.rows)
+        numbers[in_order] = np.arange(len(offsets)) - np.searchsorted(offsets, offsets)
+        return numbers
+
     def rows_of(self, samples: I64) -> tuple[I64, I64]:
         """Return the rows of the elements of these samples, one after another.
 

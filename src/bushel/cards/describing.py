@@ -217,10 +217,12 @@ def _folder(source: Any, place: Path | None) -> Path | None:
 def body(splits: Sequence[Split], about: About, index: Any) -> str:
     """Return the card without its front matter."""
     named = dict.fromkeys(name for split in splits for name in split.dataset.labels)
+    specs = {tuple(split.dataset.spec.items()) for split in splits}
+    different = splits if len(specs) > 1 else splits[:1]  # the first alone if all have the same
     parts = [
         _head(about),
         _contents(splits),
-        *_titled(_different(splits), "Fields", _fields),
+        *_titled(different, "Fields", _fields),
         *(_classes(splits, name) for name in named),
         *_titled(splits, "Columns", _columns),
         *_titled(splits, "Removed samples", lambda split: _removed(split.source, index)),
@@ -259,12 +261,6 @@ def _contents(splits: Sequence[Split]) -> str:
         rows.append([split.name] * several + [info.container, *counts, *ends])
     header = "container | samples | removed | shards | files | bytes | complete"
     return _section("Contents", _table("split | " * several + header, rows))
-
-
-def _different(splits: Sequence[Split]) -> Sequence[Split]:
-    """Return the splits: the first alone if all have the same fields."""
-    different = {tuple(split.dataset.spec.items()) for split in splits}
-    return splits if len(different) > 1 else splits[:1]
 
 
 def _fields(split: Split) -> list[str]:

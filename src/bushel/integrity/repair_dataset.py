@@ -242,7 +242,7 @@ def _joined(inspected: Iterable[Inspected], found: Findings) -> Inspected:
         shards += of_shard.shards
         positions.append(of_shard.whole + samples)
         known += of_shard.known
-        samples += of_shard.samples
+        samples += sum(opened.samples for opened in of_shard.shards)
         checked &= of_shard.checked
     return Inspected(tuple(shards), np.concatenate(positions), known, checked, found)
 

@@ -48,11 +48,6 @@ class Inspected(Struct, frozen=True):
     checked: bool  # whether there is a recorded checksum of every value in these tables
     findings: Findings  # the damaged places
 
-    @property
-    def samples(self) -> int:
-        """Number of samples in the tables."""
-        return sum(opened.samples for opened in self.shards)
-
 
 def inspect_shard(place: Place, *, decode: bool, room: int) -> Inspected:
     """Read a shard and find its intact samples.

@@ -173,21 +173,17 @@ def interrupted_write(path: AnyPath) -> str | None:
         return None
     folder, name = place_of(path, single=not path.is_dir())
     run = run_folder(path, single=bool(name))
+    record = folder / FOLDER / f"{name or 'dataset'}.pack.json"  # of a run that packs
     in_parts = run.exists() and not (run / "result.json").exists()
     if is_half_replaced(folder, name):
         return f"replacing its files was interrupted: {_replace_again(path)}"
     if (
         is_staged(folder, name)
         or in_parts
-        or _is_packed(folder / FOLDER / f"{name or 'dataset'}.pack.json")
+        or (record.exists() and b'"finished":true' not in record.read_bytes())
     ):
         return f"a write of it was interrupted: {HOW_TO_COMPLETE}"
     return None
-
-
-def _is_packed(record: Path) -> bool:
-    """Return whether the record of a packing run says that the run has not finished."""
-    return record.exists() and b'"finished":true' not in record.read_bytes()
 
 
 def find_incomplete(

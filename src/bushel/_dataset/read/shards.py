@@ -395,12 +395,10 @@ class ShardRows:
         row = int(sample if extents.starts is None else extents.starts[sample])
         if not 0 <= row < extents.rows:
             return shard.locate(extents.file, 0)
-        offset, empty = int(extents.offset[row]), None
+        empty = None
         if extents.length[row] == 0:
-            empty = int(
-                np.count_nonzero((extents.offset[:row] == offset) & (extents.length[:row] == 0))
-            )
-        return shard.locate(extents.file, offset, empty)
+            empty = int(extents.empties_before[row])
+        return shard.locate(extents.file, int(extents.offset[row]), empty)
 
 
 def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
