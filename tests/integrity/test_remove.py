@@ -73,8 +73,8 @@ def test_positions_that_remain(drawn: tuple[int, set[int]]) -> None:
     for part in (slice(None), slice(2, -1), slice(None, None, -2), slice(5, 2)):
         assert own[part].tolist() == expected[part].tolist()
     assert [own[place] for place in range(-len(own), len(own))] == [*expected.tolist(), *expected.tolist()]
-    assert [own.index(position) for position in expected.tolist()] == list(range(len(own)))
-    assert all(own.index(position) is None for position in gone.tolist())
+    assert own.places(expected).tolist() == list(range(len(own)))
+    assert (own.places(gone) == -1).all()
     with pytest.raises(IndexError):
         own[len(own)]
     both = joined([own, range(3), own])

@@ -6,7 +6,7 @@ import random
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -40,8 +40,7 @@ def dataset(
 
 def by_file(opened_dataset: bushel.Dataset) -> bool:
     """Return whether keys are looked up in the key file, which is mapped, and not in a table in memory."""
-    lookup: Any = opened_dataset._lookup
-    return not lookup.__self__.shard_numbers.flags.owndata
+    return not opened_dataset.reader.lookup.shard_numbers.flags.owndata
 
 
 @given(SHARDS, TEXT, st.sampled_from([1, 64, 1 << 20]))

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests._dataset.views.keyed_shards import SHARDS, TEXT, keys_of, opened
 
+import bushel
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.key_lookup import KeyLookup, KeyView
+from bushel._index.key_lookup import KeyLookup, KeyView, samples_of_keys
 from bushel._index.shard import Keys
 from bushel._index.table import ShardIndex
 
@@ -18,6 +21,34 @@ def test_all_positions_of_a_key_in_ascending_order(shards: list[list[str] | int]
     keys = keys_of(shards)
     for key in {*keys, other, "", "00", "-1", "99"}:
         assert list(table.find(key)) == [position for position, each in enumerate(keys) if each == key]
+
+
+@given(SHARDS, TEXT)
+def test_many_keys_at_once(shards: list[list[str] | int], other: str) -> None:
+    listed = [opened(shard) for shard in shards]
+    table = KeyLookup.of(listed)
+    keys = list(dict.fromkeys([*keys_of(shards), other, "", "\ud800", "00", "99"]))
+    expected = sorted((position, number) for number, key in enumerate(keys) for position in table.find(key))
+    for lookup in (table, None):
+        positions, numbers = samples_of_keys(keys, listed, table.starts, lookup)
+        assert sorted(zip(positions.tolist(), numbers.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("choose", [slice(None), slice(None, None, -2), slice(3, 30), [5, 1, 5, 20]])
+@pytest.mark.parametrize("removed", [[], [3, 7, 39]])
+def test_a_view_of_many_keys_looks_them_up_at_once(
+    tmp_path: Path, choose: slice | list[int], removed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with bushel.Writer(tmp_path / "x", {"label": "int"}, container="tar", shard_samples=7, sync=False) as writer:
+        for number in range(40):
+            writer.append({"label": number}, key=f"k{number * 7 % 40}")
+    if removed:
+        bushel.remove(tmp_path / "x", positions=removed, reason="test")
+    view = bushel.open(tmp_path / "x")[choose]
+    keys = [*view.keys][::-1]
+    expected = [view.position(key) for key in keys]
+    monkeypatch.delattr(KeyLookup, "find")
+    assert view.select_keys(keys).selection.every.tolist() == view[expected].selection.every.tolist()
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ import numpy as np
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._index.headers import Arrays
-from bushel._index.key_lookup import KeyLookup, unkeyed_position
+from bushel._index.key_lookup import KeyLookup, samples_of_keys
 from bushel._index.named_arrays import head_of, parse
 from bushel._index.shard import Keys
 from bushel._index.sidecar import ALWAYS_CHECKED
-from bushel._runtime.arrays import I64, NO_NUMBERS, U32, U64, Array, concatenated, equal_places
+from bushel._runtime.arrays import I64, U32, U64, Array, concatenated, equal_places
 from bushel._runtime.messages import log_warning
 from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import crc32, map_array
@@ -294,31 +294,12 @@ def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[s
     Returns:
         int64[found], ascending; and the missing keys, in order.
     """
-    from bushel._index.removal_list import NameLookup, Names
-
-    distinct = list(dict.fromkeys(keys))
-    nothing = np.zeros(len(distinct), np.uint64)
-    names = Names.of(distinct, nothing, nothing.view(np.int64))
-    lookup, has_sample = NameLookup(names), np.zeros(len(distinct), np.bool_)
-    positions = [NO_NUMBERS]
-    for number in shards_with(rows, names, NO_NUMBERS):
-        if number >= len(rows.shards) or not rows.shards[number].keyed:
-            continue  # a damaged key file may name others
-        shard = rows.shards[number]
-        try:
-            samples, numbers = lookup.candidates(shard.index)
-        except (ValueError, IndexError) as error:
-            hint = "run `bushel index --force` on the dataset"
-            raise FormatError("the index is damaged", shard.shard.sidecar, hint=hint) from error
-        has_sample[numbers] = True
-        positions.append(samples + rows.starts[number])
-    for place in np.flatnonzero(~has_sample).tolist():
-        position = unkeyed_position(distinct[place], rows.shards, rows.starts)
-        if position is not None:
-            has_sample[place] = True
-            positions.append(np.array([position], np.int64))
-    missing = [distinct[place] for place in np.flatnonzero(~has_sample).tolist()]
-    return np.unique(np.concatenate(positions)), missing
+    distinct, shards = list(dict.fromkeys(keys)), rows.shards
+    # without a key file, shard by shard: a table of all keys takes 12 bytes for each of them
+    lookup = stored_lookup(shards, rows.starts)
+    positions, numbers = samples_of_keys(distinct, shards, rows.starts, lookup)
+    missing = np.setdiff1d(np.arange(len(distinct)), numbers)
+    return np.unique(positions), [distinct[number] for number in missing.tolist()]
 
 
 def shards_with(rows: ShardRows, names: Names, positions: I64) -> Collection[int]:

@@ -34,6 +34,7 @@ from .stored_reader import StoredReader
 
 if TYPE_CHECKING:
     from bushel._dataset.open.completeness import Incomplete
+    from bushel._index.key_lookup import KeyLookup
     from bushel.storage.fetch import Held
 
     from .known_values import KnownFields
@@ -65,6 +66,7 @@ class Reader(StoredReader):
     """
 
     windows: Windows | None = None
+    _lookup: KeyLookup | None = None
 
     def __init__(
         self,
@@ -87,6 +89,9 @@ class Reader(StoredReader):
         self._narrowed: dict[frozenset[str], Reader] | None = {} if sections else None
         self.whole_clips: deque[None] = deque()  # threads share it: its methods are atomic
         self.warned_of_clips = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_lookup": None}
 
     def narrowed(self, names: Collection[str]) -> Reader:
         """Return the reader with which these fields are read: of sections of remote files, only their bytes are."""
@@ -122,11 +127,24 @@ class Reader(StoredReader):
         for narrowed in list((self._narrowed or {}).values()):
             narrowed.close()
 
-    def key_finder(self) -> Callable[[str], list[int]]:
-        """Return the function that finds the positions of a key, by a table of hashes."""
-        from .key_file import key_lookup
+    @property
+    def lookup(self) -> KeyLookup:
+        """The table of hashes by which keys are found; made when it is first needed."""
+        if self._lookup is None:
+            from .key_file import key_lookup
 
-        return key_lookup(self.counted, self.starts).find
+            self._lookup = key_lookup(self.counted, self.starts)
+        return self._lookup
+
+    def find_key(self, key: str) -> list[int]:
+        """Return the positions of the samples with a key, ascending."""
+        return self.lookup.find(key)
+
+    def find_keys(self, keys: Sequence[str]) -> tuple[I64, I64]:
+        """Return the positions of all samples with some keys, and the numbers of their keys: see `samples_of_keys`."""
+        from bushel._index.key_lookup import samples_of_keys
+
+        return samples_of_keys(keys, self.counted, self.starts, self.lookup)
 
     # Samples
 

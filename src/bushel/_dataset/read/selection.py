@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._index.elements import Elements, Ranges
+from bushel._index.key_lookup import LookedUp
 from bushel._runtime.arrays import I64, U32, Array, Bools
 from bushel.codecs import holds_elements
 from bushel.spec import Field, Spec
@@ -72,12 +73,11 @@ class Remaining(Struct, frozen=True, eq=False):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self[:].astype(np.int64 if dtype is None else dtype, copy=False)
 
-    def index(self, position: int) -> int | None:
-        """Return the place of a position among those that remain; None if its sample was removed."""
-        place = int(np.searchsorted(self.removed, position))
-        if place < len(self.removed) and self.removed[place] == position:
-            return None
-        return position - place
+    def places(self, positions: I64) -> I64:
+        """Return the places of positions among those that remain; -1 for those of removed samples."""
+        before = np.searchsorted(self.removed, positions)
+        is_removed = np.searchsorted(self.removed, positions, side="right") > before
+        return np.where(is_removed, -1, positions - before)
 
     def kept(self) -> Bools:
         """Return bool[total]: whether each sample remains."""
@@ -208,18 +208,26 @@ class Selection(Struct, frozen=True):
             self._checked(int(array.max()))
         return np.ascontiguousarray(array, np.int64)
 
-    def first(self, found: Iterable[int]) -> int | None:
+    def first(self, found: Sequence[int]) -> int | None:
         """Return the first position in the view of any of these samples of the whole dataset, or None."""
-        places: list[int] = []
-        for position in found:
-            if isinstance(self.positions, Remaining):
-                places += [] if (place := self.positions.index(position)) is None else [place]
-            elif isinstance(self.positions, range):
-                if position in self.positions:
-                    places += [self.positions.index(position)]
-            else:
-                places += np.flatnonzero(self.positions == position)[:1].tolist()
-        return min(places, default=None)
+        if isinstance(self.positions, range):
+            places = [self.positions.index(one) for one in found if one in self.positions]
+        elif isinstance(self.positions, Remaining):
+            places = self.positions.places(np.array(found, np.int64)).tolist()
+        else:
+            places = np.flatnonzero(np.isin(self.positions, found)).tolist()
+        return min((place for place in places if place >= 0), default=None)
+
+    def places(self, positions: I64) -> I64:
+        """Return the first position in the view of each of some samples of the whole dataset; -1 for those without."""
+        if isinstance(self.positions, Remaining):
+            return self.positions.places(positions)
+        if isinstance(self.positions, range):
+            places, rest = np.divmod(positions - self.positions.start, self.positions.step)
+            is_shown = (rest == 0) & (places >= 0) & (places < len(self.positions))
+            return np.where(is_shown, places, -1)
+        shown = LookedUp.of(self.positions.view(np.uint64))
+        return shown.find(LookedUp.of(positions.view(np.uint64)))
 
     def wanted(self, mask: Mask) -> dict[str, Elements]:
         """Return the elements to read of each field in a mask; None for all of them.

@@ -7,7 +7,7 @@ stamps in another field, and times of clips in the index.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -215,20 +215,13 @@ class WindowReader(Reader):
         base: The reader of the dataset.
         selection: Which samples, and which of their fields, the dataset or view has.
         windows: The windows of these samples.
-        find: Returns the number of the sample with a key, or None if no sample has it.
     """
 
     windows: Windows
 
-    def __init__(
-        self,
-        base: Reader,
-        selection: Selection,
-        windows: Windows,
-        find: Callable[[str], int | None],
-    ) -> None:
+    def __init__(self, base: Reader, selection: Selection, windows: Windows) -> None:
         self.__dict__.update(base.__dict__)
-        self._base, self.windows, self.selection, self._find = base, windows, selection, find
+        self._base, self.windows, self.selection = base, windows, selection
         self.fields = _fields(selection.fields, windows.shape)
         # of batches that are prefetched, by their positions and fields
         self._asked: dict[tuple[object, ...], _Asked] = {}
@@ -237,7 +230,7 @@ class WindowReader(Reader):
             self._timelines = FieldTimelines(base, windows.shape.time.sources)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_asked": {}}
+        return super().__getstate__() | {"_asked": {}}
 
     @property
     def whole(self) -> range:
@@ -272,14 +265,18 @@ class WindowReader(Reader):
         marks = self.windows.marks(samples, starts)
         return [f"{key}@{mark}" for key, mark in zip(sample_keys, marks, strict=True)]
 
-    def key_finder(self) -> Callable[[str], list[int]]:
-        """Return the function that finds the number of a window by its key."""
-        return self._numbers_of
+    def find_keys(self, keys: Sequence[str]) -> tuple[I64, I64]:
+        """Return the numbers of the windows with some keys, and the numbers of their keys."""
+        pairs = [
+            (window, number) for number, key in enumerate(keys) for window in self.find_key(key)
+        ]
+        windows, numbers = np.array(pairs, np.int64).reshape(-1, 2).T
+        return windows, numbers
 
-    def _numbers_of(self, key: str) -> list[int]:
+    def find_key(self, key: str) -> list[int]:
         """Return the number of the window with a key, or an empty list."""
         sample_key, _, mark = key.rpartition("@")
-        sample = self._find(sample_key)
+        sample = self.selection.first(self.base.find_key(sample_key))
         number = None if sample is None else self.windows.find(sample, mark)
         if number is None or self.keys(np.array([number], np.int64)) != [key]:
             return []

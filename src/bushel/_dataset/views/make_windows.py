@@ -110,7 +110,7 @@ def _windows_in_time(dataset: Samples, shape: WindowShape, positions: I64) -> Wi
 
 def view_of(dataset: S, windows: Windows) -> S:
     """Return the view of a dataset whose samples are its windows."""
-    reader = WindowReader(dataset.reader, dataset.selection, windows, dataset._find)
+    reader = WindowReader(dataset.reader, dataset.selection, windows)
     return type(dataset)((), reader=reader, selection=Selection(range(len(windows)), reader.fields))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Never, Self, SupportsIndex, overload
 
 import numpy as np
@@ -79,7 +79,6 @@ class Samples:
                 positions = self.reader.remaining
             selection = Selection(positions, self.reader.fields)
         self.selection = selection
-        self._lookup: Callable[[str], list[int]] | None = None
 
     def _view(
         self,
@@ -98,9 +97,6 @@ class Samples:
             selection_before.positions if positions is None else positions, chosen, how
         )
         return type(self)((), reader=self.reader, selection=selection)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lookup": None}
 
     def __enter__(self) -> Self:
         return self
@@ -173,9 +169,7 @@ class Samples:
         return position
 
     def _find(self, key: str) -> int | None:
-        if self._lookup is None:
-            self._lookup = self.reader.key_finder()
-        return self.selection.first(self._lookup(key))
+        return self.selection.first(self.reader.find_key(key))
 
     # Views
 
@@ -270,7 +264,18 @@ class Samples:
             raise TypeError(
                 f"give keys as a list, such as [{keys!r}]; ds[{keys!r}] is the sample with this key"
             )
-        chosen = np.array([self.position(key) for key in keys], np.int64)
+        names = list(keys)
+        for name in names:
+            if not isinstance(name, str):
+                self.position(name)  # raises
+        positions, numbers = self.reader.find_keys(names)
+        places = self.selection.places(positions)
+        is_shown = places >= 0
+        # of several samples with a key, the first one is meant
+        chosen = np.full(len(names), len(self), np.int64)
+        np.minimum.at(chosen, numbers[is_shown], places[is_shown])
+        for missing in np.flatnonzero(chosen == len(self))[:1].tolist():
+            self.position(names[missing])  # raises
         return self._view(self.selection.absolute(chosen), made=f"{len(chosen):,} chosen keys")
 
     def shard(self, index: int, num_shards: int) -> Self:
