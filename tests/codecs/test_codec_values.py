@@ -207,6 +207,15 @@ def test_array_lengths(size: int) -> None:
     assert_same(through("array", value), value)
 
 
+@pytest.mark.parametrize("name", ["array", "npy", "litdata-array"])
+def test_rows_of_an_array_without_any_are_an_error_that_names_the_codec(name: str) -> None:
+    codec = get_codec(name)
+    assert codec.ranged is not None
+    stored = codec.encode(np.array(3.5, np.float32))
+    with pytest.raises(CodecError, match=f"codec '{name}' expected an array with rows"):
+        codec.ranged.count(stored)
+
+
 def test_raw_array() -> None:
     value = np.arange(6, dtype=np.float32).reshape(2, 3)
     codec = get_codec("array(float32,2,3)")

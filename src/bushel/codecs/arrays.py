@@ -12,11 +12,12 @@ import math
 import re
 import reprlib
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, Array
 from bushel.errors import SpecError
@@ -100,7 +101,7 @@ def dtype_from(codec: str, text: object) -> np.dtype[Any]:
 
 
 def array_from(
-    codec: str, dtype: np.dtype[Any], shape: Sequence[Any], data: Buffer, *, fortran: bool = False
+    codec: str, dtype: np.dtype[Any], shape: Sequence[Any], data: Buffer, fortran: bool = False
 ) -> Array:
     """Return a new array with the given bytes.
 
@@ -126,128 +127,137 @@ def array_from(
         ) from error
 
 
-def rows_of(
-    decode: Callable[[Buffer], Array],
-    head: Callable[[Buffer, int], ArrayLayout | None] | None = None,
-) -> Ranged:
-    """Return a decoder of some rows of arrays. `head` is `Ranged.layout`."""
-    return Ranged(partial(_count_rows, decode), partial(_some_rows, decode), head)
+class Parsed(NamedTuple):
+    """What the stored bytes of an array say."""
+
+    dtype: np.dtype[Any]
+    shape: Sequence[Any]
+    payload: memoryview  # the elements, at the end of the bytes
+    fortran: bool = False  # whether they are in Fortran order
 
 
-def _with_rows(decode: Callable[[Buffer], Array], data: Buffer) -> Array:
-    array = decode(data)
-    if not array.ndim:
-        raise refused("array", "an array with rows, so that some of them can be read", array)
-    return array
+class ArrayForm(Struct, frozen=True):
+    """The form of the stored arrays of a codec, and its functions.
 
-
-def _count_rows(decode: Callable[[Buffer], Array], data: Buffer) -> int:
-    return len(_with_rows(decode, data))
-
-
-def _some_rows(decode: Callable[[Buffer], Array], data: Buffer, elements: slice | I64) -> Array:
-    array = _with_rows(decode, data)
-    return array[choose(elements, len(array), "an array", "rows")]
-
-
-def _encode_array(value: Any) -> bytes:
-    import msgpack
-
-    array = as_array("array", value)
-    try:
-        packed: bytes = msgpack.packb([array.dtype.str, array.shape, array.tobytes()])
-    except ValueError as error:
-        raise refused("array", "an array of less than 4 GiB", array) from error
-    return packed
-
-
-def _parse_array(
-    data: Buffer, size: int | None = None
-) -> tuple[np.dtype[Any], list[Any], memoryview]:
-    """Return dtype, shape and elements of a stored array, or of the first bytes of one of `size` bytes."""
-    import msgpack
-
-    view = memoryview(data)
-    head = msgpack.Unpacker()
-    head.feed(view[:1024])
-    try:
-        parts, text, shape = head.read_array_header(), head.unpack(), head.unpack()
-        start = head.tell()
-        width = _BIN_HEADS[view[start]]
-    except (ValueError, TypeError, LookupError, msgpack.UnpackException) as error:
-        raise refused("array", "msgpack of [dtype, shape, bytes]", data) from error
-    payload = view[start + 1 + width :]
-    length = int.from_bytes(view[start + 1 : start + 1 + width], "big")
-    rest = (size or len(data)) - len(data) + len(payload)
-    if parts != 3 or not isinstance(shape, list) or length != rest:
-        raise refused("array", "msgpack of [dtype, shape, bytes] and nothing after it", data)
-    return dtype_from("array", text), shape, payload
-
-
-def _decode_array(data: Buffer) -> Array:
-    dtype, shape, payload = _parse_array(data)
-    return array_from("array", dtype, shape, payload)
-
-
-def layout_of(
-    data: Buffer,
-    dtype: np.dtype[Any],
-    shape: Sequence[Any],
-    payload: memoryview,
-    size: int | None = None,
-) -> ArrayLayout | None:
-    """Return the layout of an array in C order, if it has numbers in native byte order that fit its shape.
-
-    Args:
-        data: Its stored bytes, or the first of them.
-        dtype: Its dtype.
-        shape: Its shape.
-        payload: The elements, at the end of `data`.
-        size: Number of its stored bytes; None if `data` has all.
+    Attributes:
+        name: The name of the codec, for errors.
     """
-    if (
-        dtype.kind not in "biufc"
-        or not dtype.isnative
-        or not all(type(size) is int and size >= 0 for size in shape)
-    ):
-        return None
-    start = len(data) - len(payload)
-    if math.prod(shape) * dtype.itemsize != (size or len(data)) - start:
-        return None
-    return ArrayLayout(bytes(data[:start]), dtype, tuple(shape))
+
+    name: str
+
+    def encode(self, value: Any) -> bytes:
+        """Return the stored bytes of an array. Raise CodecError for one that has no such form."""
+        raise NotImplementedError
+
+    def parse(self, data: Buffer, size: int | None = None) -> Parsed:
+        """Return the parts of a stored array, or of the first bytes of one of `size` bytes.
+
+        Raises:
+            CodecError: The bytes have another form.
+        """
+        raise NotImplementedError
+
+    def decode(self, data: Buffer) -> Array:
+        """Return the array."""
+        return array_from(self.name, *self.parse(data))
+
+    def layout(self, data: Buffer, size: int | None = None) -> ArrayLayout | None:
+        """Return the layout of an array in C order, if it has numbers in native byte order that fit its shape.
+
+        Args:
+            data: Its stored bytes, or the first of them.
+            size: Number of its stored bytes; None if `data` has all.
+        """
+        dtype, shape, payload, fortran = self.parse(data, size)
+        is_plain = dtype.kind in "biufc" and dtype.isnative and not (fortran and len(shape) > 1)
+        if not is_plain or not all(type(size) is int and size >= 0 for size in shape):
+            return None
+        start = len(data) - len(payload)
+        if math.prod(shape) * dtype.itemsize != (size or len(data)) - start:
+            return None
+        return ArrayLayout(bytes(data[:start]), dtype, tuple(shape))
+
+    def factory(self, *, by_column: bool = False, has_rows: bool = True) -> Factory:
+        """Return the factory of the codec.
+
+        Args:
+            by_column: Whether equal arrays have one header, so that many are encoded at once.
+            has_rows: Whether the arrays have rows, some of which can be decoded.
+        """
+        column = partial(rows_after_header, self.encode) if by_column else None
+        ranged = Ranged(self._count, self._some, self.layout) if has_rows else None
+        return plain(self.encode, self.decode, column, self.layout, ranged=ranged)
+
+    def _with_rows(self, data: Buffer) -> Array:
+        array = self.decode(data)
+        if not array.ndim:
+            raise refused(self.name, "an array with rows, so that some of them can be read", array)
+        return array
+
+    def _count(self, data: Buffer) -> int:
+        return len(self._with_rows(data))
+
+    def _some(self, data: Buffer, elements: slice | I64) -> Array:
+        array = self._with_rows(data)
+        return array[choose(elements, len(array), "an array", "rows")]
 
 
-def _array_layout(data: Buffer, size: int | None = None) -> ArrayLayout | None:
-    return layout_of(data, *_parse_array(data, size), size)
+class _Packed(ArrayForm, frozen=True):
+    """Granular's arrays: msgpack of dtype, shape and elements."""
+
+    def encode(self, value: Any) -> bytes:
+        import msgpack
+
+        array = as_array("array", value)
+        try:
+            packed: bytes = msgpack.packb([array.dtype.str, array.shape, array.tobytes()])
+        except ValueError as error:
+            raise refused("array", "an array of less than 4 GiB", array) from error
+        return packed
+
+    def parse(self, data: Buffer, size: int | None = None) -> Parsed:
+        import msgpack
+
+        view = memoryview(data)
+        head = msgpack.Unpacker()
+        head.feed(view[:1024])
+        try:
+            parts, text, shape = head.read_array_header(), head.unpack(), head.unpack()
+            start = head.tell()
+            width = _BIN_HEADS[view[start]]
+        except (ValueError, TypeError, LookupError, msgpack.UnpackException) as error:
+            raise refused("array", "msgpack of [dtype, shape, bytes]", data) from error
+        payload = view[start + 1 + width :]
+        length = int.from_bytes(view[start + 1 : start + 1 + width], "big")
+        rest = (size or len(data)) - len(data) + len(payload)
+        if parts != 3 or not isinstance(shape, list) or length != rest:
+            raise refused("array", "msgpack of [dtype, shape, bytes] and nothing after it", data)
+        return Parsed(dtype_from("array", text), shape, payload)
 
 
-def _encode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], value: Any) -> bytes:
-    array = as_array(codec, value)
-    fits = array.ndim == len(shape) and all(
-        size in (-1, length) for size, length in zip(shape, array.shape, strict=True)
-    )
-    if not fits or array.dtype != dtype:
-        raise refused(codec, f"an array of shape {shape} and dtype {dtype}", array)
-    return array.astype(dtype, copy=False).tobytes()
+class _Raw(ArrayForm, frozen=True):
+    """The elements alone. A first size of -1 follows from their number."""
 
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
 
-def _decode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer) -> Array:
-    return array_from(codec, dtype, _whole_shape(dtype, shape, memoryview(data).nbytes), data)
+    def encode(self, value: Any) -> bytes:
+        array = as_array(self.name, value)
+        fits = array.ndim == len(self.shape) and all(
+            size in (-1, length) for size, length in zip(self.shape, array.shape, strict=True)
+        )
+        if not fits or array.dtype != self.dtype:
+            expected = f"an array of shape {self.shape} and dtype {self.dtype}"
+            raise refused(self.name, expected, array)
+        return array.astype(self.dtype, copy=False).tobytes()
 
-
-def _raw_layout(
-    dtype: np.dtype[Any], shape: tuple[int, ...], data: Buffer, size: int | None = None
-) -> ArrayLayout | None:
-    view = memoryview(data)
-    return layout_of(data, dtype, _whole_shape(dtype, shape, size or view.nbytes), view, size)
-
-
-def _whole_shape(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> tuple[int, ...]:
-    """Return the shape of an array, whose first size is computed from the number of its bytes if it is -1."""
-    if not shape or shape[0] >= 0:
-        return shape
-    row = math.prod(shape[1:]) * dtype.itemsize
-    return (nbytes // row if row else 0, *shape[1:])
+    def parse(self, data: Buffer, size: int | None = None) -> Parsed:
+        view, shape = memoryview(data), self.shape
+        if shape and shape[0] < 0:
+            row = math.prod(shape[1:]) * self.dtype.itemsize
+            rows = (size or view.nbytes) // row if row else 0
+            shape = (rows, *shape[1:])
+        return Parsed(self.dtype, shape, view)
 
 
 def dtype_named(text: str) -> np.dtype[Any] | None:
@@ -268,9 +278,7 @@ def _array(name: str, arguments: str) -> Codec:
     any length.
     """
     if not arguments:
-        column = partial(rows_after_header, _encode_array)
-        some = rows_of(_decode_array, _array_layout)
-        return Codec(name, _encode_array, _decode_array, some, column, _array_layout)
+        return _Packed(name).factory(by_column=True)(name, "")
     kind, *sizes = arguments.split(",")
     dtype = dtype_named(kind)
     if dtype is None:
@@ -286,22 +294,12 @@ def _array(name: str, arguments: str) -> Codec:
     shape = tuple(map(int, sizes))
     # These bytes carry no byte order. Their writers ran on little-endian machines.
     little = dtype.newbyteorder("<")
-    encode = partial(_encode_raw, name, little, shape)
-    decode = partial(_decode_raw, name, little, shape)
-    layout = partial(_raw_layout, little, shape)
-    ranged = rows_of(decode, layout) if shape else None
-    return Codec(name, encode, decode, ranged, partial(rows_after_header, encode), layout)
+    form = _Raw(name, little, shape)
+    return form.factory(by_column=True, has_rows=bool(shape))(name, "")
 
 
-def _encode_npy(value: Any, codec: str = "npy") -> bytes:
-    array = as_array(codec, value)
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, array, allow_pickle=False)
-    return stream.getvalue()
-
-
-def parse_npy(data: Buffer, codec: str) -> tuple[np.dtype[Any], tuple[Any, ...], memoryview, bool]:
-    """Return dtype, shape and elements of a .npy file, and whether they are in Fortran order.
+def parse_npy(data: Buffer, codec: str) -> Parsed:
+    """Return the parts of a .npy file.
 
     Raises:
         CodecError: The header is malformed, or the array is one of objects or records.
@@ -324,19 +322,23 @@ def parse_npy(data: Buffer, codec: str) -> tuple[np.dtype[Any], tuple[Any, ...],
         raise refused(codec, "a .npy header with descr, fortran_order and shape", text) from error
     if not isinstance(shape, tuple) or not isinstance(fortran, bool):
         raise refused(codec, "a .npy header with descr, fortran_order and shape", text)
-    return dtype_from(codec, descr), shape, view[start + length :], fortran
+    return Parsed(dtype_from(codec, descr), shape, view[start + length :], fortran)
 
 
-def _decode_npy(data: Buffer, codec: str = "npy") -> Array:
-    dtype, shape, payload, fortran = parse_npy(data, codec)
-    return array_from(codec, dtype, shape, payload, fortran=fortran)
+class _Npy(ArrayForm, frozen=True):
+    """NumPy's files."""
+
+    def encode(self, value: Any) -> bytes:
+        array = as_array(self.name, value)
+        stream = io.BytesIO()
+        np.lib.format.write_array(stream, array, allow_pickle=False)
+        return stream.getvalue()
+
+    def parse(self, data: Buffer, size: int | None = None) -> Parsed:
+        return parse_npy(data, self.name)
 
 
-def _npy_layout(data: Buffer, size: int | None = None) -> ArrayLayout | None:
-    dtype, shape, payload, fortran = parse_npy(data, "npy")
-    if fortran and len(shape) > 1:
-        return None
-    return layout_of(data, dtype, shape, payload, size)
+_OF_NPZ = _Npy("npz")
 
 
 def _encode_npz(value: Any) -> bytes:
@@ -352,7 +354,7 @@ def _encode_npz(value: Any) -> bytes:
             # A fixed time and system, so that equal arrays give equal bytes.
             member = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
             member.create_system, member.compress_type = 3, zipfile.ZIP_DEFLATED
-            archive.writestr(member, _encode_npy(item, "npz"))
+            archive.writestr(member, _OF_NPZ.encode(item))
     return stream.getvalue()
 
 
@@ -366,7 +368,7 @@ def _decode_npz(data: Buffer) -> dict[str, Array]:
         if size > MAX_EXPANDED:
             raise codec_error("npz", f"at most {MAX_EXPANDED} bytes when expanded", f"{size} bytes")
         content = {member.filename.removesuffix(".npy"): archive.read(member) for member in members}
-    return {name: _decode_npy(item, "npz") for name, item in content.items()}
+    return {name: _OF_NPZ.decode(item) for name, item in content.items()}
 
 
 _TENBIN_MAGIC = b"~TenBin~"
@@ -433,13 +435,7 @@ def _decode_tenbin(data: Buffer) -> list[Array]:
 
 FACTORIES: Mapping[str, Factory] = {
     "array": _array,
-    "npy": plain(
-        _encode_npy,
-        _decode_npy,
-        partial(rows_after_header, _encode_npy),
-        _npy_layout,
-        ranged=rows_of(_decode_npy, _npy_layout),
-    ),
+    "npy": _Npy("npy").factory(by_column=True),
     "npz": plain(_encode_npz, _decode_npz),
     "tenbin": plain(_encode_tenbin, _decode_tenbin),
 }

@@ -19,13 +19,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from bushel._runtime.arrays import Array
 from bushel.errors import CodecError, SpecError
 
-from .arrays import array_from, as_array, layout_of, rows_of
-from .base import ArrayLayout, Buffer, Codec, Factory, codec_error, plain, refused
+from .arrays import ArrayForm, Parsed, as_array
+from .base import Buffer, Codec, Factory, codec_error, plain, refused
 from .structured import FACTORIES as STRUCTURED
 
 _MDS_DTYPES = {
@@ -72,10 +71,6 @@ _BITS = "1"  # the mode of Pillow with eight pixels in a byte
 _MOST_AXES = 32
 
 
-_Parsed = tuple[np.dtype[Any], tuple[int, ...], memoryview]
-"""The dtype and the shape of a stored array, and the bytes of its elements."""
-
-
 def _little(name: str) -> np.dtype[Any]:
     return np.dtype(name).newbyteorder("<")
 
@@ -84,41 +79,10 @@ def _elements(array: Array) -> bytes:
     return array.astype(_little(array.dtype.name)).tobytes()
 
 
-class _Headed(Struct, frozen=True):
-    """The functions of a codec of arrays after a header.
-
-    Attributes:
-        name: Its name.
-    """
-
-    name: str
-
-    def encode(self, value: Any) -> bytes:
-        """Return the stored bytes of an array. Raise CodecError if the header has no place for it."""
-        raise NotImplementedError
-
-    def parse(self, data: Buffer) -> _Parsed:
-        """Read the header. Raise CodecError if it is damaged."""
-        raise NotImplementedError
-
-    def decode(self, data: Buffer) -> Array:
-        """Return the array."""
-        return array_from(self.name, *self.parse(data))
-
-    def layout(self, data: Buffer, size: int | None = None) -> ArrayLayout | None:
-        """Return where the elements are, given the beginning of a value: see `layout_of`."""
-        return layout_of(data, *self.parse(data), size)
-
-    def factory(self) -> Factory:
-        """Return the factory of the codec."""
-        ranged = rows_of(self.decode, self.layout)
-        return plain(self.encode, self.decode, layout=self.layout, ranged=ranged)
-
-
-class _Mds(_Headed, frozen=True):
+class _Mds(ArrayForm, frozen=True):
     dtype: str | None  # the one that the column has; None if it is in each value
 
-    def parse(self, data: Buffer) -> _Parsed:
+    def parse(self, data: Buffer, size: int | None = None) -> Parsed:
         view, at, dtype = memoryview(data), 0, self.dtype
         if dtype is None:
             dtype, at = _MDS_DTYPES.get(view[0]) if len(view) else None, 1
@@ -129,7 +93,7 @@ class _Mds(_Headed, frozen=True):
         if len(view) < start:
             raise refused(self.name, f"the sizes of {axes} axes", data)
         sizes = np.frombuffer(view[at + 1 : start], f"<u{width}").tolist()
-        return _little(dtype), tuple(sizes), view[start:]
+        return Parsed(_little(dtype), tuple(sizes), view[start:])
 
     def encode(self, value: Any) -> bytes:
         array = as_array(self.name, value)
@@ -150,11 +114,11 @@ def _mds(name: str, arguments: str) -> Codec:
     return _Mds(name, arguments or None).factory()(name, "")
 
 
-class _Litdata(_Headed, frozen=True):
+class _Litdata(ArrayForm, frozen=True):
     order: str  # of the bytes of numbers in the header: `<` or `>`
     dtypes: Mapping[int, str]
 
-    def parse(self, data: Buffer) -> _Parsed:
+    def parse(self, data: Buffer, size: int | None = None) -> Parsed:
         view, number, axes = memoryview(data), -1, 0
         if len(view) >= 8:
             number, axes = struct.unpack(f"{self.order}II", view[:8])
@@ -164,7 +128,7 @@ class _Litdata(_Headed, frozen=True):
             found = f"dtype {dtype or number}, {axes} axes and {len(view)} bytes"
             raise codec_error(self.name, expected, found)
         shape = struct.unpack(f"{self.order}{axes}I", view[8:start])
-        return _little(dtype), shape, view[start:]
+        return Parsed(_little(dtype), shape, view[start:])
 
     def encode(self, value: Any) -> bytes:
         array = as_array(self.name, value)
@@ -176,8 +140,8 @@ class _Litdata(_Headed, frozen=True):
         return struct.pack(f"{self.order}{len(numbers)}I", *numbers) + _elements(array)
 
 
-class _Pil(_Headed, frozen=True):
-    def parse(self, data: Buffer) -> _Parsed:
+class _Pil(ArrayForm, frozen=True):
+    def parse(self, data: Buffer, size: int | None = None) -> Parsed:
         view, mode, start = memoryview(data), "", 0
         if len(view) >= 12:
             width, height, size = struct.unpack("<III", view[:12])
@@ -186,12 +150,12 @@ class _Pil(_Headed, frozen=True):
         if mode == _BITS and len(view) == start + height * -(-width // 8):
             bits = np.frombuffer(view[start:], np.uint8).reshape(height, -(-width // 8))
             pixels = np.unpackbits(bits, axis=1, count=width)
-            return np.dtype(np.bool_), (height, width), memoryview(pixels.tobytes())
+            return Parsed(np.dtype(np.bool_), (height, width), memoryview(pixels.tobytes()))
         if mode not in _MODES or len(view) < start:
             modes = ", ".join((_BITS, *_MODES))
             raise refused(self.name, f"a raw image of a mode among {modes}", data)
         dtype, *channels = _MODES[mode]
-        return _little(dtype), (height, width, *channels), view[start:]
+        return Parsed(_little(dtype), (height, width, *channels), view[start:])
 
     def encode(self, value: Any) -> bytes:
         array = as_array(self.name, value)
