@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -20,11 +19,11 @@ from bushel.codecs.parts import (
     Part,
     RowForm,
     SharedPart,
+    layout_of_rows,
     part_of_headed_rows,
     part_of_rows,
     part_of_whole,
 )
-from bushel.errors import CodecError
 
 from .elements import Elements, Group, Ranges, at_place, element_rows
 from .table import MISSING, FieldExtents
@@ -160,19 +159,15 @@ def _part(column: FieldExtents, row: int, elements: Elements, forms: Forms | Non
         outline = forms.get(row)
         return None if outline is None else outline.part(elements)
     ranged = get_codec(column.codec).ranged
-    if ranged is None or ranged.layout is None:
+    if ranged is None:
         return None
     if forms is not None:
         form = forms.of(size)
         if form is None:
             return None
         return part_of_headed_rows(ranged, form, size, elements)
-    with suppress(CodecError):  # reading the whole value raises it, with the sample
-        layout = ranged.layout(b"", size)
-        if layout is None or not layout.shape:
-            return None
-        return part_of_rows(layout, elements)
-    return None
+    layout = layout_of_rows(ranged, b"", size)
+    return None if layout is None else part_of_rows(layout, elements)
 
 
 def tables_by_field(

@@ -187,8 +187,8 @@ def part_of_headed_rows(
 
     def decode(codec: str, data: Sequence[Buffer]) -> Array | None:
         head, *rows = data
-        layout = _layout(ranged, bytes(head), size)
-        if layout is None or not layout.shape or RowForm.of(layout) != form:
+        layout = layout_of_rows(ranged, bytes(head), size)
+        if layout is None or RowForm.of(layout) != form:
             return None
         return _rows(rows, layout, runs)
 
@@ -208,11 +208,16 @@ def _rows(data: Sequence[Buffer], layout: ArrayLayout, runs: Runs) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _layout(ranged: Ranged, head: bytes, size: int) -> ArrayLayout | None:
-    """Return the layout of an array by its header; None if the header lacks it."""
-    with suppress(CodecError):
-        return ranged.layout and ranged.layout(head, size)
-    return None
+def layout_of_rows(ranged: Ranged, head: bytes, size: int) -> ArrayLayout | None:
+    """Return the layout of an array of `size` bytes by the first of them, which may be none.
+
+    None if they do not tell it, are damaged, or if the array has no rows. Reading the whole value finds the error.
+    """
+    layout = None
+    if ranged.layout is not None:
+        with suppress(CodecError):
+            layout = ranged.layout(head, size)
+    return layout if layout is not None and layout.shape else None
 
 
 def part_of_whole(ranged: Ranged, numbers: I64, size: int) -> Part:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,9 @@ from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, NO_NUMBERS, offsets_of
 from bushel._runtime.public import command, did_you_mean
 from bushel.codecs import get_codec, holds_clip, holds_elements
+from bushel.codecs.parts import layout_of_rows
 from bushel.codecs.scalars import time_dtype
-from bushel.errors import CodecError, FormatError, SpecError
+from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY
 from bushel.storage import AnyPath
 
@@ -117,15 +117,11 @@ def _counts_by_sizes(codec: str, sizes: I64) -> I64:
     """Return the number of rows of arrays, if it follows from type and size; -1 for others."""
     converted = _FLAT.fullmatch(codec)
     ranged = get_codec(converted[1] if converted else codec).ranged
-    if ranged is None or ranged.layout is None:
+    if ranged is None:
         return np.full(len(sizes), -1, np.int64)
     distinct, inverse = np.unique(sizes, return_inverse=True)
-    rows = []
-    for size in distinct.tolist():
-        layout = None
-        with suppress(CodecError):  # the size is not enough
-            layout = ranged.layout(b"", max(size, 0))
-        rows.append(layout.shape[0] if layout is not None and layout.shape else -1)
+    layouts = [layout_of_rows(ranged, b"", max(size, 0)) for size in distinct.tolist()]
+    rows = [-1 if layout is None else layout.shape[0] for layout in layouts]
     return np.array(rows, np.int64)[inverse.reshape(-1)]
 
 

@@ -14,8 +14,8 @@ from bushel._index.table import FieldExtents
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
 from bushel.codecs.base import Outline, Ranged
-from bushel.codecs.parts import FileOutline, RowForm
-from bushel.errors import BushelError, CodecError
+from bushel.codecs.parts import FileOutline, RowForm, layout_of_rows
+from bushel.errors import BushelError
 from bushel.kernels import ExtentError
 from bushel.storage import Extents, File, Seekable, read_many
 
@@ -97,7 +97,11 @@ class ElementPlaces:
         """Return where the rows of arrays are; None if they have no headers."""
         home = group.number, column.field.name
         sizes, first = np.unique(column.length[group.rows], return_index=True)
-        if home not in self._forms and not _has_headers(ranged, int(sizes[-1])):
+        largest = max(int(sizes[-1]), 0)
+        is_known = home in self._forms
+        if not is_known and (
+            ranged.layout is None or layout_of_rows(ranged, b"", largest) is not None
+        ):
             return None
         forms = self._forms.setdefault(home, RowForms())
         rows_by_size = dict(zip(sizes.tolist(), group.rows[first].tolist(), strict=True))
@@ -127,14 +131,6 @@ def _opened(value: _Value, file_of: FileOf) -> BufferedReader:
     )
 
 
-def _has_headers(ranged: Ranged, size: int) -> bool:
-    """Return whether the layout of arrays is in them, and does not follow from their size."""
-    try:
-        return ranged.layout is not None and ranged.layout(b"", max(size, 0)) is None
-    except CodecError:
-        return True
-
-
 def _look_at_headers(
     number: int, column: FieldExtents, forms: RowForms, rows: list[int], file_of: FileOf
 ) -> None:
@@ -149,20 +145,8 @@ def _look_at_headers(
         return
     ranged = get_codec(column.codec).ranged
     for size, head in zip(sizes.tolist(), heads, strict=True):
-        forms.add(size, _form(ranged, head, size))
-
-
-def _form(ranged: Ranged | None, head: bytes | None, size: int) -> RowForm | None:
-    """Return the form of an array, given its first bytes; None if its rows cannot be read alone."""
-    if ranged is None or ranged.layout is None or head is None:
-        return None
-    try:
-        layout = ranged.layout(head, size)
-    except CodecError:
-        return None
-    if layout is None or not layout.shape:
-        return None
-    return RowForm.of(layout)
+        layout = None if ranged is None else layout_of_rows(ranged, head or b"", size)
+        forms.add(size, None if layout is None else RowForm.of(layout))
 
 
 def _look_at_values(

@@ -222,23 +222,22 @@ class Reader(StoredReader):
         if parts is None:
             parts = decode
         unknown = self.unknown(groups, wanted) if parts else wanted
-        if len(unknown) == len(wanted):
-            samples = self.read_stored(positions, groups, wanted, parts=parts, held=held, room=room)
-            if decode:
-                self._decode(samples, groups, positions, wanted)
-            return samples
-        from .known_values import known_values, merged
+        # the values that the index has, by field
+        columns: dict[str, list[Any]] = {}
+        rest = wanted
+        if len(unknown) < len(wanted):
+            from .known_values import known_values, merged
 
-        names = [name for name in wanted if name not in unknown]
-        columns = known_values(groups, len(positions), names)
-        rest = {name: elements for name, elements in wanted.items() if name not in columns}
-        if rest:
+            names = [name for name in wanted if name not in unknown]
+            columns = known_values(groups, len(positions), names)
+            rest = {name: elements for name, elements in wanted.items() if name not in columns}
+        if rest or not columns:
             samples = self.read_stored(positions, groups, rest, parts=parts, held=held, room=room)
         else:
             samples = [{KEY: key} for key in self.keys(positions, groups)]
         if decode:
             self._decode(samples, groups, positions, rest)
-        return merged(samples, columns, wanted)
+        return merged(samples, columns, wanted) if columns else samples
 
     def prefetch(
         self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True
