@@ -143,6 +143,23 @@ def test_sounds_have_a_waveform_and_a_player(tmp_path: Path) -> None:
     assert "<audio" not in copied._repr_html_()
 
 
+def test_windows_of_sounds_show_their_own_part(tmp_path: Path) -> None:
+    halves = [np.zeros(4000, np.float32), np.sin(np.arange(4000) / 20).astype(np.float32)]
+    for name, sounds in {"whole": [np.concatenate(halves)], "halves": halves}.items():
+        with bushel.Writer(tmp_path / name, {"audio": "wav(8000)"}, container="tar") as writer:
+            for sound in sounds:
+                writer.append({"audio": sound})
+    bushel.index(tmp_path / "whole", columns=["audio.length"])
+    windows = bushel.open(tmp_path / "whole").windows("audio", 4000)
+    shown, expected = (pictures(each.show()._repr_html_()) for each in (windows, bushel.open(tmp_path / "halves")))
+    assert len(shown) == 2
+    assert all(map(np.array_equal, shown, expected))
+    text = windows[1]._repr_html_()  # type: ignore[attr-defined]
+    assert 'alt="waveform of audio"' in text
+    assert "4000 × 1, float32" in text
+    assert "<audio" not in text  # which would play the whole sound
+
+
 def test_the_result_of_a_verification(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "other", {"text": "utf8"}, container="tar") as writer:
         writer.append({"text": "<b>one</b>"}, key="k<1")

@@ -18,7 +18,7 @@ from bushel.spec import KEY
 
 from .pixels import array_pixels
 from .texts import class_name, plain_text, shortened, value_line
-from .thumbnail import encoded, shrunk, value_pixels
+from .thumbnail import FRAMES, encoded, shrunk, value_pixels
 
 _SIDE = 128
 _LINE = 120
@@ -41,14 +41,15 @@ _CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 def sample_html(
     sample: Mapping[str, Any],
     labels: Mapping[str, Sequence[str]] | None = None,
-    sounds: Mapping[str, bytes] | None = None,
+    sounds: Mapping[str, bytes | None] | None = None,
 ) -> str:
     """Return a sample as a table, with pictures of its arrays.
 
     Args:
         sample: The decoded sample.
         labels: Names of classes, by field.
-        sounds: Stored bytes of the fields that are sounds: these have a waveform and a player.
+        sounds: Stored bytes of the fields that are sounds: these have a waveform and a player. None
+            for a part of a sound, which has no player.
     """
     rows = []
     for name, value in sample.items():
@@ -61,13 +62,14 @@ def sample_html(
     return table_html(rows, escape=False)
 
 
-def sound_html(name: str, frames: Any, data: bytes) -> str:
+def sound_html(name: str, frames: Any, data: bytes | None) -> str:
     """Return the waveform and a player of a sound.
 
     Args:
         name: Name of the field.
         frames: float32[frames, channels], the decoded sound.
-        data: The stored sound. Larger ones than 4 MB have no player, so that notebooks stay small.
+        data: The stored sound; None without a player. Larger ones than 4 MB have none, so that
+            notebooks stay small.
     """
     drawn = array_pixels(
         frames.mean(axis=1) if frames.ndim == 2 and frames.size else frames.reshape(-1), _SIDE
@@ -75,8 +77,8 @@ def sound_html(name: str, frames: Any, data: bytes) -> str:
     parts = []
     if drawn is not None:
         parts = [_image(shrunk(drawn[0], 2 * _SIDE), f"waveform of {name}")]
-    kind = _SOUNDS.get(kind_of(data, sound=True) or "", "audio/mpeg")
-    if len(data) <= _PLAYED:
+    if data is not None and len(data) <= _PLAYED:
+        kind = _SOUNDS.get(kind_of(data, sound=True) or "", "audio/mpeg")
         parts.append(
             f'<audio controls src="data:{kind};base64,{base64.b64encode(data).decode()}"></audio>'
         )
@@ -232,15 +234,19 @@ def sample_pixels(dataset: Any, position: int, field: str, side: int) -> Any:
         if frames is None:
             return None
         return shrunk(np.asarray(frames)[0], side)
-    # windows of an array have some of its elements, and its stored bytes all
-    [sample] = dataset.read([position], [field], decode=holds_array(kind))
+    # windows of an array or a sound have some of its elements, and its stored bytes all
+    is_decoded, mask = holds_array(kind), {field: True}
+    if holds_sound(kind):
+        is_decoded, mask = True, {field: slice(FRAMES)}
+    [sample] = dataset.read([position], mask, decode=is_decoded)
     value = sample.get(field)
     if isinstance(value, list):
         value = value[0] if value else None
     if value is None:
         return None
-    if holds_array(kind):
-        if (drawn := array_pixels(value, side)) is None:
+    if is_decoded:
+        drawn = array_pixels(value.mean(axis=1) if holds_sound(kind) else value, side)
+        if drawn is None:
             raise CodecError(f"a value of codec {kind!r} has no picture")
         return shrunk(drawn[0], side)
     return value_pixels(kind.removesuffix("[]"), value, side)

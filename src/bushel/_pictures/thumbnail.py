@@ -117,7 +117,8 @@ def mosaic(pictures: Sequence[U8], side: int, columns: int) -> U8:
     return out
 
 
-_FRAMES = 3_000_000  # number of frames of a sound that are drawn at most: a minute at 48 kHz
+FRAMES = 3_000_000
+"""Number of frames of a sound that are drawn at most: a minute at 48 kHz."""
 
 
 def value_pixels(codec: str, data: Buffer, side: int) -> U8:
@@ -134,7 +135,7 @@ def value_pixels(codec: str, data: Buffer, side: int) -> U8:
     if holds_image(codec):
         return thumbnail_pixels(data, side, replace(image_reading(codec), exif_rotate=True))
     if holds_sound(codec) and (ranged := get_codec(codec).ranged) is not None:
-        sound = np.asarray(ranged.decode(data, slice(0, _FRAMES)))
+        sound = np.asarray(ranged.decode(data, slice(0, FRAMES)))
         if (drawn := array_pixels(sound.mean(axis=1), side)) is None:
             raise CodecError("an empty sound")
         return shrunk(drawn[0], side)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bushel._dataset.read.selection import Sample
 from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import Listing, OpenShard, any_keyed, kinds
 from bushel._index.columns import drawable, objects_of
@@ -256,7 +257,7 @@ def sample_in_notebook(sample: Mapping[str, Any], origin: tuple[Reader, int] | N
     if origin is None:
         return sample_html(sample)
     reader, position = origin
-    sounds: dict[str, bytes] = {}
+    sounds: dict[str, bytes | None] = {}
     try:
         labels = labels_of(reader.shards, reader.fields)
         names = [
@@ -264,11 +265,13 @@ def sample_in_notebook(sample: Mapping[str, Any], origin: tuple[Reader, int] | N
             for name, kind in format_spec(reader.fields).items()
             if holds_sound(kind) and name in sample
         ]
-        if names:
-            [stored] = reader.read(
-                np.array([position], np.int64), dict.fromkeys(names), decode=False
-            )
-            sounds = {name: stored[name] for name in names if name in stored}
+        # the stored bytes of a window are those of the whole sound, which it would play
+        parts = () if reader.windows is None else reader.windows.shape.offsets
+        whole = dict.fromkeys(name for name in names if name not in parts)
+        stored: Sample = {}
+        if whole:
+            [stored] = reader.read(np.array([position], np.int64), whole, decode=False)
+        sounds = {name: stored.get(name) for name in names}
     except (BushelError, OSError):
         # the file was deleted in the meantime: the decoded sample is still shown
         labels = {}
