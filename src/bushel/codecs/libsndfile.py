@@ -94,13 +94,9 @@ def decode_frames(data: bytes, frames: int, channels: int) -> F32:
         with _readable(data) as file, _forward_reader()(file, closefd=False) as sound:
             if sound.channels != channels:
                 raise DecodingError(f"{sound.channels} channels instead of {channels}")
-            out = np.empty((frames, channels), np.float32)
-            decoded: F32 = sound.read(out=out)
+            return _decode_run(sound, 0, frames)
     except (RuntimeError, ValueError, TypeError) as error:
         raise DecodingError(getattr(error, "error_string", None) or str(error)) from error
-    if len(decoded) < frames:
-        raise DecodingError(f"{len(decoded)} of {frames} frames")
-    return decoded
 
 
 class _ReadByCalls(io.RawIOBase):

@@ -257,37 +257,26 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
         if (values := index.columns.get(wanted.name)) is not None:
             piece = values.piece(rows)
             if wanted.part or column is None:
-                dtype = None
-            else:
-                dtype = time_dtype(column.field.codec)
+                return piece
+            dtype = time_dtype(column.field.codec)
             if dtype is None:
                 return piece
             return Piece(piece.values.astype(np.int64, copy=False).view(dtype), piece.missing)
         # the shard lacks all values
         if column is None or (column.starts is None and column.lacks_all):
-            if isinstance(rows, slice):
-                count = len(range(index.samples)[rows])
-            else:
-                count = len(rows)
-            return Piece(np.zeros(count, np.bool_), np.ones(count, np.bool_))
+            missing = np.ones(index.samples, np.bool_)[rows]
+            return Piece(~missing, missing)
         # lists of texts with nulls are JSON in some sections of remote files
         counts_elements = wanted.reading == "elements" and column.starts is not None
         if counts_elements or wanted.reading == "bytes":
             return _sizes(column, rows, elements=counts_elements)
-        if (
-            wanted.reading == "length"
-            and (texts := index.columns.get(wanted.field.name)) is not None
-        ):
-            text_piece = texts.piece(rows)
+        texts = index.columns.get(wanted.field.name)
+        if wanted.reading == "length" and texts is not None:
+            piece = texts.piece(rows)
             # no text is too long for it
-            if (
-                text_piece.missing is None
-                or (column.length[rows][text_piece.missing] == MISSING).all()
-            ):
-                return Piece(
-                    np.fromiter(map(len, text_piece.values), np.int64, len(text_piece.values)),
-                    text_piece.missing,
-                )
+            if piece.missing is None or (column.length[rows][piece.missing] == MISSING).all():
+                lengths = np.fromiter(map(len, piece.values), np.int64, len(piece.values))
+                return Piece(lengths, piece.missing)
         if wanted.reading == "array" and wanted.part == "length" and column.starts is None:
             counts = _of_values(column, index, np.arange(column.rows)[rows])
             if (counts != _UNKNOWN).all():

@@ -154,27 +154,22 @@ def _look_at_values(
 ) -> None:
     """Look at bytes of values until all parts are clear. Reading the values finds those that cannot be read."""
     for _ in range(_MOST_ROUNDS):
-        probes: dict[tuple[int, int, int], tuple[_Value, Outline]] = {}
-        unclear = []
+        probes: dict[tuple[int, tuple[int, int]], tuple[_Value, Outline]] = {}
         for value, outline, part in looking:
             if (probe := outline.probe(part)) is not None:
-                probes[id(outline), *probe] = value, outline
-                unclear.append((value, outline, part))
+                probes[id(outline), probe] = value, outline
         if not probes:
             return
-        looking = unclear
         files: dict[tuple[int, int], int] = {}
-        numbers, offsets = [], []
-        for (_, offset, _), ((number, column, row), _) in probes.items():
-            numbers.append(files.setdefault((number, column.file), len(files)))
-            offsets.append(int(column.offset[row]) + offset)
-        lengths = np.array([length for _, _, length in probes], np.int64)
-        extents = Extents(np.array(numbers, np.int32), np.array(offsets, np.int64), lengths)
+        places = []
+        for (_, (offset, length)), ((number, column, row), _) in probes.items():
+            file = files.setdefault((number, column.file), len(files))
+            places.append((file, int(column.offset[row]) + offset, length))
+        numbers, offsets, lengths = np.array(places, np.int64).T
+        extents = Extents(numbers.astype(np.int32), offsets.copy(), lengths.copy())
         try:
             data = read_many([file_of(*number_of_file) for number_of_file in files], extents)
         except (ExtentError, BushelError, OSError):
             return
-        for (_, offset, _), (_, outline), read_bytes in zip(
-            probes, probes.values(), data, strict=True
-        ):
-            outline.learn(offset, bytes(read_bytes or b""))
+        for ((_, (offset, _)), (_, outline)), stored in zip(probes.items(), data, strict=True):
+            outline.learn(offset, bytes(stored or b""))

@@ -20,11 +20,10 @@ from bushel.kernels import crc32
 from bushel.spec import KEY, Field
 from bushel.storage import AnyPath
 
-from .join_names import Form, Names, in_form
+from .join_names import Form, Names, in_form, in_parts
 from .shard_fields import labels_of
 from .shards import OpenShard
 
-_AT_ONCE = 1 << 16
 _FORMS: tuple[tuple[Form, Form], ...] = (
     ("whole", "whole"),
     ("path", "path"),
@@ -183,7 +182,7 @@ def match(first: Names, other: Names) -> I64:
         repeated = table.hashes[1:][table.hashes[1:] == table.hashes[:-1]]
         doubtful = np.isin(lone_hashes, repeated) if len(repeated) else np.False_
         wrong = partners < 0
-        for places in _in_parts(np.flatnonzero(~wrong)):
+        for places in in_parts(np.flatnonzero(~wrong)):
             names = in_form(first.take(lone[places]), form)
             of_other = in_form(other.take(partners[places]), other_form)
             if names != of_other:
@@ -208,12 +207,8 @@ def match(first: Names, other: Names) -> I64:
     return np.append(other.owners, -1)[matched]
 
 
-def _in_parts(places: I64) -> list[I64]:
-    return [places[first : first + _AT_ONCE] for first in range(0, len(places), _AT_ONCE)]
-
-
 def _refuse_repeated(names: Names, table: LookedUp) -> None:
-    for first, second in zip(*map(_in_parts, table.repeated()), strict=True):
+    for first, second in zip(*map(in_parts, table.repeated()), strict=True):
         pairs = zip(names.take(first), names.take(second), strict=True)
         for place, (name, same) in enumerate(pairs):
             if name != same:  # two names have one hash

@@ -52,6 +52,11 @@ def _stem(path: str) -> str:
     return before if is_file else path
 
 
+def in_parts(places: I64) -> list[I64]:
+    """Return places in parts, so that few names are in memory as objects."""
+    return [places[first : first + _AT_ONCE] for first in range(0, len(places), _AT_ONCE)]
+
+
 def strings_of(names: Iterable[str]) -> Strings:
     """Return names in one array."""
     return Strings(*joined([name.encode("utf-8", "surrogatepass") for name in names]))
@@ -114,8 +119,7 @@ class Names:
             TypeError: A value is something else.
         """
         values: list[Any] = []
-        for first in range(0, len(self.samples), _AT_ONCE):
-            positions = self.samples[first : first + _AT_ONCE]
+        for positions in in_parts(self.samples):
             samples = self.reader.read(positions, {self.on: None}, decode=True)
             values += [sample.get(self.on) for sample in samples]
         has_list = None
@@ -160,8 +164,7 @@ class Names:
             if missing is None or not missing.view(np.uint8)[rows].any():
                 yield places, _of_column(column, rows)
                 return
-        for first in range(0, len(places), _AT_ONCE):
-            some = places[first : first + _AT_ONCE]
+        for some in in_parts(places):
             if extents.codec == "utf8":
                 yield some, Strings(*self.reader.gather(self.samples[some], self.on))
                 continue
