@@ -104,14 +104,14 @@ def samples_of_keys(
         FormatError: The index of a shard is damaged.
     """
     hashes = hash_keys(*joined([_encoded(key) for key in keys]))
-    numbers_in: dict[int, I64] = {}
     if lookup is None:
         numbers_in = dict.fromkeys(range(len(shards)), np.arange(len(keys)))
     else:
         places, numbers = equal_places(lookup.hashes, hashes)
-        shard_numbers = lookup.shard_numbers[places]
-        for shard in np.unique(shard_numbers).tolist():
-            numbers_in[shard] = np.unique(numbers[shard_numbers == shard])
+        homes = lookup.shard_numbers[places]
+        numbers_in = {
+            shard: np.unique(numbers[homes == shard]) for shard in np.unique(homes).tolist()
+        }
     pairs = [np.zeros((2, 0), np.int64)]
     for shard, numbers in numbers_in.items():
         # a damaged key file may name others

@@ -14,8 +14,8 @@ import numpy as np
 
 from bushel._runtime.arrays import Bools
 from bushel.codecs import get_codec, is_registered
-from bushel.codecs.base import Buffer
-from bushel.codecs.conversions import REAL, WHOLE
+from bushel.codecs.base import REAL, Buffer
+from bushel.codecs.conversions import WHOLE
 from bushel.codecs.registry import holds_media
 from bushel.codecs.scalars import time_dtype
 from bushel.errors import CodecError, SpecError

@@ -18,6 +18,12 @@ from bushel.errors import CodecError, MissingPackageError, SpecError
 MAX_EXPANDED = 1 << 30
 """Limit in bytes to which one compressed value may expand. A larger one is rejected as a decompression bomb."""
 
+INTEGERS = ("int", "uint", "i64", "u64", "cls")
+"""The codecs of whole numbers."""
+
+REAL = ("float", "f32", "float-text")
+"""The codecs of real numbers."""
+
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Stored bytes. Memoryviews are contiguous and of format `B`."""
 

@@ -21,13 +21,12 @@ from bushel._runtime.arrays import Array
 from bushel.errors import CodecError, SpecError
 
 from .arrays import as_array, dtype_named, exact_cast
-from .base import MAX_EXPANDED, Buffer, Codec, codec_error, refused, refusing
+from .base import INTEGERS, MAX_EXPANDED, REAL, Buffer, Codec, codec_error, refused, refusing
 from .scalars import FACTORIES as SCALARS
 from .scalars import encode_bytes, exact_time, time_dtype
 from .structured import FACTORIES as STRUCTURED
 
-WHOLE = ("int", "uint", "i64", "u64", "cls", "varint")
-REAL = ("float", "f32", "float-text")
+WHOLE = (*INTEGERS, "varint")
 _NUMBERS = bool | int | float | np.bool_ | np.integer | np.floating
 _UNSIGNED = ("uint", "u64")
 _FLOAT = SCALARS["float"]("float", "")

@@ -14,6 +14,8 @@ from bushel._runtime.public import broken_plugin, has_plugin, load_plugin, plugi
 from bushel.errors import CodecError, SpecError, UnsupportedError
 
 from .base import (
+    INTEGERS,
+    REAL,
     ArrayLayout,
     Buffer,
     Codec,
@@ -48,10 +50,7 @@ _MODULES: Mapping[str, Collection[str]] = {
 """The built-in codecs by the modules that define them. A module is imported when one of its codecs is first used, since
 importing Pillow or zipfile, for example, takes as long as opening a dataset."""
 
-NUMBERS = (
-    *("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text"),
-    *("recordio-label", "recordio-label-int"),
-)
+NUMBERS = (*INTEGERS, *REAL, "recordio-label", "recordio-label-int")
 """Codecs of single numbers."""
 
 _RUN_CODE = frozenset({"pickle"})

@@ -366,7 +366,8 @@ class ShardPages(Pages):
         """The map and the list of shards."""
         boxes, reader = shard_boxes(shown), shown.dataset.reader
         # whether positions count all stored samples, in their order
-        whole = shown.dataset.selection.is_whole(int(reader.starts[-1]))
+        positions, stored = shown.dataset.selection.positions, range(int(reader.starts[-1]))
+        whole = isinstance(positions, range) and positions == stored and reader.windows is None
         return self._site.page(
             request,
             "shards.html",
@@ -375,5 +376,5 @@ class ShardPages(Pages):
             boxes=boxes,
             largest=max((box["bytes"] for box in boxes), default=1) or 1,
             listed=boxes[:_LISTED],
-            whole=whole and reader.windows is None,
+            whole=whole,
         )

@@ -35,12 +35,6 @@ def test_positions_are_those_of_a_list(chosen: range | list[int], data: st.DataO
                 refused(wrong)
 
 
-def test_a_range_that_is_not_the_whole_dataset() -> None:
-    assert Selection(range(4), {}).is_whole(4)
-    for positions in (range(3), range(3, -1, -1), np.arange(4, dtype=np.int64)):
-        assert not Selection(positions, {}).is_whole(4)
-
-
 SELECTION = Selection(range(3), {"image": Field("image", "jpg"), "words": Field("words", "utf8", sequence=True)})
 
 

@@ -40,6 +40,12 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return make(tmp_path_factory.mktemp("dataset") / "bag")
 
 
+def test_a_range_that_is_not_the_whole_dataset(bag: Dataset) -> None:
+    assert bag._is_whole
+    for part in (slice(3), slice(None, None, -1), np.arange(20)):
+        assert not bag[part]._is_whole
+
+
 def test_a_position_is_no_key(bag: Dataset) -> None:
     with pytest.raises(TypeError, match="a key must be a str, not 0"):
         bag.select_keys([0])  # type: ignore[list-item]

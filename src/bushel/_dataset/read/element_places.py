@@ -165,8 +165,8 @@ def _look_at_values(
         for (_, (offset, length)), ((number, column, row), _) in probes.items():
             file = files.setdefault((number, column.file), len(files))
             places.append((file, int(column.offset[row]) + offset, length))
-        numbers, offsets, lengths = np.array(places, np.int64).T
-        extents = Extents(numbers.astype(np.int32), offsets.copy(), lengths.copy())
+        numbers, offsets, lengths = np.ascontiguousarray(np.array(places, np.int64).T)
+        extents = Extents(numbers.astype(np.int32), offsets, lengths)
         try:
             data = read_many([file_of(*number_of_file) for number_of_file in files], extents)
         except (ExtentError, BushelError, OSError):

@@ -17,14 +17,15 @@ from bushel._index.elements import Elements, Group
 from bushel._index.table import MISSING, ShardIndex
 from bushel._runtime.arrays import Array, Bools
 from bushel.codecs import is_registered
+from bushel.codecs.base import INTEGERS, REAL
 from bushel.spec import KEY
 
 from .shards import OpenShard
 
 _WHOLE: tuple[Kind, ...] = ("int", "uint")
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
-    **dict.fromkeys(("int", "uint", "i64", "u64", "cls", "varint", "recordio-label-int"), _WHOLE),
-    **dict.fromkeys(("float", "f32", "float-text", "recordio-label"), ("float",)),
+    **dict.fromkeys((*INTEGERS, "varint", "recordio-label-int"), _WHOLE),
+    **dict.fromkeys((*REAL, "recordio-label"), ("float",)),
     "bool": ("bool",),
     "utf8": ("text",),
 }

@@ -76,11 +76,11 @@ class Reader(StoredReader):
         incomplete: Incomplete | None = None,
         remaining: Remaining | None = None,
     ) -> None:
+        # not by `kinds`, a call into a file more for each dataset
         some = shards[:1] if isinstance(shards, Listing) else shards
         sections = any(shard.section is not None for shard in some)
-        self._promising = {
-            shard.container for shard in some if get_container(shard.container).promises_checksums
-        }
+        containers = {shard.container for shard in some}
+        self._promising = {name for name in containers if get_container(name).promises_checksums}
         super().__init__(shards, remaining)
         self.verify, self.incomplete = verify, incomplete
         self.pool, self.direct_pool = FilePool(), FilePool(direct=True)
@@ -284,11 +284,6 @@ class Reader(StoredReader):
         if self.windows is not None:
             raise UnsupportedError(f"the samples of this view are {self.windows.shape}: {instead}")
 
-    def whole_value(self, position: int, name: str, elements: Elements) -> Any:
-        """Return elements of a sample or of a window as `asked` returns them, and read the whole value for that."""
-        at = np.array([position], np.int64)
-        return Reader.read(self, at, {name: elements}, decode=True, parts=False)[0][name]
-
     def unknown(
         self, groups: Sequence[Group], wanted: Mapping[str, Elements]
     ) -> Mapping[str, Elements]:
@@ -428,7 +423,10 @@ class Reader(StoredReader):
             self.element_places.look_again(number, column, row, self.file)
         if inner.of_clip:
             self.count_whole_clip(position, name)
-        return self.whole_value(position, name, elements)
+        # of a window, too, these are the elements of its sample: `asked` returned them
+        at = np.array([position], np.int64)
+        [sample] = Reader.read(self, at, {name: elements}, decode=True, parts=False)
+        return sample[name]
 
     def _undecodable(self, error: CodecError, name: str, position: int) -> CodecError:
         """Return the error for stored bytes that do not decode, with the sample and the place that they are of."""

@@ -126,10 +126,6 @@ class Selection(Struct, frozen=True):
     # how they were chosen, in words: `where label == 3, then [0:100]`; empty for all samples
     made: str = ""
 
-    def is_whole(self, samples: int) -> bool:
-        """Return whether these are all samples of a dataset, in their order, which has `samples` of them."""
-        return isinstance(self.positions, range) and self.positions == range(samples)
-
     @property
     def every(self) -> I64:
         """All positions, in order: int64[n]."""

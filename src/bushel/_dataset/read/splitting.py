@@ -112,10 +112,7 @@ def stratified(classes: I64, order: I64, shares: Mapping[str, float]) -> dict[st
         Name of each part to the positions of its samples, ascending.
     """
     by_class = order[np.argsort(classes[order], kind="stable")]
-    if len(classes):
-        ends = np.cumsum(np.bincount(classes))
-    else:
-        ends = NO_NUMBERS
+    ends = np.cumsum(np.bincount(classes))
     counts: dict[int, list[int]] = {}
     parts: list[list[I64]] = [[] for _ in shares]
     start = 0
@@ -126,9 +123,8 @@ def stratified(classes: I64, order: I64, shares: Mapping[str, float]) -> dict[st
         for part, count in zip(parts, counts[size], strict=True):
             part.append(by_class[start : start + count])
             start += count
-    empty = NO_NUMBERS
     return {
-        name: np.sort(np.concatenate([empty, *part]))
+        name: np.sort(np.concatenate([NO_NUMBERS, *part]))
         for name, part in zip(shares, parts, strict=True)
     }
 

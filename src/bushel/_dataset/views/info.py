@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._dataset.read.selection import Sample
 from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import Listing, OpenShard, any_keyed, kinds
 from bushel._index.columns import drawable, objects_of
@@ -268,9 +267,8 @@ def sample_in_notebook(sample: Mapping[str, Any], origin: tuple[Reader, int] | N
         # the stored bytes of a window are those of the whole sound, which it would play
         parts = () if reader.windows is None else reader.windows.shape.offsets
         whole = dict.fromkeys(name for name in names if name not in parts)
-        stored: Sample = {}
-        if whole:
-            [stored] = reader.read(np.array([position], np.int64), whole, decode=False)
+        at = np.array([position], np.int64)
+        [stored] = reader.read(at, whole, decode=False) if whole else [{}]
         sounds = {name: stored.get(name) for name in names}
     except (BushelError, OSError):
         # the file was deleted in the meantime: the decoded sample is still shown

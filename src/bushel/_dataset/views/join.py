@@ -16,6 +16,7 @@ from bushel._index.names import known_column_of
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.messages import log_info, log_warning
 from bushel._runtime.public import command, did_you_mean, public
+from bushel.codecs.base import INTEGERS
 from bushel.spec import KEY
 
 from .dataset import Dataset
@@ -23,7 +24,7 @@ from .dataset import Dataset
 On = str | tuple[str, str]
 
 _SHOWN = 3
-_NAMES = frozenset(("utf8", "int", "uint", "i64", "u64", "cls", "csv-text", "json"))
+_NAMES = frozenset((*INTEGERS, "utf8", "csv-text", "json"))
 """Codecs of values that name samples."""
 _PLACE = "__position__"
 """Stands for the places of samples where others have the name of a field."""

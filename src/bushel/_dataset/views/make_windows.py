@@ -8,7 +8,7 @@ as LeRobot asks for them.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,7 +34,7 @@ from bushel._dataset.read.windows import (
     first_and_count,
     window_counts,
 )
-from bushel._runtime.arrays import F64, I64, NO_NUMBERS, Array, check_count
+from bushel._runtime.arrays import F64, I64, Array, check_count
 from bushel.codecs import holds_elements
 from bushel.containers import get_container
 from bushel.errors import SpecError
@@ -217,15 +217,26 @@ def _hop(hop: float | None, usual: int) -> int:
 
 
 def _offsets(name: str, numbers: Iterable[Any]) -> I64:
+    expected = "whole numbers, such as [-1, 0, 1]"
+    return _distances(name, numbers, operator.index, expected).astype(np.int64)
+
+
+def _distances(
+    name: str, numbers: Iterable[Any], number_of: Callable[[Any], float], expected: str
+) -> F64:
+    """Return the distances to neighbours that a caller gives, whose whole numbers are below `_MOST`.
+
+    Raises:
+        TypeError: They are something else.
+    """
     try:
-        offsets = np.array([operator.index(offset) for offset in numbers], np.int64)
-    except (TypeError, OverflowError):
-        offsets = NO_NUMBERS
-    if not len(offsets) or int(np.abs(offsets).max()) >= _MOST:
-        raise TypeError(
-            f"delta={{{name!r}: {numbers!r}}}: expected whole numbers, such as [-1, 0, 1]"
-        )
-    return offsets
+        distances = np.array([number_of(number) for number in numbers], np.float64)
+    except (TypeError, ValueError, OverflowError):
+        distances = np.zeros(0)
+    # not a number is not below it
+    if not len(distances) or not np.abs(distances).max() < _MOST:
+        raise TypeError(f"delta={{{name!r}: {numbers!r}}}: expected {expected}")
+    return distances
 
 
 def shape_of_picks(reader: Reader, field: str, picks: Mapping[str, Pick], pad: bool) -> WindowShape:
@@ -306,23 +317,14 @@ def _delta_shape(
     assert shape.time is not None
     sources = shape.time.sources
     rate = sources[field]
-    seconds = {name: _seconds(name, numbers) for name, numbers in delta.items()}
+    expected = "seconds, such as [-0.1, 0]"
+    seconds = {name: _distances(name, numbers, float, expected) for name, numbers in delta.items()}
     if isinstance(rate, float) and set(sources.values()) == {rate}:
         numbers = {name: _steps(name, distances, rate) for name, distances in seconds.items()}
         return _neighbours(field, numbers, hop)
     time = TimeSpan(0.0, sources, dict.fromkeys(sources, "nearest"))
     offsets = {field: np.zeros(1), **seconds}
     return replace(shape, offsets=offsets, hop=_hop(hop, 1), span=0, time=time)
-
-
-def _seconds(name: str, numbers: Iterable[float]) -> F64:
-    try:
-        seconds = np.array([float(number) for number in numbers], np.float64)
-    except (TypeError, ValueError):
-        seconds = np.zeros(0)
-    if not len(seconds) or not np.isfinite(seconds).all():
-        raise TypeError(f"{{{name!r}: {numbers!r}}}: expected seconds, such as [-0.1, 0]")
-    return seconds
 
 
 def _steps(name: str, seconds: F64, rate: float) -> list[int]:

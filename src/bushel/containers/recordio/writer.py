@@ -13,6 +13,7 @@ from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.shard import Shard
 from bushel._runtime.arrays import I64, U8, U32
+from bushel.codecs.base import INTEGERS
 from bushel.containers.base import Layout, ShardWriter, Values
 from bushel.containers.packed_map import Packed, encode, mark_absent, refuse_map
 from bushel.containers.stored_column import ColumnLimits, StoredColumn, StoredColumns, fitting
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 Form: TypeAlias = Literal["image", "raw", "maps"]
 """The ways to store samples: as MXNet's image records, as plain values, or as maps of several fields."""
 
-INTEGERS = ("int", "uint", "i64", "u64", "cls")
 _NUMBERS = (*INTEGERS, "float", "f32", "array", "recordio-label", "recordio-label-int")
 _IMAGES = ("jpg", "jpeg", "png", "webp", "image", "bytes")
 _PART = struct.Struct("<II")
