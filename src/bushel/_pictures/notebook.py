@@ -235,10 +235,11 @@ def sample_pixels(dataset: Any, position: int, field: str, side: int) -> Any:
             return None
         return shrunk(np.asarray(frames)[0], side)
     # windows of an array or a sound have some of its elements, and its stored bytes all
-    is_decoded, mask = holds_array(kind), {field: True}
+    is_decoded = holds_array(kind) or holds_sound(kind)
+    elements: slice | bool = True
     if holds_sound(kind):
-        is_decoded, mask = True, {field: slice(FRAMES)}
-    [sample] = dataset.read([position], mask, decode=is_decoded)
+        elements = slice(FRAMES)
+    [sample] = dataset.read([position], {field: elements}, decode=is_decoded)
     value = sample.get(field)
     if isinstance(value, list):
         value = value[0] if value else None
