@@ -167,7 +167,9 @@ def _part(column: FieldExtents, row: int, elements: Elements, forms: Forms | Non
             return None
         return part_of_headed_rows(ranged, form, size, elements)
     layout = layout_of_rows(ranged, b"", size)
-    return None if layout is None else part_of_rows(layout, elements)
+    if layout is None:
+        return None
+    return part_of_rows(layout, elements)
 
 
 def tables_by_field(

@@ -184,8 +184,11 @@ class ArrayForm(Struct, frozen=True):
             by_column: Whether equal arrays have one header, so that many are encoded at once.
             has_rows: Whether the arrays have rows, some of which can be decoded.
         """
-        column = partial(rows_after_header, self.encode) if by_column else None
-        ranged = Ranged(self._count, self._some, self.layout) if has_rows else None
+        column = ranged = None
+        if by_column:
+            column = partial(rows_after_header, self.encode)
+        if has_rows:
+            ranged = Ranged(self._count, self._some, self.layout)
         return plain(self.encode, self.decode, column, self.layout, ranged=ranged)
 
     def _with_rows(self, data: Buffer) -> Array:

@@ -217,7 +217,9 @@ def layout_of_rows(ranged: Ranged, head: bytes, size: int) -> ArrayLayout | None
     if ranged.layout is not None:
         with suppress(CodecError):
             layout = ranged.layout(head, size)
-    return layout if layout is not None and layout.shape else None
+    if layout is None or not layout.shape:
+        return None
+    return layout
 
 
 def part_of_whole(ranged: Ranged, numbers: I64, size: int) -> Part:

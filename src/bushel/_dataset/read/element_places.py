@@ -145,8 +145,10 @@ def _look_at_headers(
         return
     ranged = get_codec(column.codec).ranged
     for size, head in zip(sizes.tolist(), heads, strict=True):
-        layout = None if ranged is None else layout_of_rows(ranged, head or b"", size)
-        forms.add(size, None if layout is None else RowForm.of(layout))
+        form = None
+        if ranged is not None and (layout := layout_of_rows(ranged, head or b"", size)) is not None:
+            form = RowForm.of(layout)
+        forms.add(size, form)
 
 
 def _look_at_values(

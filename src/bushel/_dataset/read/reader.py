@@ -237,7 +237,9 @@ class Reader(StoredReader):
             samples = [{KEY: key} for key in self.keys(positions, groups)]
         if decode:
             self._decode(samples, groups, positions, rest)
-        return merged(samples, columns, wanted) if columns else samples
+        if not columns:
+            return samples
+        return merged(samples, columns, wanted)
 
     def prefetch(
         self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True
