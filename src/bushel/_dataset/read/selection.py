@@ -207,7 +207,8 @@ class Selection(Struct, frozen=True):
     def first(self, found: Sequence[int]) -> int | None:
         """Return the first position in the view of any of these samples of the whole dataset, or None."""
         if isinstance(self.positions, range):
-            places = [self.positions.index(one) for one in found if one in self.positions]
+            shown = (position for position in found if position in self.positions)
+            places = [self.positions.index(position) for position in shown]
         elif isinstance(self.positions, Remaining):
             places = self.positions.places(np.array(found, np.int64)).tolist()
         else:
