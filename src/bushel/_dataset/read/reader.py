@@ -18,6 +18,7 @@ import numpy as np
 
 from bushel import storage
 from bushel._index.elements import Elements, Group, Ranges, at_place
+from bushel._index.key_lookup import KeyLookup, samples_of_keys
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import I64
 from bushel._runtime.system import keep_freed_memory
@@ -34,7 +35,6 @@ from .stored_reader import StoredReader
 
 if TYPE_CHECKING:
     from bushel._dataset.open.completeness import Incomplete
-    from bushel._index.key_lookup import KeyLookup
     from bushel.storage.fetch import Held
 
     from .known_values import KnownFields
@@ -142,8 +142,6 @@ class Reader(StoredReader):
 
     def find_keys(self, keys: Sequence[str]) -> tuple[I64, I64]:
         """Return the positions of all samples with some keys, and the numbers of their keys: see `samples_of_keys`."""
-        from bushel._index.key_lookup import samples_of_keys
-
         return samples_of_keys(keys, self.counted, self.starts, self.lookup)
 
     # Samples
@@ -394,13 +392,7 @@ class Reader(StoredReader):
                     raise self._undecodable(error, name, int(positions[place])) from error
 
     def _some_of(
-        self,
-        value: Any,
-        codec: str,
-        name: str,
-        position: int,
-        resolve: Resolve,
-        place: int,
+        self, value: Any, codec: str, name: str, position: int, resolve: Resolve, place: int
     ) -> Any:
         """Decode elements of a field, given a part of its value or all of it.
 
