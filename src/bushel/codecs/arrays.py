@@ -182,7 +182,7 @@ class ArrayForm(Struct, frozen=True):
 
         Args:
             by_column: Whether equal arrays have one header, so that many are encoded at once.
-            has_rows: Whether the arrays have rows, some of which can be decoded.
+            has_rows: Whether the arrays have rows, so that some can be decoded.
         """
         column = ranged = None
         if by_column:

@@ -74,7 +74,7 @@ class Remaining(Struct, frozen=True, eq=False):
         return self[:].astype(np.int64 if dtype is None else dtype, copy=False)
 
     def places(self, positions: I64) -> I64:
-        """Return the places of positions among those that remain; -1 for those of removed samples."""
+        """Return the places of positions among those that remain; -1 if its sample was removed."""
         before = np.searchsorted(self.removed, positions)
         is_removed = np.searchsorted(self.removed, positions, side="right") > before
         return np.where(is_removed, -1, positions - before)

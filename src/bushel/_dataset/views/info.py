@@ -264,7 +264,7 @@ def sample_in_notebook(sample: Mapping[str, Any], origin: tuple[Reader, int] | N
             for name, kind in format_spec(reader.fields).items()
             if holds_sound(kind) and name in sample
         ]
-        # the stored bytes of a window are those of the whole sound, which it would play
+        # a window has no stored bytes of its own, and would play the whole sound
         parts = () if reader.windows is None else reader.windows.shape.offsets
         whole = dict.fromkeys(name for name in names if name not in parts)
         at = np.array([position], np.int64)
