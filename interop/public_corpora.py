@@ -57,7 +57,7 @@ class Corpus:
 # What the readers find
 
 
-def _rows_of_arrow(path: Path) -> Rows:
+def _rows_of_arrow(path: Path) -> Any:
     from pyarrow import ArrowInvalid, ipc
 
     with path.open("rb") as file:
@@ -69,7 +69,7 @@ def _rows_of_arrow(path: Path) -> Rows:
         return _plain(table.to_pylist())
 
 
-def _rows_of_parquet(path: Path) -> Rows:
+def _rows_of_parquet(path: Path) -> Any:
     from pyarrow.parquet import read_table
 
     return _plain(read_table(path, partitioning=None).to_pylist())
@@ -179,7 +179,7 @@ def _pixels(path: Path) -> Any:
     return None if pixels.ndim != 3 or pixels.shape[2] != 3 else pixels.tobytes()
 
 
-def _rows(path: Path, **options: Any) -> Rows:
+def _rows(path: Path, **options: Any) -> Any:
     return _plain(
         [{n: v for n, v in row.items() if n != "__key__"} for row in bushel.open(path, index="memory", **options)]
     )
@@ -292,7 +292,8 @@ CORPORA: dict[str, Corpus] = {
 
 def fetch(corpus: Corpus, source: str, folder: Path) -> Path:
     """Return a folder with the files of a corpus: the one that is named, or a new one from Git."""
-    if (Path(source) / corpus.folders[0]).is_dir():
+    is_bare = Path(source, "HEAD").is_file()  # a repository without files: the folder `.` is in any
+    if Path(source, corpus.folders[0]).is_dir() and not is_bare:
         return Path(source)
     git = ["git", "-C", str(folder)]
     for command in (
@@ -358,6 +359,9 @@ def main() -> int:
         print(
             f"{name}: {', '.join(f'{len(files)} {outcome}' for outcome, files in outcomes.items() if outcome in FINE)}"
         )
+        if not outcomes:
+            print(f"  no file of {corpus.url} is there: --from takes a folder with its files, or a URL")
+            wrong += 1
         for outcome, files in outcomes.items():
             if outcome not in FINE or (outcome == "stricter" and len(files) > corpus.refusals):
                 wrong += len(files)
