@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -106,10 +107,13 @@ def make(name: str) -> None:
 def _interpreter(version: str) -> str:
     if f"{sys.version_info.major}.{sys.version_info.minor}" == version:
         return sys.executable
-    found = shutil.which(f"python{version}")
-    if found is None:
-        raise EnvironmentFailedError(f"needs Python {version}: install python{version}, or uv, which fetches it")
-    return found
+    folder = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    of_pyenv = sorted(folder.glob(f"versions/{version}.*/bin/python{version}"))
+    for python in (shutil.which(f"python{version}"), *of_pyenv):
+        # A name that pyenv has on the PATH may be a script that says that the version is not chosen.
+        if python and subprocess.run([python, "-c", "import venv"], capture_output=True, check=False).returncode == 0:
+            return str(python)
+    raise EnvironmentFailedError(f"needs Python {version}: install python{version}, or uv, which fetches it")
 
 
 def _run(command: list[str]) -> None:
