@@ -67,6 +67,7 @@ def main() -> None:
     model, optimizer = accelerator.prepare(network, torch.optim.SGD(network.parameters(), lr=0.01))
     accelerator.register_for_checkpointing(loader)
     checkpoint, steps = options.folder / "checkpoint", 0
+    loss = torch.zeros(())  # of a run that has no step left
     if checkpoint.exists():
         accelerator.load_state(str(checkpoint))
     batches = Recorded(loader, options.record)
