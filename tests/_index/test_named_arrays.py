@@ -10,8 +10,7 @@ import pytest
 from safetensors.numpy import save
 
 from bushel._index import saving
-from bushel._index.named_arrays import head_of, in_order, pieces_of
-from bushel._index.saving import save_index
+from bushel._index.saving import head_of, in_order, pieces_of, save_index
 from bushel._index.shard import FileStamp, Keys
 from bushel._index.sidecar import load_index
 from bushel._index.table import FieldExtents, ShardIndex

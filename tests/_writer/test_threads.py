@@ -187,3 +187,21 @@ def test_no_thread_appends_to_a_writer_that_was_closed(tmp_path: Path, end: str)
     at_once(append, append, stop)
     if end == "close":
         check(tmp_path / "ds", given)
+
+
+@pytest.mark.parametrize("as_column", [False, True])
+def test_other_threads_append_while_keys_are_made(tmp_path: Path, as_column: bool) -> None:
+    def keys() -> Iterator[str]:
+        other = threading.Thread(target=writer.append, args=({"n": 0}, "first"), daemon=True)
+        other.start()
+        other.join(20)
+        assert not other.is_alive(), "the writer was locked"
+        yield "second"
+
+    with bushel.Writer(tmp_path / "ds", {"n": "int"}, container="tar", sync=False) as writer:
+        columns: dict[str, Any] = {"n": [1]}
+        positions = writer.extend(
+            {**columns, "__key__": keys()} if as_column else columns, None if as_column else keys()
+        )
+        assert positions == range(1, 2)
+    assert list(bushel.open(tmp_path / "ds").keys) == ["first", "second"]

@@ -81,7 +81,10 @@ class FieldBuilder:
 
     def build(self) -> FieldExtents:
         """Return the finished column, which has the memory of this one."""
-        starts = None if self.starts is None else np.frombuffer(self.starts, np.int64)
+        starts = absent = None
+        if self.starts is not None:
+            starts = np.frombuffer(self.starts, np.int64)
+            absent = if_any(np.array(self.absent, np.bool_))
         return FieldExtents(
             self.field,
             self.codec,
@@ -90,7 +93,7 @@ class FieldBuilder:
             np.frombuffer(self.length, np.int64),
             np.frombuffer(self.crc32, np.uint32),
             starts,
-            if_any(np.array(self.absent, np.bool_)),
+            absent,
         )
 
 

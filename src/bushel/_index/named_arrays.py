@@ -1,12 +1,8 @@
-"""Named arrays as a safetensors file: the sidecars, and the small files beside them, whose bytes have a CRC-32.
-
-`safetensors.numpy.save` writes the same bytes (https://github.com/huggingface/safetensors), but
-copies all arrays: 8 bytes of length, a header of JSON, and the arrays, ordered by type and name.
-"""
+"""Small files of named arrays beside the sidecars, whose bytes have a CRC-32."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,46 +11,11 @@ from msgspec.structs import replace
 
 from bushel.kernels import crc32
 
-from .headers import DAMAGES, DTYPES, Arrays
+from .headers import DAMAGES, Arrays
+from .saving import KINDS, head_of, in_order, pieces_of
 from .sidecar import parse_all
 
 T = TypeVar("T")
-_PIECE = 1 << 22
-_KINDS = {dtype: kind for kind, dtype in DTYPES.items()}
-_PLACES = {dtype: place for place, dtype in enumerate(_KINDS)}
-
-
-def in_order(arrays: Mapping[str, np.ndarray]) -> Arrays:
-    """Return arrays in the order of a file."""
-    return dict(sorted(arrays.items(), key=lambda own: (_PLACES[own[1].dtype], own[0])))
-
-
-def head_of(arrays: Arrays, header: object) -> bytes:
-    """Return the bytes before arrays in order: the length of their JSON, and the JSON, with a header as its text.
-
-    msgspec encodes the header.
-    """
-    entries: dict[str, Any] = {"__metadata__": {"bushel": msgspec.json.encode(header).decode()}}
-    at = 0
-    for name, array in arrays.items():
-        end = at + array.nbytes
-        entries[name] = {
-            "dtype": _KINDS[array.dtype],
-            "shape": array.shape,
-            "data_offsets": (at, end),
-        }
-        at = end
-    described = msgspec.json.encode(entries)
-    described += b" " * (-len(described) % 8)
-    return len(described).to_bytes(8, "little") + described
-
-
-def pieces_of(arrays: Arrays) -> Iterator[memoryview]:
-    """Yield the bytes of arrays in order, 4 MiB at most at a time."""
-    for array in arrays.values():
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        for start in range(0, len(data), _PIECE):
-            yield data[start : start + _PIECE].data
 
 
 def encode(arrays: Mapping[str, np.ndarray], header: object) -> bytes:
@@ -82,7 +43,7 @@ def parse(
         text, arrays = parse_all(data)
         chosen = {name: arrays[name] for name in kinds}
         for name, array in chosen.items():
-            if (_KINDS[array.dtype], array.ndim) != (kinds[name], 1):
+            if (KINDS[array.dtype], array.ndim) != (kinds[name], 1):
                 raise ValueError(f"array {name!r} is {array.dtype}{list(array.shape)}")
         return header.decode(text), chosen
     except DAMAGES as error:

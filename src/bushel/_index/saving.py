@@ -1,9 +1,15 @@
-"""Writing sidecar files, indexes and manifests: `sidecar` describes and reads them."""
+"""Writing sidecar files, indexes and manifests: `sidecar` describes and reads them.
+
+An index is a safetensors file of named arrays. `safetensors.numpy.save` writes the same bytes
+(https://github.com/huggingface/safetensors), but copies all arrays: 8 bytes of length, a header of
+JSON, and the arrays, ordered by type and name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -18,6 +24,7 @@ from .clip_frames import ARRAYS
 from .headers import (
     COLUMN_ARRAYS,
     CRC32_IS,
+    DTYPES,
     VERSION,
     ZEROS,
     Arrays,
@@ -27,12 +34,16 @@ from .headers import (
 )
 from .identity import table_digest, type_of
 from .line_arrays import EXTENT, LINE_ARRAYS, LineArray
-from .named_arrays import head_of, in_order, pieces_of
 from .sidecar import Manifest, seal
 from .table import FieldExtents, ShardIndex
 
 # an index with more bytes of arrays than this is written without a copy of them in memory
 _LARGE = 1 << 20
+_PIECE = 1 << 22
+KINDS = {dtype: kind for kind, dtype in DTYPES.items()}
+"""The names of the types of arrays in safetensors."""
+
+_PLACES = {dtype: place for place, dtype in enumerate(KINDS)}
 
 
 def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> str:
@@ -180,6 +191,42 @@ def _field(name: str, extents: FieldExtents, lines: _KeptLines) -> HeaderField:
     line_array = cast("LineArray", extents.offset)
     lines_of_field = line_array.field, line_array.quotes
     return HeaderField(name, kind, asked_for(extents.codec), extents.file, *lines_of_field)
+
+
+# Named arrays
+
+
+def in_order(arrays: Mapping[str, np.ndarray]) -> Arrays:
+    """Return arrays in the order of a file."""
+    return dict(sorted(arrays.items(), key=lambda own: (_PLACES[own[1].dtype], own[0])))
+
+
+def head_of(arrays: Arrays, header: object) -> bytes:
+    """Return the bytes before arrays in order: the length of their JSON, and the JSON, with a header as its text.
+
+    msgspec encodes the header.
+    """
+    entries: dict[str, Any] = {"__metadata__": {"bushel": msgspec.json.encode(header).decode()}}
+    at = 0
+    for name, array in arrays.items():
+        end = at + array.nbytes
+        entries[name] = {
+            "dtype": KINDS[array.dtype],
+            "shape": array.shape,
+            "data_offsets": (at, end),
+        }
+        at = end
+    described = msgspec.json.encode(entries)
+    described += b" " * (-len(described) % 8)
+    return len(described).to_bytes(8, "little") + described
+
+
+def pieces_of(arrays: Arrays) -> Iterator[memoryview]:
+    """Yield the bytes of arrays in order, 4 MiB at most at a time."""
+    for array in arrays.values():
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        for start in range(0, len(data), _PIECE):
+            yield data[start : start + _PIECE].data
 
 
 # Manifests

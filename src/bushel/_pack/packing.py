@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from bushel._dataset.open.open import files_asked
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
 from bushel._runtime.tasks import AnyEngine
 from bushel._writer.options import Mode
+from bushel.sources.opening import AnyData, files_asked
 from bushel.storage import AnyLocation, as_path
 
 from .pack_job import PackResult, write_dataset
 from .prepared import Images, PackOptions, Part
 
 if TYPE_CHECKING:  # packing without transforms imports none
-    from bushel.sources.opening import AnyData
     from bushel.transforms.by_field import Transforms
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.read.columns import names_in_any
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shard_fields import with_declared
 from bushel._dataset.read.shards import OpenShard
@@ -119,11 +118,11 @@ def _facts_of_dataset(dataset: Dataset, fields: Spec) -> _Facts:
             )
             for name in fields
         },
-        keyed=dataset.info.keyed,
+        keyed=dataset.reader.keyed,
         labels=[labels_of_fields(shard.labels, fields) for shard in dataset.shards],
         folders=_empty_folders_in(dataset) or None,
         seek=any("seek" in scanned_in(index) for index in indexes),
-        columns=names_in_any(dataset.shards),
+        columns=tuple(dict.fromkeys(name for index in indexes for name in index.columns)),
     )
 
 
@@ -158,7 +157,7 @@ def _typed(source: Any, options: PackOptions) -> Any:
 def _empty_folders_in(dataset: Dataset) -> tuple[str, ...]:
     """Return the empty folders of the packed folders of a dataset; none of a view."""
     folders: list[str] = []
-    if len(dataset) != dataset.info.samples:
+    if not _is_whole(dataset):
         return ()
     for shard in dataset.shards:
         if shard.keyed:
@@ -373,9 +372,14 @@ def _order(source: Dataset | Source | Stream, options: PackOptions, parts: int |
     return make_order(options.shuffle, len(source), options.seed)
 
 
+def _is_whole(dataset: Dataset) -> bool:
+    """Return whether a dataset has as many samples as its shards have; a view may have fewer."""
+    return len(dataset) == len(dataset.reader.base.whole)
+
+
 def _shards_of(dataset: Dataset) -> list[OpenShard]:
     """Return the shards that hold samples of a dataset or view. The tables of the others need not be loaded."""
-    if len(dataset) == dataset.info.samples:
+    if _is_whole(dataset):
         return list(dataset.shards)
     reader = dataset.reader
     used = np.ones(len(dataset.shards), np.bool_)

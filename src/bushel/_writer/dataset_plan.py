@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,6 @@ from .sample_values import (
     StoredBatch,
     UsualFields,
     encode_columns,
-    list_of_keys,
-    plain_columns,
 )
 from .shard_writer import ShardPlan
 from .target import Target, check_same_fields, names_to_write
@@ -342,24 +340,18 @@ class DatasetPlan:
     def encoded_columns(
         self,
         columns: Mapping[str, Any],
-        keys: Iterable[str] | None,
+        samples: int,
+        texts: list[str] | None,
         position: int,
         shards: list[OpenShard],
-    ) -> tuple[Sequence[str] | None, StoredColumn | None, StoredBatch]:
-        """Return the keys of samples given as columns, as texts and as they are stored, and their stored values.
+    ) -> tuple[StoredColumn | None, StoredBatch]:
+        """Return the stored keys and values of samples, of which the first one is at `position`.
 
-        Keys that are not given may be a column. The first sample is the one at `position`.
+        `plain_columns` has returned the columns, the number of samples, and the texts of the keys.
 
         Raises:
             SpecError, CodecError, ValueError: As of `encoded`.
         """
-        if isinstance(columns, Mapping) and KEY in columns:
-            columns = dict(columns)
-            column_of_keys = columns.pop(KEY)
-            if keys is None:
-                keys = column_of_keys
-        texts = None if keys is None else list_of_keys(keys)
-        samples, plain = plain_columns(columns, self.fields, texts)
         layout = self.decided(shards, keyed=texts is not None)
         stored_keys = None
         if self.keys is not None:
@@ -368,10 +360,10 @@ class DatasetPlan:
         elif texts and texts != list(map(str, range(position, position + samples))):
             raise _not_allowed(texts)
         if self.usual is not None:
-            self.usual.check(plain, self.fields)
-        values = self.with_numbers(plain)
+            self.usual.check(columns, self.fields)
+        values = self.with_numbers(columns)
         batch = encode_columns(values, samples, self.fields, self.container.name, layout)
-        return texts, stored_keys, batch
+        return stored_keys, batch
 
     def next_layout(self, shards: list[OpenShard], samples: int) -> Layout:
         """Return the layout of the shard that follows these shards, with `samples` samples together."""

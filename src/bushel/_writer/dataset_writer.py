@@ -17,6 +17,7 @@ from bushel.storage.lock import Lock
 from .dataset_plan import DatasetPlan
 from .options import WriterOptions
 from .publishing import lock_for_writing
+from .sample_values import plain_columns
 from .target import Target, choose_container
 from .written_shards import WrittenShards
 
@@ -203,12 +204,14 @@ class DatasetWriter:
         self, columns: Mapping[str, Any], keys: Iterable[str] | None = None
     ) -> tuple[int, int, int]:
         """Add samples as `extend` does. Return the position of the first one, their number, and their stored bytes."""
+        plan = self._plan
+        # other threads do not wait for it: the keys may come from a slow function of the caller
+        samples, plain, texts = plain_columns(columns, plan.fields, keys)
         with self._lock:
             self._pause()
             self._check_open()
-            plan, first, at = self._plan, self._samples, 0
-            shards = self._written.shards
-            texts, stored_keys, batch = plan.encoded_columns(columns, keys, first, shards)
+            first, at, shards = self._samples, 0, self._written.shards
+            stored_keys, batch = plan.encoded_columns(plain, samples, texts, first, shards)
             # samples before this one are written one by one
             alone_until = batch.samples if batch.values else 0
             while at < batch.samples:

@@ -69,7 +69,7 @@ class FinishedShard(Struct, frozen=True):
         save_index(index, staging.path_of(sidecar), sync=False)
         staging.upload([sidecar], replace=True)
         staging.discard()
-        return OpenShard.of(opened.container, opened.shard, index, stored=True)
+        return OpenShard.of(opened.container, opened.shard, index, stored=True, checked=True)
 
 
 class Uploads:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS
 from bushel._dataset.open.discovery import find
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.remaining import named_positions, names_of, removed_in
+from bushel._dataset.read.shard_fields import with_caller_fields
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.stored_values import are_same
@@ -102,7 +104,9 @@ def _as_stored_again(
         stored[names] = places
         pairs = np.stack([stored[entries], positions, entries])
         pairs = np.compress(stored[entries] >= 0, pairs, axis=1)
-        with Dataset(old) as before, Dataset(written) as now:
+        # as readers read it, without running code that the types name
+        new = [with_caller_fields(shard, NO_CALLER_FIELDS) for shard in written]
+        with Dataset(old) as before, Dataset(new) as now:
             if before.spec.keys() != now.spec.keys():
                 return placed.removed
             for name in before.spec:

@@ -243,14 +243,23 @@ def plain_column(name: str, column: Any) -> Any:
 
 
 def plain_columns(
-    columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | None
-) -> tuple[int, dict[str, Any]]:
-    """Return the number of samples that columns hold, and each column: see `plain_column`.
+    columns: Mapping[str, Any], fields: Spec, keys: Iterable[str] | None
+) -> tuple[int, dict[str, Any], list[str] | None]:
+    """Return the number of samples that columns hold, each column (see `plain_column`), and the keys.
+
+    Keys that are not given may be a column.
 
     Raises:
+        TypeError: The keys are one text.
         SpecError: A field is unknown, a column is a single value, or lengths differ. The message
             names the field.
     """
+    if isinstance(columns, Mapping) and KEY in columns:
+        columns = dict(columns)
+        column_of_keys = columns.pop(KEY)
+        if keys is None:
+            keys = column_of_keys
+    texts = None if keys is None else list_of_keys(keys)
     if not isinstance(columns, Mapping) or not columns:
         raise SpecError(
             f"expected a mapping of fields to columns, such as {{'label': labels}}, not {columns!r}"
@@ -272,14 +281,14 @@ def plain_columns(
             )
         plain[name] = plain_column(name, column)
     lengths = {name: len(column) for name, column in plain.items()}
-    if keys is not None:
-        lengths["keys"] = len(keys)
+    if texts is not None:
+        lengths["keys"] = len(texts)
     if len(set(lengths.values())) > 1:
         raise SpecError(
             "columns have different lengths: "
             + ", ".join(f"{name}: {n}" for name, n in lengths.items())
         )
-    return next(iter(lengths.values())), plain
+    return next(iter(lengths.values())), plain, texts
 
 
 def encode_columns(

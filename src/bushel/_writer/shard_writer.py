@@ -331,16 +331,17 @@ class ShardInProgress:
                 self._staging.rename(plan.staging_name, plan.shard.own_folder, renamed)
                 self.shard, names = plan.shard, list(renamed.values())
             sidecar, *staged_files = self._staging.paths_of([self.shard.sidecar_name, *names])
-            stats = [path.stat() for path in staged_files]
+            opened = list(map(open_file, staged_files))
             stamps = [
-                FileStamp(name, stat.st_size, stat.st_mtime_ns, stamp_of(open_file(path)))
-                for name, stat, path in zip(names, stats, staged_files, strict=True)
+                FileStamp(name, file.size, file.mtime_ns, stamp_of(file))
+                for name, file in zip(names, opened, strict=True)
             ]
             labels = self.layout.options.labels
             index = structs.replace(self._builder.build(stamps), labels=labels)
-            values = self._recorder.recorded(index)
-            staged_shard = Shard(self._staging.place, "", tuple(names))
-            files = ValueFiles(opener(index, staged_shard), values)
+            file_of = opened.__getitem__
+            if index.blocks:
+                file_of = opener(index, Shard(self._staging.place, "", tuple(names)))
+            files = ValueFiles(file_of, self._recorder.recorded(index))
             # without PyAV, clips are read whole until `bushel index --frames`
             index = self._contents.add_to(index, files, self._before, frames=has_pyav())
             for name, classes in labels.items():
@@ -354,7 +355,8 @@ class ShardInProgress:
             digest = save_index(index, sidecar, sync=self._staging.sync)
             index = structs.replace(index, digest=digest)
         shard = structs.replace(self.shard, files=tuple(names))
-        staged = OpenShard.of(self._container.name, shard, index, stored=True)
+        # values are only encoded, by codecs that the caller has named
+        staged = OpenShard.of(self._container.name, shard, index, stored=True, checked=True)
         return FinishedShard(staged, self._staging)
 
 

@@ -11,10 +11,10 @@ from msgspec import Struct
 from bushel._dataset.open.as_listed import check_as_listed
 from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.open.completeness import manifest_of
-from bushel._dataset.open.discovery import find, names_in
+from bushel._dataset.open.discovery import find
 from bushel._dataset.open.folders import is_part, run_folder, unfinished_shards
 from bushel._dataset.open.shards import open_shards
-from bushel._dataset.read.shard_fields import labels_of, with_caller_fields
+from bushel._dataset.read.shard_fields import with_caller_fields
 from bushel._dataset.read.shards import OpenShard, union_of_fields
 from bushel._index.names import Labels, can_be_named, check_labels, join_labels
 from bushel._index.shard import FOLDER
@@ -30,7 +30,7 @@ from bushel.containers.base import Container, Layout, ReadOptions
 from bushel.containers.registry import read_only_ending, refuse_read_only
 from bushel.errors import FormatError, SpecError, StateError, UnsupportedError
 from bushel.spec import Spec, format_spec
-from bushel.storage import AnyPath, write_whole
+from bushel.storage import AnyPath, names_in, write_whole
 from bushel.storage.publish import recover
 
 
@@ -300,10 +300,9 @@ def names_to_write(
                 f"labels= names the classes of field {name!r}, which {kind}: it must "
                 f"be a number, an array, or utf8; the fields are {format_spec(fields)}"
             )
+    named = [(str(shard.path(0)), shard.labels) for shard in shards if shard.labels]
     try:
-        return join_labels(
-            [(str(target), labels_of(shards, fields)), ("the new samples", checked)], fields
-        )
+        return join_labels([*named, ("the new samples", checked)], fields)
     except SpecError as error:
         raise StateError(
             f"cannot add these samples to {target}: "

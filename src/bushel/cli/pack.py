@@ -84,9 +84,8 @@ def pack(
     """
     mode, images, videos = work.modes.mode(), media.images, media.videos
     run.parts.check()
-    from bushel._dataset.open.open import files_asked
     from bushel._pack.run_folder import planned_listing
-    from bushel.sources.opening import KINDS, open_source, recognised
+    from bushel.sources.opening import KINDS, files_asked, open_source, recognised
 
     options = reading.arguments()
     files = files_asked(source, reading.split)

@@ -20,7 +20,7 @@ from bushel._dataset.open.completeness import (
     recover_shard,
     with_advice,
 )
-from bushel._dataset.open.discovery import find, names_in
+from bushel._dataset.open.discovery import find
 from bushel._dataset.open.folders import is_half_replaced, shard_of_entry, unfinished_shards
 from bushel._dataset.open.sources import expand_paths, files_named
 from bushel._dataset.open.tables import (
@@ -39,7 +39,7 @@ from bushel._index.table import ShardIndex
 from bushel.containers import Container, candidates, get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
-from bushel.storage import AnyPath, below
+from bushel.storage import AnyPath, below, names_in
 from bushel.storage.publish import is_half_made
 
 from .compare import same_arrays

@@ -12,9 +12,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bushel._dataset.open.discovery import holds_parts, names_in
+from bushel._dataset.open.discovery import holds_parts
+from bushel._dataset.open.folders import is_part
+from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.open import open_any
-from bushel._dataset.open.sources import expand_paths
+from bushel._dataset.open.sources import expand_paths, named_files, refuse_splits
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.stream import StreamDataset
 from bushel._recognise.layout import ending_of, layout_of
@@ -23,7 +25,7 @@ from bushel.containers.folder import classes_beside, has_removal_list
 from bushel.containers.folder_metadata import is_metadata, tables_above
 from bushel.containers.kept_folder import names_below
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, AnySource, absolute, as_path, is_object
+from bushel.storage import AnyPath, AnySource, absolute, as_path, is_object, names_in
 
 from .arrays import Arrays
 from .base import Source
@@ -124,6 +126,22 @@ def open_source(
     )
 
 
+def files_asked(source: Any, split: str | None) -> Any:
+    """Return the files of a split that a caller names; the source itself if it has not several.
+
+    Raises:
+        SpecError, FileNotFoundError, FormatError, TypeError: See `refuse_splits` and
+        `repository.split_of`.
+    """
+    if split is None:
+        refuse_splits(source)
+        return source
+    files = named_files(source, None, split)
+    if files.inside is None:
+        return files.source
+    return open_dataset(source, split=split)
+
+
 def _at_path(
     source: Any, kind: str | None, listing: Sequence[str] | None, options: dict[str, Any]
 ) -> Source | Stream:
@@ -196,7 +214,9 @@ def recognised(
         return "dataset", None
     names = names_in(path)
     owners = (each for some in (candidates, installed_candidates) for each in some(names))
-    if any(container.shards(path) is not None for container in owners) or holds_parts(path):
+    if any(container.shards(path) is not None for container in owners):
+        return "dataset", None
+    if any(map(is_part, names)) and holds_parts(path):
         return "dataset", None
     return _folder_at(path)
 

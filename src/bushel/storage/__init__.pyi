@@ -42,6 +42,7 @@ from bushel.storage.whole import copy_to_append as copy_to_append
 from bushel.storage.whole import create_whole as create_whole
 from bushel.storage.whole import list_names as list_names
 from bushel.storage.whole import make_folder as make_folder
+from bushel.storage.whole import names_in as names_in
 from bushel.storage.whole import place_file as place_file
 from bushel.storage.whole import read_text as read_text
 from bushel.storage.whole import read_whole as read_whole

@@ -15,7 +15,7 @@ from bushel._index.sidecar import Manifest, find_manifest, readable_manifest
 from bushel._runtime.messages import few, log_warning, warn
 from bushel.containers import container_names, get_container, owners_of
 from bushel.errors import FormatError, IncompleteWarning
-from bushel.storage import AnyPath, is_object
+from bushel.storage import AnyPath, is_object, names_in
 
 from .completeness import (
     Incomplete,
@@ -28,7 +28,7 @@ from .completeness import (
     manifest_of,
     manifest_path,
 )
-from .discovery import MANY_OBJECTS, find, names_in
+from .discovery import MANY_OBJECTS, find
 from .shards import Found
 
 _AT_ONCE = 32  # number of files on a server that are looked for at the same time

@@ -18,7 +18,7 @@ from bushel._index.shard import FileStamp, Shard
 from bushel._index.table import ShardIndex
 from bushel.containers import candidates
 from bushel.errors import FormatError
-from bushel.kernels import ExtentError, crc32
+from bushel.kernels import ExtentError, MappedFile, crc32
 from bushel.storage import Extents, File, is_local, is_object, open_file, read_many
 from bushel.storage.base import FROM_TAG
 
@@ -52,8 +52,12 @@ def stamp_of(file: File) -> int:
         return stamp
     between = _BETWEEN if size >= _LARGE else 0
     inner = [size * number // (_BETWEEN + 1) // _BLOCK * _BLOCK for number in range(1, between + 1)]
-    offset = np.array([0, *inner, size - _BLOCK], np.int64)
-    blocks = read_many([file], Extents(0, offset, np.full(len(offset), _BLOCK, np.int64)))
+    places = [0, *inner, size - _BLOCK]
+    if isinstance(file, MappedFile):
+        return crc32(b"".join(file.read(place, _BLOCK) for place in places))
+    lengths = np.full(len(places), _BLOCK, np.int64)
+    # all blocks are requested at once
+    blocks = read_many([file], Extents(0, np.array(places, np.int64), lengths))
     return crc32(b"".join(filter(None, blocks)))
 
 

@@ -27,7 +27,7 @@ from bushel.containers import (
     owners_of,
 )
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, below, is_object, open_file
+from bushel.storage import AnyPath, below, is_object, names_in, open_file
 
 from .completeness import marker_path
 from .folders import is_part, shard_of_entry
@@ -248,13 +248,6 @@ def _container_hint(path: AnyPath) -> str | None:
     if named:
         return f"if these are {named[0]} files, pass container={named[0]!r}"
     return None
-
-
-def names_in(folder: AnyPath) -> list[str]:
-    """Return the names in a folder."""
-    if isinstance(folder, Path):
-        return os.listdir(folder)
-    return [entry.name for entry in folder.iterdir()]
 
 
 def holds_parts(path: AnyPath) -> bool:

@@ -391,24 +391,6 @@ def _saved(dataset: Dataset, name: str | None, *, allow_stale: bool) -> Dataset:
     return saved_view(dataset, name, allow_stale=allow_stale)
 
 
-def files_asked(source: Any, split: str | None) -> Any:
-    """Return the files of a split that a caller names; the source itself if it has not several.
-
-    Raises:
-        SpecError, FileNotFoundError, FormatError, TypeError: See `refuse_splits` and
-        `repository.split_of`.
-    """
-    from .sources import named_files, refuse_splits
-
-    if split is None:
-        refuse_splits(source)
-        return source
-    files = named_files(source, None, split)
-    if files.inside is None:
-        return files.source
-    return open(source, split=split)
-
-
 def remaining_of(
     shards: Sequence[OpenShard], lists: RequestedLists | None = None
 ) -> Remaining | None:

@@ -141,11 +141,6 @@ def column_names(reader: Reader) -> tuple[str, ...]:
     return tuple(names)
 
 
-def names_in_any(shards: Sequence[OpenShard]) -> tuple[str, ...]:
-    """Return the names of the columns that any shard has; of very many shards, the first or the last."""
-    return tuple(dict.fromkeys(name for shard in looked_at(shards) for name in shard.index.columns))
-
-
 def masked(part: Part) -> Any:
     """Return values as an array, which is masked if some are missing."""
     values, missing = part

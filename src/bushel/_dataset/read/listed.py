@@ -20,6 +20,7 @@ from bushel._dataset.open.remote_discovery import ListedFiles
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._index.headers import PartOfRun
 from bushel._index.identity import table_digest, type_of
+from bushel._index.names import join_labels
 from bushel._index.saving import save_manifest
 from bushel._index.shard import FOLDER, Shard, Strings
 from bushel._index.shard_list import (
@@ -40,7 +41,6 @@ from bushel.codecs.registry import asked_for
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath, is_local
 
-from .shard_fields import labels_of
 from .shards import Listing, OpenShard, samples_of
 
 # number of remote shards that are indexed at once; each may have 64 MiB of requests in flight
@@ -299,7 +299,8 @@ def write_manifest(
     names = listed_names([opened.shard for opened in shards])
     manifest = manifest_of_tables(shards[0].container, names, [opened.index for opened in shards])
     fields = parse_spec(manifest.spec)
-    labels = labels_of(shards, fields)
+    named = [(str(opened.path(0)), opened.labels) for opened in shards if opened.labels]
+    labels = join_labels(named, fields)
     if others is None:
         manifest = structs.replace(manifest, labels=labels, part=part)
     else:
