@@ -57,7 +57,7 @@ def test_bytes_are_copied_if_both_store_them_alike() -> None:
 
     columns = layout(codecs_of_target)
     codecs = {name: frozenset({field.codec}) for name, field in SOURCE.items()}
-    plans = {plan.source.name: plan for plan in plan_fields(SOURCE, codecs, targets, columns)}
+    plans = plan_fields(SOURCE, codecs, targets, columns)
     assert {name: plan.copied for name, plan in plans.items()} == {
         "image": True,
         "label": False,
@@ -66,11 +66,11 @@ def test_bytes_are_copied_if_both_store_them_alike() -> None:
     }
     assert plans["raw"].known_as == "utf8"  # the user says what the bytes are
     mixed = codecs | {"words": frozenset({"utf8", "bytes"})}
-    [words] = [plan for plan in plan_fields(SOURCE, mixed, targets, columns) if plan.source.name == "words"]
+    words = plan_fields(SOURCE, mixed, targets, columns)["words"]
     assert not words.copied
     damaged = codecs | {"image": frozenset({"image", "bytes"})}
     columns = layout({**codecs_of_target, "image": "image"})
-    [image] = [plan for plan in plan_fields(SOURCE, damaged, targets, columns) if plan.source.name == "image"]
+    image = plan_fields(SOURCE, damaged, targets, columns)["image"]
     assert image.copied
 
 
@@ -111,7 +111,9 @@ def test_a_field_that_is_bytes_in_some_shards_is_copied_from_all() -> None:
     targets = target_fields(SOURCE, get_container("tar"), fields=["raw"], rename={}, spec={})
     columns = (LayoutField(targets["raw"], "bytes", 0),)
     for codecs, copied in (({"bytes", "jpg"}, True), ({"bytes"}, True), ({"jpg", "png"}, False)):
-        [plan] = plan_fields(SOURCE, {"raw": frozenset(codecs)}, targets, Layout(columns, WriteOptions(keyed=True)))
+        plan = plan_fields(SOURCE, {"raw": frozenset(codecs)}, targets, Layout(columns, WriteOptions(keyed=True)))[
+            "raw"
+        ]
         assert plan.copied is copied
 
 

@@ -92,7 +92,7 @@ class ShardInProgress:
         """
         names = list(self.writer.finish())
         self.staging.seal()
-        stats = [path.stat() for path in self.staging.paths_of(names)]
+        stats = [path.stat() for path in map(self.staging.path_of, names)]
         stamps = [FileStamp(name, stat.st_size, stat.st_mtime_ns) for name, stat in zip(names, stats, strict=True)]
         index = self.builder.build(stamps)
         self.staging.commit(names)

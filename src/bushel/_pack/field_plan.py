@@ -153,8 +153,8 @@ def plan_values(
 
 def plan_fields(
     source: Spec, codecs: Mapping[str, frozenset[str]], targets: Mapping[str, Field], layout: Layout
-) -> list[FieldPlan]:
-    """Plan the conversion of each field.
+) -> dict[str, FieldPlan]:
+    """Plan the conversion of each field, by its name in the source.
 
     Args:
         source: The source's fields.
@@ -165,7 +165,7 @@ def plan_fields(
     """
     stored = {column.field.name: column.codec for column in layout.columns}
     any_image = not layout.only_named_kinds
-    plans = []
+    plans = {}
     for name, target in targets.items():
         codecs_of_field = codecs[name]
         known_as = None
@@ -183,8 +183,7 @@ def plan_fields(
         copied = codecs_of_field == {codec} or untyped
         if target.codec.startswith("array(") and target.codec != source[name].codec:
             copied = codecs_of_field == {target.codec}  # not an array of another type in a tar
-        plan = FieldPlan(source[name], target, codec, copied, known_as, any_image=any_image)
-        plans.append(plan)
+        plans[name] = FieldPlan(source[name], target, codec, copied, known_as, any_image=any_image)
     return plans
 
 

@@ -24,11 +24,12 @@ from bushel._runtime.public import public
 from bushel._writer.dataset_writer import DatasetWriter
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.publishing import lock_for_writing
+from bushel._writer.target import Target
 from bushel.containers import container_for, get_writable
 from bushel.errors import UnsupportedError, error_limit
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, in_memory
-from bushel.storage import AnyPath, parse_bytes, workplace
+from bushel.storage import AnyPath, workplace
 from bushel.storage.lock import Lock
 from bushel.storage.names import remove_tree
 
@@ -46,14 +47,14 @@ Encode = Callable[[Batch], Sequence[Result]]
 
 
 def pack_whole(
-    run: RunFolder,
+    target: Target,
     prepared: Prepared,
     options: PackOptions,
     lock: Lock | None,
     progress: OnProgress | None,
 ) -> RunTotals:
     """Pack everything into one dataset. Raise TooManyErrors if more items failed than are allowed."""
-    target, total, mode = run.target, prepared.items, options.writer.mode
+    path, total, mode = target.path, prepared.items, options.writer.mode
     reporter = ProgressReporter(progress)
 
     def report(done: int, samples: int, errors: int, size: int) -> None:
@@ -61,24 +62,23 @@ def pack_whole(
 
     items, plan = _everything(prepared)
     staging = None
-    if mode == "overwrite" and isinstance(target, Path):
-        staging = overwrite_folder(target)
-    log = ErrorLog(error_log_path(target), staging=staging)
-    record = RunRecord(record_path(target, single=run.single), plan, log, items.digest)
-    ledger = Ledger(target, mode, _limit(prepared, options), log, record)
-    expected = None if mode == "append" else total
-    writing = replace(prepared.writing, expected=expected, total=total)
+    if mode == "overwrite" and isinstance(path, Path):
+        staging = overwrite_folder(path)
+    log = ErrorLog(error_log_path(path), staging=staging)
+    record = RunRecord(record_path(path, single=target.single), plan, log, items.digest)
+    ledger = Ledger(path, mode, _limit(prepared, options), log, record)
+    writing = replace(prepared.writing, expected=total)
     with (
         _encoding(prepared, options.processes) as encode,
         DatasetWriter(
-            target, prepared.spec, writing, before_publish=ledger.before_publish, lock=lock
+            path, prepared.spec, writing, before_publish=ledger.before_publish, lock=lock
         ) as writer,
     ):
         kept = len(writer)
         work = Work(prepared, encode, options.at_once, report)
         totals = write_part(items, writer, ledger, work)
     reporter.finish()
-    return RunTotals((str(target),), totals, kept)
+    return RunTotals((str(path),), totals, kept)
 
 
 def pack_in_parts(
@@ -146,7 +146,7 @@ def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
         "shuffle": order.version,
         "seed": options.seed,
         "shard_samples": writing.shard_samples,
-        "shard_bytes": None if writing.shard_bytes is None else parse_bytes(writing.shard_bytes),
+        "shard_bytes": writing.shard_bytes,
         "generation": writing.generation,
         "labels": writing.labels,
         "seek": writing.seek,
@@ -309,15 +309,17 @@ def write_dataset(
         )
     name = options.writer.container
     container = get_writable(name) if name else container_for(target.name)
-    started, run = time.monotonic(), RunFolder(target, container.suffix)
+    started = time.monotonic()
     with ExitStack() as stack:
         lock = None
         if not options.in_parts:  # parts are locked with the other processes of the run
             lock = stack.enter_context(lock_for_writing(target, options.writer))
         prepared = prepare_source(source, target, container, options)
         if prepared.parts is None:
-            totals = pack_whole(run, prepared, options, lock, progress)
+            place = Target.of(target, container)
+            totals = pack_whole(place, prepared, options, lock, progress)
         else:
+            run = RunFolder(target, container.suffix)
             totals = pack_in_parts(run, prepared, prepared.parts, options, progress)
     log, written = error_log_path(target), totals.written
     return PackResult(

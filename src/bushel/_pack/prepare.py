@@ -285,11 +285,9 @@ def _plans(
         return plan_values(facts.fields, targets, layout, declared)
     plans = plan_fields(facts.fields, facts.codecs, targets, layout)
     if isinstance(source, StoredStream):
-        plans = [
-            replace(plan, known_as=plan.known_as or min(facts.codecs[plan.source.name]))
-            for plan in plans
-        ]
-    return {plan.source.name: plan for plan in plans}
+        for name, plan in plans.items():
+            plans[name] = replace(plan, known_as=plan.known_as or min(facts.codecs[name]))
+    return plans
 
 
 def _encoder(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -29,7 +29,6 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
             shard; None for 1 GiB if `shard_samples` is None, too.
         generation: Generation of a bag, or None.
         expected: Number of samples that will be appended, which some containers use.
-        total: Number of samples that will be appended, for the manifest; None for `expected`.
         folders: Paths of empty folders; None if samples are not files of a folder.
         sync: Whether to wait until a finished shard is on disk.
         labels: Names of classes by field; None keeps the names of the existing dataset.
@@ -50,7 +49,6 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
     shard_bytes: int | str | None = None
     generation: str | None = None
     expected: int | None = None
-    total: int | None = None
     folders: tuple[str, ...] | None = None
     sync: bool = True
     labels: Mapping[str, Sequence[str]] | None = None
@@ -67,7 +65,7 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
             samples = check_count("shard_samples", self.shard_samples, least=1)
             force_setattr(self, "shard_samples", samples)
         if self.shard_bytes is not None:
-            parse_bytes(self.shard_bytes)
+            force_setattr(self, "shard_bytes", parse_bytes(self.shard_bytes))
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> WriterOptions:
@@ -85,16 +83,11 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
         return bool(self.shard_samples or self.shard_bytes)
 
     def limits(self, *, single: bool) -> ShardLimits:
-        """Return the size at which a shard is full. One file has no limit.
-
-        Raises:
-            ValueError: `shard_bytes` is malformed.
-        """
-        if self.shard_bytes is not None:
-            size = parse_bytes(self.shard_bytes) or None
-        else:
-            size = None if single or self.shard_samples else _SHARD_BYTES
-        return ShardLimits(self.shard_samples, size, estimated=self.shard_bytes is None)
+        """Return the size at which a shard is full. One file has no limit."""
+        size, estimated = self.shard_bytes, self.shard_bytes is None
+        if estimated and not (single or self.shard_samples):
+            size = _SHARD_BYTES
+        return ShardLimits(self.shard_samples, cast("int", size) or None, estimated=estimated)
 
 
 class ShardLimits(Struct, frozen=True):

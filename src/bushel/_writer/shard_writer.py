@@ -24,7 +24,7 @@ from bushel.containers.base import Container, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import ColumnLimits, StoredColumn
 from bushel.kernels import KeySet, SampleBuffer
 from bushel.spec import KEY
-from bushel.storage import Staging, open_file
+from bushel.storage import File, Staging, open_file
 from bushel.storage.names import below
 
 from .options import ShardLimits
@@ -159,8 +159,7 @@ class ShardInProgress:
         before: The index of the shard before it was reopened, if it was.
 
     Attributes:
-        shard: The final files.
-        layout: How samples are stored.
+        plan: The final files, and how samples are stored.
         pending: Samples that are written after those in the builder, or None before any are
             collected.
     """
@@ -173,10 +172,9 @@ class ShardInProgress:
         *,
         before: ShardIndex | None = None,
     ) -> None:
-        self.shard, self.layout = plan.shard, plan.layout
-        self._contents, self._limits, self._before = plan.contents, plan.limits, before
+        self.plan, self._before = plan, before
         self._recorder = Recorder(plan.layout, plan.contents)
-        self._container, self._staging, self._builder = plan.container, staging, builder
+        self._staging, self._builder = staging, builder
         # the sizes of the staged files, and the number of samples in them
         self._written: tuple[dict[str, int], int] = {}, 0
         self.pending: PendingSamples | None = None
@@ -233,8 +231,9 @@ class ShardInProgress:
 
         The tables that are written at the end do not count.
         """
-        samples = (self._limits.samples or _UNLIMITED) - self._builder.samples
-        size = (self._limits.bytes or _UNLIMITED) - sum(self._written[0].values())
+        limits = self.plan.limits
+        samples = (limits.samples or _UNLIMITED) - self._builder.samples
+        size = (limits.bytes or _UNLIMITED) - sum(self._written[0].values())
         return max(samples, 0), max(size, 0)
 
     def takes(self, values: Mapping[str, Stored]) -> bool:
@@ -250,7 +249,9 @@ class ShardInProgress:
         if self.pending is None:
             limits = self._collected or ColumnLimits()
             numbered = known is None
-            self.pending = PendingSamples(limits, self.layout, self._builder, numbered=numbered)
+            self.pending = PendingSamples(
+                limits, self.plan.layout, self._builder, numbered=numbered
+            )
         self.pending.restart(room, position, number, known)
         return self.pending.add
 
@@ -322,28 +323,29 @@ class ShardInProgress:
         with closing(self._staging):
             self.flush()
             self.pending = None  # it refers to all keys
-            names = list(self._writer.finish())
+            names, shard = list(self._writer.finish()), self.plan.shard
             self._staging.seal()
             if plan is not None:
                 _check_new(plan)
-                renamed = dict(zip(self.shard.files, plan.shard.files, strict=True))
+                renamed = dict(zip(shard.files, plan.shard.files, strict=True))
                 renamed = {name: renamed[name] for name in names}
                 self._staging.rename(plan.staging_name, plan.shard.own_folder, renamed)
-                self.shard, names = plan.shard, list(renamed.values())
-            sidecar, *staged_files = self._staging.paths_of([self.shard.sidecar_name, *names])
+                shard, names = plan.shard, list(renamed.values())
+            shard = structs.replace(shard, files=tuple(names))
+            staged_files = list(map(self._staging.path_of, names))
             opened = list(map(open_file, staged_files))
             stamps = [
                 FileStamp(name, file.size, file.mtime_ns, stamp_of(file))
                 for name, file in zip(names, opened, strict=True)
             ]
-            labels = self.layout.options.labels
+            labels = self.plan.layout.options.labels
             index = structs.replace(self._builder.build(stamps), labels=labels)
-            file_of = opened.__getitem__
+            file_of: Callable[[int], File] = opened.__getitem__
             if index.blocks:
                 file_of = opener(index, Shard(self._staging.place, "", tuple(names)))
             files = ValueFiles(file_of, self._recorder.recorded(index))
             # without PyAV, clips are read whole until `bushel index --frames`
-            index = self._contents.add_to(index, files, self._before, frames=has_pyav())
+            index = self.plan.contents.add_to(index, files, self._before, frames=has_pyav())
             for name, classes in labels.items():
                 column = index.columns.get(name)
                 if column is None or column.values is None or not len(column):
@@ -351,12 +353,12 @@ class ShardInProgress:
                 largest = column.values.max()
                 if largest >= len(classes):
                     what = "%s: field %r has the number %s, but labels= names %d classes"
-                    log_warning(what, self.shard.root, name, largest, len(classes))
+                    log_warning(what, shard.root, name, largest, len(classes))
+            sidecar = self._staging.path_of(shard.sidecar_name)
             digest = save_index(index, sidecar, sync=self._staging.sync)
             index = structs.replace(index, digest=digest)
-        shard = structs.replace(self.shard, files=tuple(names))
         # values are only encoded, by codecs that the caller has named
-        staged = OpenShard.of(self._container.name, shard, index, stored=True, checked=True)
+        staged = OpenShard.of(index.container, shard, index, stored=True, checked=True)
         return FinishedShard(staged, self._staging)
 
 

@@ -217,9 +217,7 @@ class WrittenShards:
         target.check_mode(mode, exists=exists, incomplete=self.was_unfinished)
         if exists and not self.was_unfinished:
             self._marker.before = self.samples
-        total = self._options.total
-        if total is None:
-            total = self._options.expected
+        total = self._options.expected
         if total is not None and self._marker.expected is None:
             self._marker.expected = total + self.samples * (mode == "append")
         usual = None
@@ -259,7 +257,7 @@ class WrittenShards:
         try:
             divided = None
             if not last:
-                divided = self._plan.divided(shard.shard)
+                divided = self._plan.divided(shard.plan.shard)
             self._publish(shard.finish(divided), last=last)
         except BaseException as error:
             with noted_in(error):

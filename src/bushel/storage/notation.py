@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from bushel._runtime.arrays import check_count
@@ -28,6 +29,18 @@ def parse_bytes(size: int | str) -> int:
         raise ValueError(f"invalid size {size!r}: write 500MB, 1GiB or a number of bytes")
     base = 1024 if match[3] else 1000
     return int(float(match[1]) * base ** " kMGT".upper().index(match[2].upper() or " "))
+
+
+def bytes_of_environment(variable: str, usual: str) -> int:
+    """Return the number of bytes that an environment variable has as its value, or the usual one.
+
+    Raises:
+        ValueError: The value is malformed.
+    """
+    try:
+        return parse_bytes(os.environ.get(variable) or usual)
+    except ValueError as error:
+        raise ValueError(f"the environment variable {variable}: {error}") from error
 
 
 def expand_braces(pattern: str, *, only_ranges: bool = False) -> list[str]:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import starmap
 from pathlib import Path
 from stat import S_ISLNK
 
@@ -84,19 +85,26 @@ class _Move(msgspec.Struct, frozen=True):
     device: int
     inode: int
 
+    @classmethod
+    def of(cls, name: str, path: Path) -> _Move:
+        """Return the move of what is staged at a path.
+
+        Raises:
+            FormatError: It is a symbolic link.
+        """
+        stat = path.lstat()
+        if S_ISLNK(stat.st_mode):
+            raise FormatError("no writer leaves a symbolic link here", path, hint="delete it")
+        return cls(name, stat.st_dev, stat.st_ino)
+
 
 def _staged(folder: Path, moves: Sequence[_Move]) -> dict[str, Path]:
     """Return the paths of the files to move by their names, without those that the staging folder no longer has."""
     staged = {}
     for move, path in [(move, inside(folder, move.name)) for move in moves]:
-        try:
-            stat = path.lstat()
-        except FileNotFoundError:
-            continue
-        if S_ISLNK(stat.st_mode):
-            raise FormatError("no writer leaves a symbolic link here", path, hint="delete it")
-        if (stat.st_dev, stat.st_ino) == (move.device, move.inode):
-            staged[move.name] = path
+        with suppress(FileNotFoundError):
+            if _Move.of(move.name, path) == move:
+                staged[move.name] = path
     return staged
 
 
@@ -147,12 +155,8 @@ class Publication:
             OSError: That failed. If the list of moves could not be written, the target is as it
                 was.
         """
-        paths = [inside(self.folder, name) for name in moves]
-        stats = [path.stat() for path in paths]
-        listed = [
-            _Move(name, stat.st_dev, stat.st_ino) for name, stat in zip(moves, stats, strict=True)
-        ]
-        content = _Moves(list(clear), listed, list(drop))
+        staged = {name: inside(self.folder, name) for name in moves}
+        content = _Moves(list(clear), list(starmap(_Move.of, staged.items())), list(drop))
         if self.sync:
             self._sync_names()
         data = json.dumps(msgspec.to_builtins(content)).encode()  # names may have surrogates
@@ -160,7 +164,7 @@ class Publication:
             write_whole(self.folder / COMMIT_LIST, data, sync=self.sync)
         finally:  # if it got its name before an error, only `recover` may end this
             self._ended = (self.folder / COMMIT_LIST).exists()
-        _repeat(self.root, self.folder, content, sync=self.sync)
+        _repeat(self.root, self.folder, content, staged, sync=self.sync)
         _remove_staged(self.root, self.folder, sync=self.sync)
 
     def _sync_names(self) -> None:
@@ -200,7 +204,7 @@ def recover(root: Path, folder: Path, *, undo: Callable[[], object] = lambda: No
     if content is None:
         undo()
     else:
-        _repeat(root, folder, content, sync=True)
+        _repeat(root, folder, content, _staged(folder, content.moves), sync=True)
     _remove_staged(root, folder, sync=True)
     return True
 
@@ -229,10 +233,11 @@ def _load_moves(folder: Path) -> _Moves | None:
         raise FormatError(f"not a list of moves: {error}", file, hint=hint) from error
 
 
-def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
-    """Make the moves that are not made yet."""
+def _repeat(
+    root: Path, folder: Path, content: _Moves, to_make: Mapping[str, Path], *, sync: bool
+) -> None:
+    """Make the moves that are not made yet, given the paths of what is still staged."""
     targets = {move.name: inside(root, move.name) for move in content.moves}
-    to_make = _staged(folder, content.moves)
     if len(to_make) == len(content.moves):
         for name in content.clear:
             _remove(inside(root, name), own=False)

@@ -156,10 +156,6 @@ class Staging:
         """Return the path of a staged file."""
         return below(self.place, name, any_text=True)
 
-    def paths_of(self, names: Iterable[str]) -> list[Path]:
-        """Return the paths of staged files."""
-        return [below(self.place, name, any_text=True) for name in names]
-
     def keep(self, positions: Mapping[str, int]) -> None:
         """Continue files that already are here, each after the given number of bytes."""
         self._positions = dict(positions)
