@@ -27,7 +27,7 @@ from bushel._runtime.arrays import (
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, read_whole
 
-from .named_arrays import body_crc32, encode, parse
+from .saving import body_crc32, encode, parse
 from .shard import Keys, Strings
 from .table import ShardIndex
 

@@ -1,18 +1,19 @@
-"""Writing sidecar files, indexes and manifests: `sidecar` describes and reads them.
+"""Writing sidecar files: indexes and manifests, which `sidecar` describes and reads, and smaller files beside them.
 
-An index is a safetensors file of named arrays. `safetensors.numpy.save` writes the same bytes
-(https://github.com/huggingface/safetensors), but copies all arrays: 8 bytes of length, a header of
-JSON, and the arrays, ordered by type and name.
+An index is a safetensors file of named arrays, and so is a list of removed samples or of shards.
+`safetensors.numpy.save` writes the same bytes (https://github.com/huggingface/safetensors), but
+copies all arrays: 8 bytes of length, a header of JSON, and the arrays, ordered by type and name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from bushel.codecs.registry import asked_for
 from bushel.errors import UnsupportedError
@@ -24,6 +25,7 @@ from .clip_frames import ARRAYS
 from .headers import (
     COLUMN_ARRAYS,
     CRC32_IS,
+    DAMAGES,
     DTYPES,
     VERSION,
     ZEROS,
@@ -34,16 +36,16 @@ from .headers import (
 )
 from .identity import table_digest, type_of
 from .line_arrays import EXTENT, LINE_ARRAYS, LineArray
-from .sidecar import Manifest, seal
+from .sidecar import Manifest, parse_all, seal
 from .table import FieldExtents, ShardIndex
+
+T = TypeVar("T")
 
 # an index with more bytes of arrays than this is written without a copy of them in memory
 _LARGE = 1 << 20
 _PIECE = 1 << 22
-KINDS = {dtype: kind for kind, dtype in DTYPES.items()}
-"""The names of the types of arrays in safetensors."""
-
-_PLACES = {dtype: place for place, dtype in enumerate(KINDS)}
+_KINDS = {dtype: kind for kind, dtype in DTYPES.items()}
+_PLACES = {dtype: place for place, dtype in enumerate(_KINDS)}
 
 
 def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> str:
@@ -211,7 +213,7 @@ def head_of(arrays: Arrays, header: object) -> bytes:
     for name, array in arrays.items():
         end = at + array.nbytes
         entries[name] = {
-            "dtype": KINDS[array.dtype],
+            "dtype": _KINDS[array.dtype],
             "shape": array.shape,
             "data_offsets": (at, end),
         }
@@ -227,6 +229,51 @@ def pieces_of(arrays: Arrays) -> Iterator[memoryview]:
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         for start in range(0, len(data), _PIECE):
             yield data[start : start + _PIECE].data
+
+
+def encode(arrays: Mapping[str, np.ndarray], header: object) -> bytes:
+    """Return the bytes of a file of small arrays, with a header that msgspec can encode as its text."""
+    return b"".join(encoded(arrays, header))
+
+
+def encoded(arrays: Mapping[str, np.ndarray], header: object) -> list[bytes | memoryview]:
+    """Return the bytes of `encode` in pieces, which the arrays hold."""
+    arrays = in_order(arrays)
+    return [head_of(arrays, header), *pieces_of(arrays)]
+
+
+def parse(
+    data: memoryview, kinds: Mapping[str, str], header: msgspec.json.Decoder[T]
+) -> tuple[T, Arrays]:
+    """Return the header of a file, and its arrays, which are not copied.
+
+    `kinds` has the type of each array: `U8`, `U32`, `U64` or `I64`. They have one dimension.
+
+    Raises:
+        ValueError: The file is damaged.
+    """
+    try:
+        text, arrays = parse_all(data)
+        chosen = {name: arrays[name] for name in kinds}
+        for name, array in chosen.items():
+            if (_KINDS[array.dtype], array.ndim) != (kinds[name], 1):
+                raise ValueError(f"array {name!r} is {array.dtype}{list(array.shape)}")
+        return header.decode(text), chosen
+    except DAMAGES as error:
+        raise ValueError(str(error)) from error
+
+
+def body_crc32(arrays: Mapping[str, np.ndarray]) -> int:
+    """Return the CRC-32 of the bytes of arrays, in this order."""
+    checksum = 0
+    for array in arrays.values():
+        checksum = crc32(np.ascontiguousarray(array).view(np.uint8), checksum)
+    return checksum
+
+
+def whole_crc32(header: Any, arrays: Mapping[str, np.ndarray]) -> int:
+    """Return the CRC-32 of arrays, and then of all that their header says but its own `crc32`."""
+    return crc32(msgspec.json.encode(replace(header, crc32=0)), body_crc32(arrays))
 
 
 # Manifests

@@ -19,8 +19,8 @@ from bushel.kernels import map_array
 from bushel.spec import Spec, format_spec
 from bushel.storage import write_whole
 
-from .named_arrays import encode, parse, whole_crc32
 from .names import Labels, check_labels
+from .saving import encode, parse, whole_crc32
 from .shard import FileStamp, Strings
 from .sidecar import spec_from_file
 

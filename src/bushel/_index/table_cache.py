@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bushel._runtime.messages import log_info
 from bushel.errors import FormatError
-from bushel.storage.notation import bytes_of_environment
+from bushel.storage.notation import parse_bytes
 from bushel.storage.objects.blockcache import BlockCache
 
 from .saving import encode_index
@@ -110,11 +110,12 @@ def cache_of_tables() -> BlockCache | None:
     if not folder:
         home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         folder = os.path.join(home, "bushel", "tables")
-    return _cache(os.getpid(), folder, bytes_of_environment("BUSHEL_TABLES_SIZE", _USUAL_SIZE))
+    return _cache(os.getpid(), folder, os.environ.get("BUSHEL_TABLES_SIZE") or _USUAL_SIZE)
 
 
 @lru_cache(maxsize=8)
-def _cache(process: int, folder: str, limit: int) -> BlockCache | None:
+def _cache(process: int, folder: str, size: str) -> BlockCache | None:
+    limit = parse_bytes(size, "BUSHEL_TABLES_SIZE")
     if limit:
         return BlockCache(Path(folder), limit)
     return None

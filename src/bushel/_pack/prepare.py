@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -103,8 +103,12 @@ def _facts_of(source: Dataset | Source | Stream) -> _Facts:
 
 
 def _facts_of_dataset(dataset: Dataset, fields: Spec) -> _Facts:
-    indexes = [shard.index for shard in _shards_of(dataset)]
+    # a view may have fewer samples than its shards
+    is_whole = len(dataset) == len(dataset.reader.base.whole)
+    shards = dataset.shards if is_whole else _shards_with_samples(dataset)
+    indexes = [shard.index for shard in shards]
     filled = [index for index in indexes if index.samples]
+    folders = tuple(_empty_folders_in(shards)) if is_whole else ()
     windows = dataset.reader.windows
     made = () if windows is None else windows.shape.offsets
     synthetic = [name for name in made if name in fields and not fields[name].sequence]
@@ -120,7 +124,7 @@ def _facts_of_dataset(dataset: Dataset, fields: Spec) -> _Facts:
         },
         keyed=dataset.reader.keyed,
         labels=[labels_of_fields(shard.labels, fields) for shard in dataset.shards],
-        folders=_empty_folders_in(dataset) or None,
+        folders=folders or None,
         seek=any("seek" in scanned_in(index) for index in indexes),
         columns=tuple(dict.fromkeys(name for index in indexes for name in index.columns)),
     )
@@ -154,16 +158,12 @@ def _typed(source: Any, options: PackOptions) -> Any:
     return type(source)((), reader=typed, selection=selection)
 
 
-def _empty_folders_in(dataset: Dataset) -> tuple[str, ...]:
-    """Return the empty folders of the packed folders of a dataset; none of a view."""
-    folders: list[str] = []
-    if not _is_whole(dataset):
-        return ()
-    for shard in dataset.shards:
+def _empty_folders_in(shards: Iterable[OpenShard]) -> Iterator[str]:
+    """Yield the empty folders of packed folders."""
+    for shard in shards:
         if shard.keyed:
             with suppress(FormatError):  # a damaged file, from which samples are recovered
-                folders += get_container(shard.container).empty_folders(shard.shard)
-    return tuple(folders)
+                yield from get_container(shard.container).empty_folders(shard.shard)
 
 
 def prepare_source(
@@ -370,15 +370,8 @@ def _order(source: Dataset | Source | Stream, options: PackOptions, parts: int |
     return make_order(options.shuffle, len(source), options.seed)
 
 
-def _is_whole(dataset: Dataset) -> bool:
-    """Return whether a dataset has as many samples as its shards have; a view may have fewer."""
-    return len(dataset) == len(dataset.reader.base.whole)
-
-
-def _shards_of(dataset: Dataset) -> list[OpenShard]:
-    """Return the shards that hold samples of a dataset or view. The tables of the others need not be loaded."""
-    if _is_whole(dataset):
-        return list(dataset.shards)
+def _shards_with_samples(dataset: Dataset) -> list[OpenShard]:
+    """Return the shards that hold samples of a view. The tables of the others need not be loaded."""
     reader = dataset.reader
     used = np.ones(len(dataset.shards), np.bool_)
     used[: len(reader.counted)] = False

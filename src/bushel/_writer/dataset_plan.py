@@ -352,7 +352,7 @@ class DatasetPlan:
         Raises:
             SpecError, CodecError, ValueError: As of `encoded`.
         """
-        layout = self.decided(shards, keyed=texts is not None)
+        self.decided(shards, keyed=texts is not None)
         stored_keys = None
         if self.keys is not None:
             number = self._options.first_number + position
@@ -362,8 +362,7 @@ class DatasetPlan:
         if self.usual is not None:
             self.usual.check(columns, self.fields)
         values = self.with_numbers(columns)
-        batch = encode_columns(values, samples, self.fields, self.container.name, layout)
-        return stored_keys, batch
+        return stored_keys, encode_columns(values, samples, self._encode)
 
     def next_layout(self, shards: list[OpenShard], samples: int) -> Layout:
         """Return the layout of the shard that follows these shards, with `samples` samples together."""

@@ -33,10 +33,15 @@ _LARGE_CHUNK = 1 << 23
 
 
 class SampleEncoder:
-    """Checks and encodes the samples of a dataset."""
+    """Checks and encodes the samples of a dataset.
+
+    Attributes:
+        container: Name of the container.
+        layout: How it stores samples.
+    """
 
     def __init__(self, container: str, layout: Layout) -> None:
-        self._container, self._sparse = container, layout.sparse
+        self.container, self.layout = container, layout
         self._columns = [
             (column.field, storing_codec(column.field.codec, column.codec).encode)
             for column in layout.columns
@@ -65,13 +70,13 @@ class SampleEncoder:
         for field, encode in self._columns:
             name = field.name
             if name not in sample:
-                if not self._sparse:
+                if not self.layout.sparse:
                     raise SpecError(
-                        f"the sample lacks {name!r}, but a {self._container} needs every field"
+                        f"the sample lacks {name!r}, but a {self.container} needs every field"
                     )
                 continue
             value = sample[name]
-            if value is None and self._sparse and field.codec not in ("json", "msgpack"):
+            if value is None and self.layout.sparse and field.codec not in ("json", "msgpack"):
                 continue
             if field.sequence:
                 values[name] = _encode_elements(field, encode, value)
@@ -291,19 +296,21 @@ def plain_columns(
     return next(iter(lengths.values())), plain, texts
 
 
-def encode_columns(
-    columns: Mapping[str, Any], samples: int, fields: Spec, name: str, layout: Layout
-) -> StoredBatch:
-    """Encode columns, which `plain_columns` has returned.
+def encode_columns(columns: Mapping[str, Any], samples: int, encode: SampleEncoder) -> StoredBatch:
+    """Encode columns, which `plain_columns` has returned; sample by sample where values are missing, or lists.
 
     Raises:
         SpecError: A field is missing.
         CodecError: A value cannot be encoded.
     """
-    missing = [field for field in fields if field not in columns]
-    if missing and not layout.sparse:
-        raise SpecError(f"field {missing[0]!r} has no column, but a {name} needs every field")
-    if not missing and not any(column.field.sequence for column in layout.columns):
+    layout = encode.layout
+    names = [column.field.name for column in layout.columns]
+    missing = next((name for name in names if name not in columns), None)
+    if missing is not None and not layout.sparse:
+        raise SpecError(
+            f"field {missing!r} has no column, but a {encode.container} needs every field"
+        )
+    if missing is None and not any(column.field.sequence for column in layout.columns):
         whole = {
             column.field.name: _encode(column, columns[column.field.name])
             for column in layout.columns
@@ -311,7 +318,6 @@ def encode_columns(
         stored = {field: column for field, column in whole.items() if column is not None}
         if len(stored) == len(whole):
             return StoredBatch.of(samples, stored)
-    encode = SampleEncoder(name, layout)
     rows = {
         field: column.values if isinstance(column, StoredColumn) else list(column)
         for field, column in columns.items()

@@ -20,9 +20,8 @@ import numpy as np
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from bushel._index.named_arrays import encoded, parse
 from bushel._index.opening import FileStamps
-from bushel._index.saving import encode_index
+from bushel._index.saving import encode_index, encoded, parse
 from bushel._index.shard import FOLDER, FileStamp
 from bushel._index.sidecar import decode_index
 from bushel._index.table import ShardIndex

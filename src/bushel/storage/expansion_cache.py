@@ -16,9 +16,10 @@ from bushel._runtime.arrays import U8
 from bushel._runtime.threads import Result
 from bushel.filters import FilterError
 
-from .notation import bytes_of_environment
+from .notation import parse_bytes
 
 _DEFAULT = "256MB"
+_VARIABLE = "BUSHEL_BLOCK_CACHE"
 
 
 class Claim(Struct, frozen=True):
@@ -53,7 +54,7 @@ class ExpansionCache:
     def limit(self) -> int:
         """Bytes to keep. Raise ValueError if `BUSHEL_BLOCK_CACHE` is not a size."""
         if self._limit is None:
-            self._limit = bytes_of_environment("BUSHEL_BLOCK_CACHE", _DEFAULT)
+            self._limit = parse_bytes(os.environ.get(_VARIABLE) or _DEFAULT, _VARIABLE)
         return self._limit
 
     def share(self, processes: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from bushel._runtime.arrays import check_count
@@ -15,8 +14,10 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?\s*", re.IGNORECASE)
 _LARGEST = 10_000_000  # largest number of names that one pattern may expand to
 
 
-def parse_bytes(size: int | str) -> int:
+def parse_bytes(size: int | str, variable: str | None = None) -> int:
     """Return a number of bytes that is written as `500MB`, `1GB` (10**9 bytes), `1GiB` (2**30 bytes) or as a number.
+
+    `variable` is the name of the environment variable that has it, for the error.
 
     Raises:
         TypeError: `size` is neither text nor a whole number.
@@ -26,21 +27,10 @@ def parse_bytes(size: int | str) -> int:
         return check_count("size", size, instead=" bytes, or text such as 500MB or 1GiB")
     match = _SIZE.fullmatch(size)
     if match is None:
-        raise ValueError(f"invalid size {size!r}: write 500MB, 1GiB or a number of bytes")
+        where = f"the environment variable {variable}: " if variable else ""
+        raise ValueError(f"{where}invalid size {size!r}: write 500MB, 1GiB or a number of bytes")
     base = 1024 if match[3] else 1000
     return int(float(match[1]) * base ** " kMGT".upper().index(match[2].upper() or " "))
-
-
-def bytes_of_environment(variable: str, usual: str) -> int:
-    """Return the number of bytes that an environment variable has as its value, or the usual one.
-
-    Raises:
-        ValueError: The value is malformed.
-    """
-    try:
-        return parse_bytes(os.environ.get(variable) or usual)
-    except ValueError as error:
-        raise ValueError(f"the environment variable {variable}: {error}") from error
 
 
 def expand_braces(pattern: str, *, only_ranges: bool = False) -> list[str]:

@@ -26,9 +26,8 @@ from tests.fuzz.forged import change_header, header_of, name_codec
 import bushel
 from bushel._dataset.open.folders import overwrite_folder
 from bushel._dataset.views.saved_views import _ARRAYS as VIEWS
-from bushel._index.named_arrays import body_crc32
 from bushel._index.removal_list import _ARRAYS as REMOVED
-from bushel._index.saving import sealed
+from bushel._index.saving import body_crc32, sealed
 from bushel._index.shard import Strings
 from bushel._pack.finish import finish_run
 from bushel._pack.run_folder import find_run

@@ -19,8 +19,7 @@ import numpy as np
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._index.headers import Arrays
 from bushel._index.key_lookup import KeyLookup, samples_of_keys
-from bushel._index.named_arrays import parse
-from bushel._index.saving import head_of
+from bushel._index.saving import head_of, parse
 from bushel._index.shard import Keys
 from bushel._index.sidecar import ALWAYS_CHECKED
 from bushel._runtime.arrays import I64, U32, U64, Array, concatenated, equal_places

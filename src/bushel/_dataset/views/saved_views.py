@@ -21,7 +21,7 @@ from bushel._dataset.open.folders import above_parts
 from bushel._dataset.read.key_file import positions_of_keys
 from bushel._dataset.read.remaining import digests_at
 from bushel._dataset.read.shards import kinds
-from bushel._index.named_arrays import encode, parse, whole_crc32
+from bushel._index.saving import encode, parse, whole_crc32
 from bushel._index.shard import FOLDER, Strings
 from bushel._runtime.arrays import I64, NO_NUMBERS, U64
 from bushel._runtime.messages import warn

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bushel._runtime.messages import log_warning
 from bushel.kernels import crc32
-from bushel.storage.notation import bytes_of_environment
+from bushel.storage.notation import parse_bytes
 
 BLOCK = 1 << 20
 """Bytes of a block; the last one of an object has fewer."""
@@ -178,9 +178,9 @@ def cache_of_environment() -> BlockCache | None:
     folder = os.environ.get("BUSHEL_CACHE_DIR")
     if not folder:
         return None
-    return _cache(os.getpid(), folder, bytes_of_environment("BUSHEL_CACHE_SIZE", _USUAL_SIZE))
+    return _cache(os.getpid(), folder, os.environ.get("BUSHEL_CACHE_SIZE") or _USUAL_SIZE)
 
 
 @lru_cache(maxsize=8)
-def _cache(process: int, folder: str, limit: int) -> BlockCache:
-    return BlockCache(Path(folder), limit)
+def _cache(process: int, folder: str, size: str) -> BlockCache:
+    return BlockCache(Path(folder), parse_bytes(size, "BUSHEL_CACHE_SIZE"))
