@@ -227,3 +227,14 @@ def test_a_recordio_that_is_half_replaced_says_so(tmp_path: Path, monkeypatch: p
         bushel.open(path)
     bushel.Writer(path, SPECS["recordio"], mode="resume").close()
     assert (len(bushel.open(path)), bushel.verify(path).verdict) == (4, "ok")
+
+
+@pytest.mark.filterwarnings("ignore:the files of:bushel.errors.UntrustedWarning")
+def test_removed_values_whose_types_run_code_stay_removed(tmp_path: Path) -> None:
+    for container, mode in (("bag", "create"), ("tar", "overwrite")):
+        with bushel.Writer(tmp_path / "ds", {"value": "pickle", "n": "int"}, container=container, mode=mode) as writer:  # type: ignore[arg-type]
+            for number in range(3):
+                writer.append({"value": {"n": number}, "n": number}, key=f"k{number}")
+        if mode == "create":
+            bushel.remove(tmp_path / "ds", keys=["k1"], reason="asked for")
+        assert [sample["value"] for sample in bushel.open(tmp_path / "ds", pickle=True)] == [{"n": 0}, {"n": 2}]
