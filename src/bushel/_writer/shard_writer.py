@@ -332,8 +332,7 @@ class ShardInProgress:
                 self._staging.rename(plan.staging_name, plan.shard.own_folder, renamed)
                 shard, names = plan.shard, list(renamed.values())
             shard = structs.replace(shard, files=tuple(names))
-            staged_files = list(map(self._staging.path_of, names))
-            opened = list(map(open_file, staged_files))
+            opened = [open_file(self._staging.path_of(name)) for name in names]
             stamps = [
                 FileStamp(name, file.size, file.mtime_ns, stamp_of(file))
                 for name, file in zip(names, opened, strict=True)
