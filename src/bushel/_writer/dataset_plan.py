@@ -345,7 +345,7 @@ class DatasetPlan:
         position: int,
         shards: list[OpenShard],
     ) -> tuple[StoredColumn | None, StoredBatch]:
-        """Return the stored keys and values of samples, of which the first one is at `position`.
+        """Return the stored keys and values of samples. The first one is at `position`.
 
         `plain_columns` has returned the columns, the number of samples, and the texts of the keys.
 

@@ -87,7 +87,7 @@ class _Move(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, path: Path) -> _Move:
-        """Return the move of what is staged at a path.
+        """Return the move of the staged file or folder at a path.
 
         Raises:
             FormatError: It is a symbolic link.
@@ -236,7 +236,7 @@ def _load_moves(folder: Path) -> _Moves | None:
 def _repeat(
     root: Path, folder: Path, content: _Moves, to_make: Mapping[str, Path], *, sync: bool
 ) -> None:
-    """Make the moves that are not made yet, given the paths of what is still staged."""
+    """Make the moves that are not made yet, given the paths of the files that are still staged."""
     targets = {move.name: inside(root, move.name) for move in content.moves}
     if len(to_make) == len(content.moves):
         for name in content.clear:
