@@ -222,6 +222,17 @@ def test_declared_types_of_a_file_with_an_index(tmp_path: Path) -> None:
     assert type(bushel.open(path, spec={"n": "int"})[1]["n"]) is int
 
 
+@pytest.mark.parametrize(("kind", "values"), [("bool", ["true", "false"]), ("float", ["1", "2"]), ("int", ["1", "2"])])
+def test_declared_types_stay_when_lines_are_added(kind: str, values: list[str], tmp_path: Path) -> None:
+    path = written(tmp_path / "x.jsonl", f'{{"a": {values[0]}}}')
+    bushel.index(path, spec={"a": kind})
+    written(path, *(f'{{"a": {value}}}' for value in values))
+    assert bushel.open(path).spec == {"a": kind}
+    bushel.index(path, force=True)
+    assert bushel.open(path).spec == {"a": kind}
+    assert [type(sample["a"]).__name__ for sample in bushel.open(path)] == [kind, kind]
+
+
 def test_files_of_a_folder_are_shards(tmp_path: Path) -> None:
     written(tmp_path / "b.jsonl", '{"x": 2}')
     written(tmp_path / "a.jsonl", '{"x": 1}')

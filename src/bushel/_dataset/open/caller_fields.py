@@ -358,8 +358,9 @@ def _outdated(stored: Field, known: ShardIndex, index: ShardIndex) -> bool:
         return True
     now = index.fields[stored.name].field
     if get_container(index.container).stores_text:
-        # a type that was declared for other values has no column
-        return stored.name in known.columns and wider(stored, now) != stored
+        # a type that was declared for other values has no column; lines have no bool of their own
+        is_natural = stored.name in known.columns and stored.codec != "bool"
+        return is_natural and wider(stored, now) != stored
     bases = [field.codec.partition("(")[0] for field in (stored, now)]
     numeric = all(base in _NUMBERS or base.endswith(_ARRAY) for base in bases)
     return (
