@@ -13,7 +13,7 @@ from PIL import Image
 
 from bushel._dataset.read.selection import Sample
 from bushel._dataset.views.dataset import Dataset
-from bushel._runtime.arrays import F32, F64, I64, U8, U64, Bools, chunks
+from bushel._runtime.arrays import F32, F64, U8, U64, Bools, chunks
 from bushel._runtime.messages import size
 from bushel.errors import BushelError
 
@@ -232,19 +232,14 @@ def near_duplicates(hashes: Sequence[int] | U64) -> list[list[int]]:
             members = order[start : min(stop, start + _CROWD)]
             for place, first in enumerate(members[:-1].tolist()):
                 later = members[place + 1 :]
-                near = _bits(values[later] ^ values[first]) <= _NEAR
+                different = (values[later] ^ values[first]).view(np.uint8).reshape(-1, 8)
+                near = np.unpackbits(different, axis=1).sum(axis=1) <= _NEAR
                 for other in later[near].tolist():
                     parents[root(other)] = root(first)
     groups: dict[int, list[int]] = {}
     for number in range(len(values)):
         groups.setdefault(root(number), []).append(number)
     return sorted((group for group in groups.values() if len(group) > 1), key=len, reverse=True)
-
-
-def _bits(values: U64) -> I64:
-    """Return the number of bits that are set in each value."""
-    counts: I64 = np.unpackbits(values.view(np.uint8).reshape(-1, 8), axis=1).sum(axis=1)
-    return counts
 
 
 _MOST = 1 << 30  # bytes that the vectors of one field may use

@@ -169,7 +169,10 @@ class Table(RowTable):
             elif column.form == "lists":
                 self._add_scanned(field, self._stored_lists(column), scan_lists(*places))
             elif column.form == "numbers":
-                self._add_numbers(column)
+                values, null = scalars_of(self.file, self._groups, column)
+                if column.leaf.converted in UNSIGNED:
+                    values = values.view(f"<u{values.dtype.itemsize}")
+                self.put_numbers(field.name, field.codec, values, null)
             else:
                 self.put_values(field.name, self.decoded(field.name))
         except OtherEncoding:
@@ -195,12 +198,6 @@ class Table(RowTable):
         name = leaf.time or (f"u{dtype.name}" if leaf.converted in UNSIGNED else dtype.name)
         tensor = self.features.get(column.field.name, Feature()).tensor
         return f"array({name},-1)" if tensor is None else tensor.codecs(name)[1]
-
-    def _add_numbers(self, column: FileColumn) -> None:
-        values, null = scalars_of(self.file, self._groups, column)
-        if column.leaf.converted in UNSIGNED:
-            values = values.view(f"<u{values.dtype.itemsize}")
-        self.put_numbers(column.field.name, column.field.codec, values, null)
 
     def pieces(self, name: str) -> Iterator[Any]:
         """Yield the values of a column in the row groups as arrays of pyarrow."""
