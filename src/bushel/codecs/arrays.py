@@ -14,7 +14,7 @@ import reprlib
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -127,13 +127,8 @@ def array_from(
         ) from error
 
 
-class Parsed(NamedTuple):
-    """What the stored bytes of an array say."""
-
-    dtype: np.dtype[Any]
-    shape: Sequence[Any]
-    payload: memoryview  # the elements, at the end of the bytes
-    fortran: bool = False  # whether they are in Fortran order
+Parsed: TypeAlias = tuple[np.dtype[Any], Sequence[Any], memoryview, bool]
+"""What a stored array says: dtype, shape, elements (at the end of its bytes), and whether they are in Fortran order."""
 
 
 class ArrayForm(Struct, frozen=True):
@@ -235,7 +230,7 @@ class _Packed(ArrayForm, frozen=True):
         rest = (size or len(data)) - len(data) + len(payload)
         if parts != 3 or not isinstance(shape, list) or length != rest:
             raise refused("array", "msgpack of [dtype, shape, bytes] and nothing after it", data)
-        return Parsed(dtype_from("array", text), shape, payload)
+        return dtype_from("array", text), shape, payload, False
 
 
 class _Raw(ArrayForm, frozen=True):
@@ -260,7 +255,7 @@ class _Raw(ArrayForm, frozen=True):
             row = math.prod(shape[1:]) * self.dtype.itemsize
             rows = (size or view.nbytes) // row if row else 0
             shape = (rows, *shape[1:])
-        return Parsed(self.dtype, shape, view)
+        return self.dtype, shape, view, False
 
 
 def dtype_named(text: str) -> np.dtype[Any] | None:
@@ -325,7 +320,7 @@ def parse_npy(data: Buffer, codec: str) -> Parsed:
         raise refused(codec, "a .npy header with descr, fortran_order and shape", text) from error
     if not isinstance(shape, tuple) or not isinstance(fortran, bool):
         raise refused(codec, "a .npy header with descr, fortran_order and shape", text)
-    return Parsed(dtype_from(codec, descr), shape, view[start + length :], fortran)
+    return dtype_from(codec, descr), shape, view[start + length :], fortran
 
 
 class _Npy(ArrayForm, frozen=True):

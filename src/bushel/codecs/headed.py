@@ -93,7 +93,7 @@ class _Mds(ArrayForm, frozen=True):
         if len(view) < start:
             raise refused(self.name, f"the sizes of {axes} axes", data)
         sizes = np.frombuffer(view[at + 1 : start], f"<u{width}").tolist()
-        return Parsed(_little(dtype), tuple(sizes), view[start:])
+        return _little(dtype), tuple(sizes), view[start:], False
 
     def encode(self, value: Any) -> bytes:
         array = as_array(self.name, value)
@@ -128,7 +128,7 @@ class _Litdata(ArrayForm, frozen=True):
             found = f"dtype {dtype or number}, {axes} axes and {len(view)} bytes"
             raise codec_error(self.name, expected, found)
         shape = struct.unpack(f"{self.order}{axes}I", view[8:start])
-        return Parsed(_little(dtype), shape, view[start:])
+        return _little(dtype), shape, view[start:], False
 
     def encode(self, value: Any) -> bytes:
         array = as_array(self.name, value)
@@ -150,12 +150,12 @@ class _Pil(ArrayForm, frozen=True):
         if mode == _BITS and len(view) == start + height * -(-width // 8):
             bits = np.frombuffer(view[start:], np.uint8).reshape(height, -(-width // 8))
             pixels = np.unpackbits(bits, axis=1, count=width)
-            return Parsed(np.dtype(np.bool_), (height, width), memoryview(pixels.tobytes()))
+            return np.dtype(np.bool_), (height, width), memoryview(pixels.tobytes()), False
         if mode not in _MODES or len(view) < start:
             modes = ", ".join((_BITS, *_MODES))
             raise refused(self.name, f"a raw image of a mode among {modes}", data)
         dtype, *channels = _MODES[mode]
-        return Parsed(_little(dtype), (height, width, *channels), view[start:])
+        return _little(dtype), (height, width, *channels), view[start:], False
 
     def encode(self, value: Any) -> bytes:
         array = as_array(self.name, value)
