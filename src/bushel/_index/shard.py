@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from os.path import exists
@@ -151,6 +152,30 @@ class Shard(Struct, frozen=True):
         own_folder = self.sidecars != ".bushel" or not self.name
         stem = "index" if own_folder else self.name.replace("/", "%2F")
         return f"{self.sidecars}/{stem}.safetensors"
+
+
+_NUMBERED = r"(?P<stem>.*?)(?P<number>\d+)"
+
+
+def next_name(names: Sequence[str], *, suffix: str, stem: str = "") -> str:
+    """Return a name that sorts after `names`, in the pattern of the last one if possible.
+
+    Args:
+        names: The names of the shards so far, sorted.
+        suffix: The end of all names, such as `.tar`.
+        stem: The start of the first shard's name.
+    """
+    if not names:
+        return f"{stem}{0:06d}{suffix}"
+    numbered = [
+        match for name in names if (match := re.fullmatch(_NUMBERED, name.removesuffix(suffix)))
+    ]
+    number = max([len(names), *(int(match["number"]) + 1 for match in numbered)])
+    last = re.fullmatch(_NUMBERED, names[-1].removesuffix(suffix))
+    if last is not None and len(str(number)) <= len(last["number"]):
+        return f"{last['stem']}{number:0{len(last['number'])}d}{suffix}"
+    # `_` sorts after the dot of the suffix
+    return f"{names[-1].removesuffix(suffix)}_{number:06d}{suffix}"
 
 
 def may_lack_samples(shards: Sequence[Shard]) -> bool:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from typing_extensions import Buffer
 
 from bushel._index.names import Labels
-from bushel._index.shard import FileStamp, Shard
+from bushel._index.shard import FileStamp, Shard, next_name
 from bushel._index.table import ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field, Spec
@@ -388,8 +388,6 @@ class Container(ABC):
             name: The file that the user named, if the dataset is a single file.
         """
         if name is None:
-            from .plain_table import next_name
-
             name = next_name([shard.name for shard in before], suffix=self.suffix, stem=self.stem)
         self.check_name(name)
         return Shard(root, name, (name,))

@@ -1,8 +1,7 @@
-"""The names of a dataset's shards, and tables of shards from plain arrays."""
+"""The shards of files, and tables of shards from plain arrays."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -179,27 +178,3 @@ def file_shards(
     if owned and next(strange, None) is None:
         return [Shard(path, name, (name,)) for name in owned]
     return None
-
-
-_NUMBERED = r"(?P<stem>.*?)(?P<number>\d+)"
-
-
-def next_name(names: Sequence[str], *, suffix: str, stem: str = "") -> str:
-    """Return a name that sorts after `names`, in the pattern of the last one if possible.
-
-    Args:
-        names: The names of the shards so far, sorted.
-        suffix: The end of all names, such as `.tar`.
-        stem: The start of the first shard's name.
-    """
-    if not names:
-        return f"{stem}{0:06d}{suffix}"
-    numbered = [
-        match for name in names if (match := re.fullmatch(_NUMBERED, name.removesuffix(suffix)))
-    ]
-    number = max([len(names), *(int(match["number"]) + 1 for match in numbered)])
-    last = re.fullmatch(_NUMBERED, names[-1].removesuffix(suffix))
-    if last is not None and len(str(number)) <= len(last["number"]):
-        return f"{last['stem']}{number:0{len(last['number'])}d}{suffix}"
-    # `_` sorts after the dot of the suffix
-    return f"{names[-1].removesuffix(suffix)}_{number:06d}{suffix}"
