@@ -54,9 +54,10 @@ def detect_rank(
     if (rank is None) != (world_size is None):
         raise ValueError(f"rank={rank}, world_size={world_size}: give both or neither")
     if rank is None or world_size is None:
-        rank, world_size = (
-            _from_torch() or _from_jax() or _from_environment(may_change=may_change) or (0, 1)
-        )
+        detected = _from_torch() or _from_jax() or _from_environment(may_change=may_change)
+        if detected is None:
+            return 0, 1
+        rank, world_size = detected
     size = check_count("world_size", world_size, least=1)
     return check_count("rank", rank, most=size - 1, instead=f" in world_size={size}"), size
 
@@ -147,11 +148,10 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         rank, world_size = detect_rank(self.rank, self.world_size, may_change=True)
         self._set(rank=rank, world_size=world_size)
         self._gave_batches = self._warned = False
-        self._window = PrefetchWindow.of(self.prefetch, self.prefetch_bytes)
-        self._pool = BufferPool(self._window.most_bytes)
+        self._pool = BufferPool(self.prefetch_bytes)
         self._output = Output(self.to, self.pin_memory, self.device)
         self._report, self._clock = ErrorReport(error_limit(self.max_errors, samples)), Clock()
-        self._progress = Progress.at(0)
+        self._progress = Progress(0)
         self._started = False  # whether a `for` has started the epoch of `_progress`
 
     def _set(self, **options: Any) -> None:
@@ -340,10 +340,11 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
     def _iteration(self, pipeline: Pipeline, *, ahead: bool) -> Iteration:
         """Return the arguments of the functions that make batches: see `_run`."""
         report, clock = self._report, self._clock
-        threads, window = self._threads, self._window
+        threads, prefetch = self._threads, self.prefetch
         if not ahead:
             report, clock = ErrorReport(report.max_errors), Clock()
-            threads, window = 0, PrefetchWindow.of(1, self.prefetch_bytes)
+            threads, prefetch = 0, 1
+        window = PrefetchWindow.of(prefetch, self.prefetch_bytes)
         return Iteration(pipeline, report, clock, self._output, self._pool, threads, window)
 
     @abstractmethod

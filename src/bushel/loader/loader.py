@@ -287,8 +287,8 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
 
     def _run(self, progress: Progress, *, ahead: bool = True) -> Generator[Finished]:
         loader, consumed = self._of(progress.epoch), progress.samples
-        steps = loader._plan.at(progress.epoch)
         iteration = self._iteration(loader._pipeline, ahead=ahead)
+        steps = loader._plan.at(progress.epoch)
         if self.processes and ahead:
             return run_processes(iteration, steps, consumed, self.processes)
         return run_batches(iteration, steps.batches(consumed))

@@ -174,16 +174,16 @@ def check_shared(options: BatchOptions) -> None:
         TypeError: One has another type.
         ValueError: One is out of its range.
     """
-    another = "; for another order in every run, give seed=secrets.randbits(64) and keep it"
-    check_count("seed", options.seed, most=(1 << 64) - 1, instead=another)
-    for name, least in _COUNTS.items():
-        if (count := getattr(options, name)) is not None:
-            check_count(name, count, least=least)
     flags = ("drop_last", "decode", "keys", "exif_rotate", "allow_truncated", "pin_memory")
     flags_given = {name: getattr(options, name) for name in flags if hasattr(options, name)}
     if flags_given.get("decode") == "device":
         del flags_given["decode"]
     check_flags(**flags_given)
+    another = "; for another order in every run, give seed=secrets.randbits(64) and keep it"
+    check_count("seed", options.seed, most=(1 << 64) - 1, instead=another)
+    for name, least in _COUNTS.items():
+        if (count := getattr(options, name)) is not None:
+            check_count(name, count, least=least)
     if options.on_error not in (choices := get_args(OnError)):
         raise ValueError(
             f"unknown on_error={options.on_error!r}: {_meant(options.on_error, choices)}"

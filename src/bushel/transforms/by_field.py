@@ -52,10 +52,10 @@ def transforms_by_field(
         return {
             name: _functions(value, f"transforms[{name!r}]") for name, value in transforms.items()
         }
+    images = [name for name, kind in spec.items() if holds_image(kind.removesuffix("[]"))]
     functions = _functions(transforms, "transforms")
     if not functions:
         return {}
-    images = [name for name, kind in spec.items() if holds_image(kind.removesuffix("[]"))]
     if len(images) == 1 and complete:
         return {images[0]: functions}
     if not complete:

@@ -10,6 +10,7 @@ from itertools import repeat
 from typing import Any, Literal, TypeVar, dataclass_transform
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import Array, python_numbers, refuse_bools
 
@@ -260,8 +261,7 @@ def takes_rng(transform: Transform) -> bool:
         return False
 
 
-@frozen_transform
-class Call:
+class Call(Struct, frozen=True):
     """A transform, and how it is called."""
 
     function: Transform

@@ -61,8 +61,8 @@ class Reader(StoredReader):
         joins: The descriptions of the joins.
         sides: The datasets that were joined to the first one.
         windows: The windows that positions count; None if they count samples.
-        whole_clips: An entry per clip that had to be read whole after a part was read;
-            `whole_clips_since` takes them.
+        whole_clips: An entry per clip that had to be read whole after a part was read; a loader
+            takes them out.
     """
 
     windows: Windows | None = None

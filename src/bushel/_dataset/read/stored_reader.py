@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -226,15 +225,6 @@ class StoredReader(ShardRows):
             name,
             self.location(position, name)[0],
         )
-
-    def whole_clips_since(self) -> int:
-        """Return how many clips were read whole since the last call. Other threads may add some at the same time."""
-        count = 0
-        with suppress(IndexError):  # none is left
-            while True:
-                self.whole_clips.popleft()
-                count += 1
-        return count
 
 
 def _samples_of(

@@ -283,7 +283,11 @@ class MicroBatch(Struct, frozen=True):
         else:
             plan = device.host_plan(field)
         started, spent, decoded = perf_counter(), thread_time(), 0
-        for run in [places] if batch is None else _consecutive(places):
+        runs = [places]
+        # the rows of samples without an image, or with a bad one, are left out
+        if batch is not None and len(places) < len(self.samples):
+            runs = _consecutive(places)
+        for run in runs:
             if batch is None:
                 out = np.empty((len(run), *plan.shape), plan.dtype)
             else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -116,7 +117,12 @@ class BatchReader(Struct, frozen=True):
 
     def drain_whole_clips(self) -> int:
         """Return how many clips were read whole since the last call because their packets did not give the frames."""
-        return self.dataset.reader.whole_clips_since()
+        count, whole_clips = 0, self.dataset.reader.whole_clips
+        with suppress(IndexError):  # none is left; other threads may add some at the same time
+            while True:
+                whole_clips.popleft()
+                count += 1
+        return count
 
 
 def gathers(dataset: object, fields: Mask = None, transformed: Collection[str] = ()) -> list[str]:
@@ -204,7 +210,7 @@ class NumberReader:
                 having.append(numbers)
             before += len(shards)
         # of several datasets in a row, each has columns of its own
-        return len(having) == 1 and all(kind_in(number) == kind for number in having[0])
+        return len(having) == 1 and set(map(kind_in, having[0])) == {kind}
 
     def gather(self, samples: I64, arrays: Mapping[str, Sequence[Array]]) -> dict[str, I64 | None]:
         """Gather the values of samples, of fields that are not ragged.

@@ -79,7 +79,8 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
         shard = reader.shards[number]
         if fetch or shard.local or shard.loaded:
             tables[number] = shard.index
-    if not any(table.compressed for table in tables.values()):
+    compressed = [table for table in tables.values() if table.compressed]
+    if not compressed:
         return None
     parts = []
     for first, end, number in zip(firsts, firsts[1:], numbers, strict=False):

@@ -43,7 +43,6 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         ValueError, TypeError: Options contradict each other, or the dataset.
     """
     decode, spec = bool(options.decode), source.spec
-    check_rules(options.collate, spec)
     make = partial(
         SampleTransforms.of,
         spec=spec,
@@ -61,6 +60,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
             transforms, fields=tuple(step for planned in steps for step in planned.fields)
         )
     requested = options.fields
+    check_rules(options.collate, spec)
     if isinstance(source, Mapped):
         source, requested = _chosen_fields(source, requested, decode=decode), None
         spec = source.spec
@@ -76,6 +76,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         )
     excluded = excluded_positions(source, options.exclude)
     check_whole_batches(options, excluded)
+    names = names_read(fields, spec)
     if windows is not None:
         read = source
     else:
@@ -84,7 +85,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         source_of(read, fields, decode=decode),
         order,
         fields,
-        names_read(fields, spec),
+        names,
         transforms,
         options.collate if shape else _with_one_type(source, spec, options.collate),
         None if options.batch_transform is None else Call.of(options.batch_transform),

@@ -31,7 +31,6 @@ from .pipeline import Pipeline
 if TYPE_CHECKING:
     from .read_ahead import HeldBatch, ReadAhead
 
-_FETCHERS, _REMOTE_FETCHERS = 2, 8
 _PATIENCE = 16  # batches in a row that needed no larger window before it shrinks by one
 # batches in a row that were not read in time before it grows: one may be late because the machine
 # is busy
@@ -163,7 +162,7 @@ def run_threads(
     iteration: Iteration,
     plans: Iterator[BatchPlan],
     *,
-    fetchers: int | None = None,
+    fetchers: int,
     ahead: ReadAhead | None = None,
 ) -> Generator[Finished]:
     """Prefetch batches in threads. The bytes of as many again as are worked on are prefetched.
@@ -171,10 +170,8 @@ def run_threads(
     Args:
         iteration: The work, and its consumer.
         plans: The batches; each is drawn as late as possible.
-        fetchers: Number of threads that read: 1 for a source that can only be read in turn. By
-            default 2, so that one batch is waited for while the bytes of another are copied, and 8
-            for a remote dataset, since an object store answers many requests as fast as one. At
-            most `window.batches` batches are read at a time.
+        fetchers: Number of threads that read: 1 for a source that can only be read in turn. At most
+            `window.batches` batches are read at a time.
         ahead: Draws the plans, and reads ahead of them; None to read each batch by itself.
 
     Raises:
@@ -182,8 +179,6 @@ def run_threads(
             process.
     """
     pipeline, window, decoding = iteration.pipeline, iteration.window, iteration.threads
-    if fetchers is None:
-        fetchers = _REMOTE_FETCHERS if pipeline.source.remote else _FETCHERS
     if pipeline.device is not None:
         from bushel.loader.device.device_step import AT_ONCE
 
@@ -244,10 +239,10 @@ def _close(readers: Threads, decoders: Threads, ahead: ReadAhead | None) -> None
         ended.append(ahead)
     # the garbage collector may run this in one of the threads, which must not wait for itself or
     # another
-    wait = not any(threads.has_current() for threads in ended)
+    in_one_of_them = [threads for threads in ended if threads.has_current()]
     with ExitStack() as stack:
         for threads in reversed(ended):
-            stack.callback(threads.close, wait=wait)
+            stack.callback(threads.close, wait=not in_one_of_them)
 
 
 class _BatchTask:

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 _GROUP_BYTES = 1 << 20
 _MOST_BATCHES = 32  # in a group
+# threads that read: one batch is waited for while the bytes of another are copied; and an object
+# store answers many requests as fast as one
+_FETCHERS, _REMOTE_FETCHERS = 2, 8
 # that are asked for in advance, beyond those in work, while values have to be read from disk
 _COLD_GROUPS = 8
 
@@ -63,15 +66,16 @@ def run_batches(iteration: Iteration, plans: Iterator[BatchPlan]) -> Generator[F
         return _run_groups(kind(iteration), iteration, plans)
     if not iteration.threads:
         return run_inline(iteration, plans)
-    return run_threads(iteration, plans, ahead=_read_ahead(iteration, plans))
+    if pipeline.source.remote:
+        ahead = _read_ahead(iteration, plans)
+        return run_threads(iteration, plans, fetchers=_REMOTE_FETCHERS, ahead=ahead)
+    return run_threads(iteration, plans, fetchers=_FETCHERS)
 
 
 def _read_ahead(iteration: Iteration, plans: Iterator[BatchPlan]) -> ReadAhead | None:
-    """Return the `ReadAhead` of a remote dataset; None for a local one, or if batches have no neighbours in common."""
+    """Return the `ReadAhead` of a remote dataset; None if its batches have no neighbours in common."""
     pipeline, limit = iteration.pipeline, iteration.window.most_bytes // 2
     dataset: Any = pipeline.source.dataset
-    if not pipeline.source.remote:
-        return None
     from .ahead_plan import Grouping
     from .read_ahead import ReadAhead
 
