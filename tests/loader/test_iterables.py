@@ -1,15 +1,18 @@
-"""The shuffle buffer and batching of iterables."""
+"""The shuffle buffer and batching of iterables, and iterators as options."""
 
 from __future__ import annotations
 
+import copy
 import random
 from itertools import count, islice
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.loader.memory_dataset import MemoryDataset
 
-from bushel.loader import in_batches, shuffle_buffer
+from bushel.loader import Loader, MapView, in_batches, shuffle_buffer
 
 
 @given(samples=st.integers(0, 60), size=st.integers(1, 70), initial=st.none() | st.integers(0, 70))
@@ -45,3 +48,24 @@ def test_batches() -> None:
     assert list(in_batches("abcde", 2, drop_last=True)) == [["a", "b"], ["c", "d"]]
     assert list(in_batches([], 2)) == []
     assert list(islice(in_batches(count(), 3), 2)) == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_iterators_as_options_are_read_once() -> None:
+    dataset = MemoryDataset(8)
+    loader = Loader(
+        dataset,
+        4,
+        fields=(name for name in ["number"]),
+        exclude=(f"key {number}" for number in (1, 6)),
+        weights=(weight for weight in np.ones(8)),  # type: ignore[arg-type]
+    )
+    batch = loader.peek()
+    assert [*batch] == ["__key__", "number"]
+    copied = copy.copy(loader)
+    for each in (loader, copied):
+        numbers = np.concatenate([batch["number"] for batch in each])
+        assert not {1, 6} & set(numbers.tolist())
+    view = MapView(dataset, fields=(name for name in ["number"]))
+    assert [*view[3]] == ["__key__", "number"]
+    with pytest.raises(TypeError, match="a generator is not a dataset"):
+        Loader((sample for sample in dataset.read([0, 1])), 2)  # type: ignore[arg-type]

@@ -108,6 +108,26 @@ def test_known_bad_samples_are_not_read_again(tmp_path: Path) -> None:
     assert next(iter(skipping))["number"].tolist() == [0, 2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    ("exclude", "error", "says"),
+    [
+        ([-1], ValueError, "exclude=-1: expected a whole number from 0 to 29, a position"),
+        ([30], ValueError, "exclude=30: expected a whole number from 0 to 29, a position"),
+        ([True], TypeError, "exclude=True"),
+        (3, TypeError, "exclude=3: expected keys, positions, entries of a loader's errors, or the path"),
+        (None, TypeError, "exclude=None: expected keys"),
+    ],
+)
+def test_samples_that_cannot_be_left_out_are_refused(exclude: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        Loader(MemoryDataset(30), 5, exclude=exclude)
+
+
+def test_positions_of_numpy_are_left_out() -> None:
+    loader = Loader(MemoryDataset(30), 5, exclude=np.array([0, 2]))  # type: ignore[arg-type]
+    assert next(iter(loader))["number"].tolist() == [1, 3, 4]
+
+
 @pytest.mark.parametrize("line", ["nonsense", "[]", "{}", '{"name": 1}'])
 def test_a_broken_list_of_bad_samples_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "bad.jsonl").write_text('{"key": "key 3"}\n' + line + "\n")

@@ -74,3 +74,14 @@ def _compare(loader: bushel.Loader, plain: bushel.Loader) -> None:
     assert state == plain.state_dict()
     loader.load_state_dict(state)
     assert [batch["id"].tolist() for batch in loader] == [batch["id"].tolist() for batch in expected]
+
+
+def test_a_state_that_a_checkpoint_gave_back_with_numbers_of_numpy(ds: bushel.Dataset) -> None:
+    loader = bushel.Loader(ds, 4, shuffle=True, seed=3)
+    loader.skip(13)
+    state = loader.state_dict()
+    restored = {name: np.int64(value) if isinstance(value, int) else np.str_(value) for name, value in state.items()}
+    resumed = bushel.Loader(ds, 4, shuffle=True)
+    resumed.load_state_dict(restored)
+    assert resumed.state_dict() == state
+    assert json.loads(json.dumps(resumed.state_dict())) == state

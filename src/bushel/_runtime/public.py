@@ -191,6 +191,12 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     return _question(difflib.get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.6))
 
 
+def meant(name: Any, known: Sequence[str]) -> str:
+    """Return a question that names what may be meant, or what is expected."""
+    question = did_you_mean(str(name), known)
+    return question or f"expected one of {', '.join(map(repr, known)) or 'none'}"
+
+
 def _question(near: Sequence[str]) -> str:
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"

@@ -14,7 +14,7 @@ from bushel._runtime.arrays import check_count
 from bushel._runtime.public import public
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.planning import plan_of
-from bushel.loader.plan.who import PlanAnswers, steps_without, unequal_steps, without_batches
+from bushel.loader.plan.who import PlanAnswers, steps_without
 from bushel.loader.read.costs import warn_if_costly
 from bushel.loader.read.loadable import Loadable
 from bushel.loader.run.make_pipeline import pipeline_of
@@ -23,13 +23,13 @@ from bushel.loader.run.runners import run_batches
 from bushel.loader.values.bad_samples import write_errors
 from bushel.loader.values.outputs import Finished
 
-from .base import Item, LoaderBase, Progress
+from .base import Item, Progress
 from .options import LoaderOptions, check_dataset, check_whole_batches
 from .state import LoaderState, place_after, resume
 
 
 @public()
-class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
+class Loader(LoaderOptions, PlanAnswers[Item]):
     """Iterates over a dataset in batches. One `for` is one epoch; the next `for` is the next epoch.
 
     The samples of a batch, their order and the random numbers of transforms depend only on the
@@ -182,6 +182,7 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
     _resuming: ClassVar[Mapping[str, bool]] = {"allow_appended": True}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         source: Loadable = (
             self.dataset.dataset if isinstance(self.dataset, Mixture) else self.dataset
         )
@@ -226,9 +227,6 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
             if loader is not None:
                 loader._plan = replace(loader._plan, rank=self.rank, world_size=self.world_size)
 
-    def _unequal_steps(self, progress: Progress) -> str | None:
-        return unequal_steps(self._of(progress.epoch)._plan, progress.samples)
-
     def _steps(self, place: Progress) -> int:
         loader, left_out = self._of(place.epoch), frozenset[int]()
         if self.on_error != "replace":
@@ -239,16 +237,22 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
 
     def __repr__(self) -> str:
         plan, units = self._plan, self._plan.at(self.epoch).units
-        batches = "single samples" if self._is_single else units.sizes(plan.batch_size)
         processes = ""
         if self.processes:
             processes = f" in each of {self.processes} processes"
         return (
-            f"<bushel.Loader: {batches} from {self.dataset!r}, order "
+            f"<bushel.Loader: {self._batches} from {self.dataset!r}, order "
             f"{plan.order.version}, seed {self.seed}, rank {self.rank} of "
             f"{self.world_size}, {self._threads} threads{processes}; epoch {self.epoch}, "
             f"{self._progress.samples} of {units.positions} {units.unit} consumed>"
         )
+
+    @property
+    def _batches(self) -> str:
+        """What it gives, in words."""
+        if self._is_single:
+            return "single samples"
+        return self._plan.at(self.epoch).units.sizes(self._plan.batch_size)
 
     def _repr_html_(self) -> str:
         from bushel._pictures.notebook import batch_html, facts_html
@@ -257,7 +261,7 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
         units = plan.at(self.epoch).units
         consumed = f"{samples:,} of {units.positions:,} {units.unit} consumed"
         facts = [
-            ("gives", "single samples" if self._is_single else units.sizes(plan.batch_size)),
+            ("gives", self._batches),
             ("order", plan.order.version),
             ("seed", str(self.seed)),
             ("rank", f"{self.rank} of {self.world_size}"),
@@ -273,11 +277,6 @@ class Loader(LoaderOptions, LoaderBase[Item], PlanAnswers):
             problem = html.escape(f"{type(error).__name__}: {error}")
             shown = f"<div>The next batch cannot be made: {problem}</div>"
         return facts_html(f"bushel.Loader of {len(self.dataset):,} samples", facts, (), shown)
-
-    def _without_batches(self) -> str | None:
-        if len(self.dataset):
-            return without_batches(self)
-        return None
 
     def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
         plan, before = self._of(progress.epoch)._plan, progress.samples

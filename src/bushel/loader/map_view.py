@@ -60,6 +60,7 @@ class MapView(MapOptions):
     """
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_dataset(self.dataset)
         reading, spec = ImageReading(self.exif_rotate, self.allow_truncated), self.dataset.spec
         planned = SampleTransforms.of(

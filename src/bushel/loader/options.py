@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy.typing as npt
 
 from bushel._dataset.views.stream import StreamDataset
 from bushel._runtime.arrays import check_count
-from bushel._runtime.public import check_flags, check_names, did_you_mean
+from bushel._runtime.public import check_flags, check_names, meant
 from bushel._runtime.shuffle import Shuffle
 from bushel.errors import SpecError, UnsupportedError
 from bushel.loader.order.bucketed import BatchSizes
@@ -31,7 +31,7 @@ from bushel.loader.read.random_window import Fields
 from bushel.loader.values.bad_samples import BadSample, OnError
 from bushel.loader.values.collate import Collate, Padded, Ragged, Sample
 from bushel.loader.values.outputs import AnyDevice, To
-from bushel.transforms.by_field import Transforms
+from bushel.transforms.by_field import Transforms, check_known
 
 if TYPE_CHECKING:
     from bushel.loader.device.device import DeviceDecoder
@@ -71,7 +71,14 @@ class Options:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        """Check the options. `dataclasses` calls it if it is there when the class is made, so it stands here, too."""
+        """Make lists of iterators, which would be empty when they are asked again, as by a copy of the loader.
+
+        Subclasses check the options. `dataclasses` calls this if it is there when the class is made.
+        """
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Iterator) and field.name != "dataset":
+                object.__setattr__(self, field.name, list(value))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -186,7 +193,7 @@ def check_shared(options: BatchOptions) -> None:
             check_count(name, count, least=least)
     if options.on_error not in (choices := get_args(OnError)):
         raise ValueError(
-            f"unknown on_error={options.on_error!r}: {_meant(options.on_error, choices)}"
+            f"unknown on_error={options.on_error!r}: {meant(options.on_error, choices)}"
         )
     if options.batch_transform is not None and not callable(options.batch_transform):
         raise TypeError(f"batch_transform={options.batch_transform!r} is not callable")
@@ -231,13 +238,7 @@ def check_fields(fields: Any, spec: Mapping[str, str], transformed: Collection[s
         return
     if isinstance(fields, str):
         raise TypeError(f"fields={fields!r} is one name: give a list, as in fields=[{fields!r}]")
-    names = list(fields)
-    for name in names:
-        if name not in spec:
-            raise SpecError(
-                f"fields= names {name!r}, which the dataset "
-                f"does not have: {_meant(name, tuple(spec))}"
-            )
+    check_known("fields", fields, spec)
     read = names_read(fields, spec)
     if left_out := [name for name in transformed if name not in read]:
         raise SpecError(
@@ -264,16 +265,13 @@ def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
         raise TypeError(
             f"collate={collate!r}: expected a function, or a mapping of fields to rules"
         )
+    if spec is not None:
+        check_known("collate", collate, spec)
     for name, rule in collate.items():
-        if spec is not None and name not in spec:
-            raise SpecError(
-                f"collate= names {name!r}, which the dataset "
-                f"does not have: {_meant(name, tuple(spec))}"
-            )
         if isinstance(rule, str) and rule not in _RULES:
             alternative = "; bushel.loader.Padded(0) pads to the longest value"
             raise ValueError(
-                f"collate={{{name!r}: {rule!r}}}: unknown rule: {_meant(rule, _RULES)}{alternative}"
+                f"collate={{{name!r}: {rule!r}}}: unknown rule: {meant(rule, _RULES)}{alternative}"
             )
         if rule in (Padded, Ragged):
             raise TypeError(
@@ -287,7 +285,7 @@ def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
 
 
 def check_whole_batches(options: LoaderOptions, excluded: Collection[int]) -> None:
-    """Check that samples are not left out where batches have to be full, or ranks need as many batches as each other.
+    """Check that samples are not left out where rows follow, batches have to be full, or ranks need equally many.
 
     Args:
         options: The options, with the number of ranks that was found out.
@@ -296,6 +294,11 @@ def check_whole_batches(options: LoaderOptions, excluded: Collection[int]) -> No
     Raises:
         ValueError: Samples may be left out there.
     """
+    if options.chunk_by is not None and (options.on_error != "raise" or excluded):
+        raise ValueError(
+            "chunk_by= joins all documents, so one that is left out would change every row after "
+            "it: leave out on_error= and exclude=, and load a view without the bad documents"
+        )
     if options.on_error == "skip":
         leaves_out = "on_error='skip'"
     elif options.on_error == "raise" and excluded:
@@ -315,8 +318,3 @@ def check_whole_batches(options: LoaderOptions, excluded: Collection[int]) -> No
         f"{leaves_out} leaves samples out, but {why}: give "
         'on_error="replace", which takes another sample instead'
     )
-
-
-def _meant(name: Any, known: tuple[str, ...]) -> str:
-    question = did_you_mean(name, known) if isinstance(name, str) else ""
-    return question or f"expected one of {', '.join(map(repr, known)) or 'none'}"

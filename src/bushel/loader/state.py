@@ -6,7 +6,6 @@ schedule of a mixture after the samples that were drawn.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
@@ -16,12 +15,12 @@ from msgspec.structs import replace
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.earlier import earlier_form
+from bushel._runtime.arrays import python_numbers
 from bushel._runtime.scheduled import Scheduled, first_difference, scheduled_of
 from bushel.errors import StateError
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.order.packed import Packed
 from bushel.loader.read.costs import blocks_of_state
-from bushel.loader.values.bad_samples import read_errors
 
 from .base import Progress
 
@@ -63,7 +62,8 @@ class LoaderState(Struct, frozen=True):
             StateError: A value is missing, of another type, or negative.
         """
         try:
-            loaded = msgspec.convert(state, cls)
+            # formats of checkpoints may give numbers of NumPy back
+            loaded = msgspec.convert(python_numbers(state), cls)
         except msgspec.ValidationError as error:
             problem = str(error).replace("$.", "")
             raise StateError(f"the state is not what state_dict() returned: {problem}") from None
@@ -168,11 +168,9 @@ def resume(
             allowed.
     """
     loaded = LoaderState.from_dict(state)
-    arguments = loader._given
     if loaded.fingerprint == loader._fingerprint:
         _continue(loader, loaded)
     elif (earlier := earlier_form(loader.dataset, loaded.fingerprint)) is not None:
-        options = {"dataset": earlier.dataset}
         if earlier.appended:
             reason = (
                 f"{earlier.appended:,} samples were appended to the dataset "
@@ -186,11 +184,10 @@ def resume(
         if earlier.removal:
             to_go_on = "To go on in the same order without them"
             _check_change(loader, earlier.removal, to_go_on, "allow_removed", allowed=allow_removed)
-            excluded = arguments["exclude"]
-            if isinstance(excluded, str | os.PathLike):
-                excluded = read_errors(excluded)
-            options["exclude"] = [*excluded, *earlier.removed.tolist()]
-        before = type(loader)(**arguments | options)
+        excluded = earlier.positions_of([*loader._pipeline.excluded])
+        excluded += earlier.removed.tolist()
+        options = {"dataset": earlier.dataset, "exclude": excluded}
+        before = type(loader)(**loader._given | options)
         before.load_state_dict(state)
         if earlier.appended:
             _end_epoch_of(before, loader)

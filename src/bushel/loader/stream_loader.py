@@ -146,6 +146,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
     world_size: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.stream, StreamDataset):
             raise TypeError(
                 f"a {type(self.stream).__name__} is not a "

@@ -48,7 +48,7 @@ def transforms_by_field(
             if not isinstance(name, str):
                 raise SpecError(f"transforms= names {name!r}: fields move together in loaders only")
         if complete:
-            check_known(transforms, spec)
+            check_known("transforms", transforms, spec)
         return {
             name: _functions(value, f"transforms[{name!r}]") for name, value in transforms.items()
         }
@@ -71,16 +71,16 @@ def transforms_by_field(
     )
 
 
-def check_known(names: Iterable[str], spec: Mapping[str, str]) -> None:
-    """Check that a dataset has the fields that `transforms=` names.
+def check_known(argument: str, names: Iterable[str], spec: Mapping[str, str]) -> None:
+    """Check that a dataset has the fields that an argument names.
 
     Raises:
         SpecError: It lacks one.
     """
     for name in names:
         if name not in spec:
-            meant = did_you_mean(name, list(spec)) or f"the fields are {_names(spec)}"
-            raise SpecError(f"transforms= names {name!r}, which the dataset does not have: {meant}")
+            meant = did_you_mean(str(name), list(spec)) or f"the fields are {_names(spec)}"
+            raise SpecError(f"{argument}= names {name!r}, which the dataset does not have: {meant}")
 
 
 def split_together(

@@ -147,6 +147,7 @@ def test_mistakes_are_explained(ds: bushel.Dataset) -> None:
         ({"pack_by": "tokens.length"}, ValueError, "only one of them"),
         ({"on_error": "skip"}, ValueError, "without the bad documents"),
         ({"exclude": ["k1"]}, ValueError, "without the bad documents"),
+        ({"exclude": [0]}, ValueError, "without the bad documents"),
         ({"shuffle": Megatron(), "seed": 1 << 32}, ValueError, "order of Megatron"),
         (
             {"shuffle": Megatron(), "weights": np.ones(COUNT)},

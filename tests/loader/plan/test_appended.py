@@ -115,6 +115,35 @@ def test_samples_that_were_removed_too_are_left_out(path: Path) -> None:
     assert sum(map(len, keys_of(loader))) == AFTER - 1
 
 
+@pytest.mark.parametrize("exclude", [["3", "50"], [3, 50], ["50"]])
+def test_excluded_samples_may_be_appended_ones(path: Path, exclude: list[Any]) -> None:
+    loader = bushel.Loader(bushel.open(path), 4, shuffle=True)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    rest = [key for keys in keys_of(batches) for key in keys]
+    add(path, BEFORE, AFTER, "append")
+    loader = bushel.Loader(bushel.open(path), 4, shuffle=True, exclude=exclude)
+    loader.load_state_dict(state, allow_appended=True)
+    out = {str(sample) for sample in exclude}
+    assert [key for keys in keys_of(loader) for key in keys] == [key for key in rest if key not in out]
+    assert {key for keys in keys_of(loader) for key in keys} == set(map(str, range(AFTER))) - out
+
+
+def test_excluded_positions_count_the_samples_that_were_not_removed(path: Path) -> None:
+    loader = bushel.Loader(bushel.open(path), 4)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    bushel.remove(path, keys=["5"], reason="opt-out")
+    grown = bushel.open(path)
+    assert grown.keys[20] == "21"
+    loader = bushel.Loader(grown, 4, exclude=[20])
+    loader.load_state_dict(state, allow_removed=True)
+    left = [key for keys in keys_of(loader) for key in keys]
+    assert left == [str(number) for number in range(4, BEFORE) if number not in (5, 21)]
+
+
 def test_other_data_are_refused(path: Path, tmp_path: Path) -> None:
     state = bushel.Loader(bushel.open(path), 4, shuffle=True).state_dict()
     with bushel.Writer(tmp_path / "other", {"tokens": "array(uint16,-1)"}, container="bag", shard_samples=10) as writer:

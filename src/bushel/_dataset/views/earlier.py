@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +23,7 @@ class Earlier(Struct, frozen=True):
 
     dataset: Any  # the dataset with the samples that it had
     appended: int  # the number of samples that were appended since, removed ones included
+    positions_of: Callable[[Sequence[int]], list[int]]  # positions in it, of those that it has
     removed: I64 = NO_NUMBERS  # int64[n], the positions in it of samples that were removed since
     removal: str = ""  # their removal in words, for an error
 
@@ -53,10 +55,18 @@ def earlier_form(dataset: Any, fingerprint: str) -> Earlier | None:
 def _with_changes(dataset: Dataset, then: Positions, samples: int) -> Earlier:
     """Return the form of a dataset that had these positions of its first samples, and the changes since."""
     appended = int(dataset.reader.starts[-1]) - samples
-    earlier, now = Earlier(dataset._view(then), appended), dataset.selection.positions
+    removed_then = then.removed if isinstance(then, Remaining) else NO_NUMBERS
+
+    def positions_of(positions: Sequence[int]) -> list[int]:
+        absolute = dataset.selection.absolute(np.array(positions, np.int64))
+        absolute = absolute[absolute < samples]
+        places: I64 = absolute - np.searchsorted(removed_then, absolute)
+        return places.tolist()
+
+    earlier = Earlier(dataset._view(then), appended, positions_of)
+    now = dataset.selection.positions
     if not isinstance(now, Remaining):
         return earlier
-    removed_then = then.removed if isinstance(then, Remaining) else NO_NUMBERS
     is_new = (now.removed < samples) & ~np.isin(now.removed, removed_then)
     if not is_new.any():
         return earlier

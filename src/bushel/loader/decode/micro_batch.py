@@ -229,8 +229,11 @@ class MicroBatch(Struct, frozen=True):
 
     def _stored(self, field: str) -> dict[int, Any]:
         """Return the stored images of a field, by place, of the samples in which it is not decoded."""
-        values = {at: sample.get(field) for at, sample in self._good()}
-        return {at: value for at, value in values.items() if isinstance(value, ENCODED)}
+        return {
+            at: sample[field]
+            for at, sample in self._good()
+            if isinstance(sample.get(field), ENCODED)
+        }
 
     def _rows_of(
         self, field: str, step: FieldTransforms, plan: DecodePlan, *frames: int

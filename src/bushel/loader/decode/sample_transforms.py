@@ -321,7 +321,7 @@ class SampleTransforms(Struct, frozen=True):
                     "fields can only move together if they are decoded: leave out decode=False"
                 )
             if complete:
-                check_known(names_of(key), spec)
+                check_known("transforms", names_of(key), spec)
             _warn_of_masks(key)
             fields.append(
                 FieldTransforms.together(key, functions, images.get(str(key[0]), reading))

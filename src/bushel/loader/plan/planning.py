@@ -5,7 +5,6 @@ Orders by weights, balance and buckets, of packs and of chunks, take columns of 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -63,7 +62,7 @@ def _check_one_order(options: LoaderOptions) -> None:
         raise ValueError(f"{chosen[0]} has an order of its own: leave out {chosen[1]}")
 
 
-def _order_of_buckets(options: LoaderOptions, dataset: Loadable, bucket_by: Any) -> Bucketed:
+def _order_of_buckets(options: LoaderOptions, dataset: Loadable) -> Bucketed:
     """Return the order for `bucket_by=` of a loader.
 
     Raises:
@@ -71,6 +70,7 @@ def _order_of_buckets(options: LoaderOptions, dataset: Loadable, bucket_by: Any)
         TypeError: A column is named, but the dataset has no index.
         KeyError: The column does not exist.
     """
+    bucket_by: Any = options.bucket_by
     name, lengths = "length", bucket_by
     if isinstance(bucket_by, str):
         name, lengths = bucket_by, _column(dataset, bucket_by, "bucket_by")
@@ -161,16 +161,6 @@ def _check_alone(options: LoaderOptions) -> None:
         )
     if not options.decode:
         raise ValueError(f"{by} joins arrays, which are decoded: leave out decode=False")
-    # an iterator is only asked for its first element where that is an error
-    if chunks and (
-        options.on_error != "raise"
-        or isinstance(options.exclude, os.PathLike)
-        or any(options.exclude)
-    ):
-        raise ValueError(
-            "chunk_by= joins all documents, so one that is left out would change every row after "
-            "it: leave out on_error= and exclude=, and load a view without the bad documents"
-        )
 
 
 def _order_of_packs(options: LoaderOptions, source: Loadable) -> Packed:
@@ -338,7 +328,7 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan:
             return Plan(_order_of_packs(options, source), rows, *ends, kind=PackedRows)
         return Plan(_order_of_chunks(options, source), rows, *ends, kind=ChunkRows)
     if options.bucket_by is not None:
-        return Plan(_order_of_buckets(options, source, options.bucket_by), 1, *ends, kind=Buckets)
+        return Plan(_order_of_buckets(options, source), 1, *ends, kind=Buckets)
     if options.batch_tokens is not None or isinstance(options.batch_size, Mapping):
         raise ValueError(
             "batch_tokens= and a batch size per bucket need bucket_by=, such as 'tokens.length'"

@@ -7,6 +7,7 @@ not have the loader.
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,16 @@ from bushel._runtime.arrays import I64
 from bushel._runtime.order import ORDER_VERSION
 from bushel._runtime.scheduled import scheduled_of
 from bushel.errors import StateError
+from bushel.loader.base import Item, LoaderBase, Progress
 from bushel.loader.options import LoaderOptions
 from bushel.loader.order.chunks import Megatron
-from bushel.loader.order.mixture import Mixture, Sources
+from bushel.loader.order.mixture import Mixture
 from bushel.loader.read.costs import blocks_of_state
 from bushel.loader.state import LoaderState
 
 from .plan import POSITIONS_AT_A_TIME, BatchPlan, Pad, Plan, Units
 from .planning import plan_of
-from .row_units import Buckets
+from .row_units import Buckets, ChunkRows
 
 if TYPE_CHECKING:
     from bushel.loader.read.loadable import Loadable
@@ -70,17 +72,6 @@ def keys_of(batch: BatchPlan, keys: Sequence[str]) -> list[str] | list[list[str]
         [sample_keys[places[piece]] for piece in range(*row)]
         for row in zip([0, *ends], ends, strict=False)
     ]
-
-
-def shares_of(batch: BatchPlan, sources: Sources | None) -> dict[str, int]:
-    """Return how many samples of a batch come from each dataset of a mixture, a part of a document as one."""
-    if sources is None:
-        return {}
-    samples = batch.samples
-    if batch.rows is not None:
-        samples = samples[batch.rows.places_of(len(samples))]
-    counts = np.bincount(sources.numbers(samples), minlength=len(sources.names))
-    return dict(zip(sources.names, counts.tolist(), strict=True))
 
 
 def steps_with(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]:
@@ -203,38 +194,7 @@ def steps_without(plan: Plan, epoch: int, consumed: int, excluded: frozenset[int
     return steps
 
 
-def unequal_steps(plan: Plan, consumed: int) -> str | None:
-    """Return why ranks may have unequal steps after `consumed` positions, and what to do; None if they are equal."""
-    if plan.drop_last or plan.pad is not None or plan.kind is Buckets:
-        return None
-    ways = 'drop_last=True leaves the last ones out, pad="wrap" fills them up'
-    if plan.kind is not Units:
-        return f"the {plan.world_size} ranks may have unequal steps at the end of an epoch: {ways}"
-    left = max(0, plan.order.samples - consumed) % plan.stride
-    if not 0 < left < plan.world_size:
-        return None
-    return (
-        f"the last {left} samples of an epoch do not suffice for all of the {plan.world_size} "
-        f"ranks, which have unequal steps, and may wait for each other forever: {ways}"
-    )
-
-
-def without_batches(options: LoaderOptions) -> str | None:
-    """Return why an epoch has no batch although there are samples, and what to do; None if it should have some."""
-    if options.chunk_by is not None:
-        return (
-            f"all documents together have fewer than the chunk_tokens={options.chunk_tokens} "
-            "tokens of one row for each rank. Give a smaller chunk_tokens"
-        )
-    if not options.drop_last:
-        return None
-    return (
-        "drop_last=True leaves out all samples, because they do not fill one "
-        "batch on every rank. Give a smaller batch_size, or leave drop_last out"
-    )
-
-
-class PlanAnswers:
+class PlanAnswers(LoaderBase[Item]):
     """The questions that a loader answers from its plan alone, without reading data."""
 
     dataset: Loadable
@@ -242,14 +202,9 @@ class PlanAnswers:
     _plan: Plan
     _pipeline: Pipeline
 
-    if TYPE_CHECKING:  # the loader has them
-
-        @property
-        def epoch(self) -> int:
-            """The epoch."""
-
-        def _follow_rank(self) -> None: ...
-        def _of(self, epoch: int) -> PlanAnswers: ...
+    @abstractmethod
+    def _of(self, epoch: int) -> PlanAnswers[Any]:
+        """Return the loader of the samples of an epoch."""
 
     def who(
         self, step: int, rank: int | None = None, epoch: int | None = None
@@ -297,7 +252,14 @@ class PlanAnswers:
             >>> bushel.Loader(mixture, batch_size=8).shares(step=0)
             {'cats': 2, 'dogs': 6}
         """
-        return shares_of(self._batch_of(step, rank, epoch), self._pipeline.sources)
+        batch, sources = self._batch_of(step, rank, epoch), self._pipeline.sources
+        if sources is None:
+            return {}
+        samples = batch.samples
+        if batch.rows is not None:
+            samples = samples[batch.rows.places_of(len(samples))]
+        counts = np.bincount(sources.numbers(samples), minlength=len(sources.names))
+        return dict(zip(sources.names, counts.tolist(), strict=True))
 
     def when(self, key: str, epoch: int | None = None) -> list[tuple[int, int, int]]:
         """Return when a sample comes, without reading data: the epoch, step and rank of each batch that has it.
@@ -328,6 +290,37 @@ class PlanAnswers:
                 return []
             position = loader.dataset.position(key)
         return [(epoch, *place) for place in steps_with(loader._plan, epoch, position)]
+
+    def _unequal_steps(self, progress: Progress) -> str | None:
+        plan = self._of(progress.epoch)._plan
+        if plan.drop_last or plan.pad is not None or plan.kind is Buckets:
+            return None
+        ways = 'drop_last=True leaves the last ones out, pad="wrap" fills them up'
+        ranks = f"the {plan.world_size} ranks"
+        if plan.kind is not Units:
+            return f"{ranks} may have unequal steps at the end of an epoch: {ways}"
+        left = max(0, plan.order.samples - progress.samples) % plan.stride
+        if not 0 < left < plan.world_size:
+            return None
+        return (
+            f"the last {left} samples of an epoch do not suffice for all of {ranks}, "
+            f"which have unequal steps, and may wait for each other forever: {ways}"
+        )
+
+    def _without_batches(self) -> str | None:
+        if not len(self.dataset):
+            return None
+        if self._plan.kind is ChunkRows:
+            return (
+                f"all documents together have fewer than the chunk_tokens={self._plan.order.tokens} "
+                "tokens of one row for each rank. Give a smaller chunk_tokens"
+            )
+        if not self._plan.drop_last:
+            return None
+        return (
+            "drop_last=True leaves out all samples, because they do not fill one "
+            "batch on every rank. Give a smaller batch_size, or leave drop_last out"
+        )
 
     def _batch_of(self, step: int, rank: int | None, epoch: int | None) -> BatchPlan:
         self._follow_rank()

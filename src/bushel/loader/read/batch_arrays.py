@@ -16,7 +16,6 @@ from typing import Any, TypeGuard
 import numpy as np
 from msgspec import Struct
 
-from bushel._dataset.read.stored_reader import Room
 from bushel._runtime.arrays import I64, U8, Array, offsets_of
 from bushel._runtime.system import fresh_memory, keep_freed_memory, large_room
 from bushel.loader.values.bad_samples import DAMAGE, Failure
@@ -196,6 +195,7 @@ class ArrayFactory:
         names: The fields of the batches, in order.
         numbers: Gather fields of numbers.
         listed: `ListFields`, or None.
+        rules: How fields are collated, by name.
     """
 
     def __init__(
@@ -207,21 +207,13 @@ class ArrayFactory:
         listed: Any = None,
     ) -> None:
         self.pool, self.names, self.numbers, self.listed = pool, names, numbers, listed
-        self._rules = collate if isinstance(collate, Mapping) else {}
+        self.rules = collate if isinstance(collate, Mapping) else {}
         self._ragged = set[str]()
         self._tries = Tries()
 
     def stacks(self, name: str) -> bool:
         """Return whether a field has a batch array."""
-        return name not in self._ragged and self._rules.get(name) in (None, "stack")
-
-    def stacks_sequences(self, name: str) -> bool:
-        """Return whether a field of lists of arrays has a batch array: only with "stack" in `collate=`."""
-        return self.stacks(name) and self._rules.get(name) == "stack"
-
-    def make(self, samples: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
-        """Return an array for a batch, in native byte order; None if there is not enough memory."""
-        return self.pool.array((samples, *shape), dtype.newbyteorder("="))
+        return name not in self._ragged and self.rules.get(name) in (None, "stack")
 
     def _number_array(self, rows: int, field: NumberField) -> Array:
         """Return an array for values of a field of numbers, with arbitrary contents."""
@@ -288,7 +280,7 @@ class ArrayFactory:
         self, reader: NumberReader, field: NumberField, samples: I64
     ) -> Gathered | None:
         """Gather a field whose values differ in length, by its rule."""
-        fill, rule = None, self._rules[field.name]
+        fill, rule = None, self.rules[field.name]
         if (lengths := reader.lengths(field, samples)) is None:
             return None
         if isinstance(rule, Padded):
@@ -349,10 +341,6 @@ class BatchArrays:
             self.order = self._factory.names
         return nbytes
 
-    def room(self, names: frozenset[str]) -> Room:
-        """Return memory for the stored bytes of these fields."""
-        return Room(names, self._factory.pool.room)
-
     def others(self, fields: Any) -> Any:
         """Return the mask without the fields that are gathered."""
         gathered = self._gathered
@@ -377,8 +365,11 @@ class BatchArrays:
     def sequences(
         self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> FieldRows | None:
-        """Return the rows of a sequence field. The number of elements comes first in the shape."""
-        if self._factory.stacks_sequences(name):
+        """Return the rows of a sequence field, which it has only with "stack" in `collate=`.
+
+        The number of elements comes first in the shape.
+        """
+        if self._factory.rules.get(name) == "stack":
             return self.rows(name, shape, dtype)
         return None
 
@@ -409,19 +400,18 @@ class BatchArrays:
 
     def rows(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FieldRows | None:
         """Return the rows of a field for values of this shape and type; None if the field has none."""
+        native = dtype.newbyteorder("=")
         # once for a batch: threads do not wait for each other for every sample
         if name not in self._fields:
             with self._lock:
                 if name not in self._fields:
                     array = None
                     if self._factory.stacks(name):
-                        array = self._factory.make(self._samples, shape, dtype)
+                        array = self._factory.pool.array((self._samples, *shape), native)
                     rows = bytearray(self._samples)
                     self._fields[name] = None if array is None else FieldRows(array, rows)
         field = self._fields[name]
-        if field is not None and (
-            field.array.shape[1:] != shape or field.array.dtype != dtype.newbyteorder("=")
-        ):
+        if field is not None and (field.array.shape[1:] != shape or field.array.dtype != native):
             self._factory.give_up(name)
             return None
         return field

@@ -92,7 +92,7 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
     return Expansion.of(parts, samples, names_read(fields, dataset.spec))
 
 
-def blocks_that_fit(dataset: Any, seed: int = 0, fields: Any = None) -> Blocks:
+def blocks_that_fit(dataset: Any, seed: int, fields: Any) -> Blocks:
     """Return the order for `shuffle="blocks"`.
 
     Raises:

@@ -19,7 +19,7 @@ from bushel._index.elements import Ranges
 from bushel._runtime.arrays import I64, check_count, refuse_bools
 from bushel._runtime.messages import log_warning
 from bushel._runtime.order import WINDOWS, derive, hash_words
-from bushel._runtime.public import did_you_mean, public
+from bushel._runtime.public import meant, public
 from bushel.errors import SpecError
 
 _MOST = 1 << 31
@@ -326,11 +326,9 @@ def _check_like(name: str, own: RandomWindow, windows: Mapping[str, RandomWindow
     other = windows.get(own.like or "")
     if other is None or other.like is not None:
         leading = [leader for leader, window in windows.items() if window.like is None]
-        meant = did_you_mean(own.like or "", leading) or (
-            f"expected one of {', '.join(map(repr, leading)) or 'none'}"
-        )
         raise ValueError(
-            f"like={own.like!r} of {name!r} names no field with a RandomWindow of its own: {meant}"
+            f"like={own.like!r} of {name!r} names no field with a RandomWindow of its own: "
+            f"{meant(own.like, leading)}"
         )
     if not own.is_timed and not other.is_timed and own.span > other.span and not own.pad:
         raise ValueError(

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.read.reader import KNOWN_TYPES
+from bushel._dataset.read.stored_reader import Room
 from bushel._runtime.arrays import I64
 from bushel._runtime.shuffle import Balanced, Weighted
 from bushel._runtime.threads import Clock
@@ -42,7 +43,6 @@ from bushel.spec import KEY
 from bushel.transforms.values import Call
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.stored_reader import Room
     from bushel.loader.device.device_step import DeviceStep
     from bushel.loader.plan.plan import AnyOrder
     from bushel.loader.read.random_window import RandomWindows
@@ -161,17 +161,17 @@ class Pipeline(Struct, frozen=True):
         and are released.
         """
         start, fields = perf_counter(), self.fields
-        arrays, gathered_bytes = None, 0
+        arrays, room, gathered_bytes = None, None, 0
         stacks = self.batched and self.shape is None and not callable(self.collate)
         if stacks and factory is not None:
             arrays = BatchArrays(len(plan.samples), factory)
+            # of images that only the decoder sees
+            if self.transforms.fused and self.device is None:
+                room = Room(self.transforms.fused, factory.pool.room)
         if arrays is not None and self.excluded.isdisjoint(plan.samples.tolist()):
             gathered_bytes = arrays.gather(plan.samples)
             if arrays.order:
                 fields = arrays.others(fields)
-        # of images that only the decoder sees
-        inside = self.transforms.fused if self.device is None else frozenset[str]()
-        room = None if arrays is None or not inside else arrays.room(inside)
         with held or nullcontext():
             stored = self._fetch(plan, fields, held, room)
         size, sizes = _stored_sizes(stored, self.transforms.fused)

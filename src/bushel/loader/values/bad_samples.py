@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from bushel._runtime.arrays import check_count, python_numbers
 from bushel._runtime.public import public
 from bushel.errors import BushelError, CodecError, FormatError, MissingPackageError, TooManyErrors
 from bushel.storage import read_whole
@@ -264,19 +265,30 @@ def excluded_positions(
     """Return the positions of the samples that `exclude=` of a loader names: in a file, by position, key or report.
 
     Raises:
+        TypeError: It names no samples.
         ValueError: It names a sample that the dataset does not have.
     """
     if isinstance(exclude, str | os.PathLike):
         exclude = read_errors(exclude)
-    try:
-        named = (sample.key if isinstance(sample, BadSample) else sample for sample in exclude)
-        return frozenset(
-            sample if isinstance(sample, int) else dataset.position(sample) for sample in named
+    if not isinstance(exclude, Iterable):
+        raise TypeError(
+            f"exclude={exclude!r}: expected keys, positions, entries of a loader's errors, "
+            "or the path of a list that write_errors wrote"
         )
-    except KeyError as error:
-        raise ValueError(
-            f"exclude= names a sample that the dataset does not have: {error.args[0]}"
-        ) from error
+    positions = set[int]()
+    for sample in map(python_numbers, exclude):
+        if isinstance(sample, int):
+            last = len(dataset) - 1
+            positions.add(check_count("exclude", sample, most=last, instead=", a position"))
+            continue
+        key = sample.key if isinstance(sample, BadSample) else sample
+        try:
+            positions.add(dataset.position(key))
+        except KeyError as error:
+            raise ValueError(
+                f"exclude= names a sample that the dataset does not have: {error.args[0]}"
+            ) from error
+    return frozenset(positions)
 
 
 def apply_calls(
