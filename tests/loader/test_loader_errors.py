@@ -124,7 +124,7 @@ def test_samples_that_cannot_be_left_out_are_refused(exclude: Any, error: type[E
 
 
 def test_positions_of_numpy_are_left_out() -> None:
-    loader = Loader(MemoryDataset(30), 5, exclude=np.array([0, 2]))  # type: ignore[arg-type]
+    loader = Loader(MemoryDataset(30), 5, exclude=np.array([0, 2]))
     assert next(iter(loader))["number"].tolist() == [1, 3, 4]
 
 

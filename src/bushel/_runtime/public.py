@@ -192,7 +192,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 
 def meant(name: Any, known: Sequence[str]) -> str:
-    """Return a question that names what may be meant, or what is expected."""
+    """Return a question that names what may be meant, or the names that are expected."""
     question = did_you_mean(str(name), known)
     return question or f"expected one of {', '.join(map(repr, known)) or 'none'}"
 

@@ -105,9 +105,9 @@ class Loader(LoaderOptions, PlanAnswers[Item]):
             transform. A codec such as `jpg(exif_rotate)` does the same for its field.
         allow_truncated: Whether to decode damaged JPEGs as far as possible instead of counting them
             as bad samples. A codec such as `jpg(allow_truncated)` does the same for its field.
-        exclude: Samples to leave out because they are known to be bad: keys, entries of `errors`,
-            or the path of a list that `write_errors` wrote. `on_error="replace"` replaces them;
-            otherwise they are skipped.
+        exclude: Samples to leave out because they are known to be bad: keys, positions, entries of
+            `errors`, or the path of a list that `write_errors` wrote. `on_error="replace"` replaces
+            them; otherwise they are skipped.
         seed: Seed of the order and of random transforms, 0 to 2**64 - 1. A mixture and an order
             object have their own.
         transforms: One transform or a list of them for the only image field, or a mapping of field

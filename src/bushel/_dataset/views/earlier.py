@@ -60,8 +60,8 @@ def _with_changes(dataset: Dataset, then: Positions, samples: int) -> Earlier:
     def positions_of(positions: Sequence[int]) -> list[int]:
         absolute = dataset.selection.absolute(np.array(positions, np.int64))
         absolute = absolute[absolute < samples]
-        places: I64 = absolute - np.searchsorted(removed_then, absolute)
-        return places.tolist()
+        places: list[int] = (absolute - np.searchsorted(removed_then, absolute)).tolist()
+        return places
 
     earlier = Earlier(dataset._view(then), appended, positions_of)
     now = dataset.selection.positions
