@@ -264,6 +264,7 @@ def test_loaded_resumed_shared_and_joined(tmp_path: Path) -> None:
         (ValueError, "take='some'", ("rgb", 3), {"fps": 3, "times": TIMES, "take": "some"}),
         (ValueError, "leave out length, seconds=", ("rgb",), {"delta": {"rgb": [0]}, "seconds": 1, "times": TIMES}),
         (TypeError, "expected seconds", ("rgb",), {"delta": {"rgb": ["now"]}, "times": TIMES}),
+        (TypeError, "expected seconds", ("rgb",), {"delta": {"rgb": [10**400]}, "times": TIMES}),
     ],
 )
 def test_wrong_arguments(
