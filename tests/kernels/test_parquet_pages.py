@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.containers.tfrecords import varint
+from tests.paths import folder_on_disk
 
 from bushel.kernels import (
     MappedFile,
@@ -22,6 +24,8 @@ from bushel.kernels import (
     read_hybrid,
     scan_byte_arrays,
 )
+
+STORED = Path("/proc/self/io")
 
 
 def hybrid(numbers: Sequence[int], width: int, rng: random.Random) -> bytes:
@@ -180,6 +184,54 @@ def test_byte_arrays_of_a_file(tmp_path: Path, size: int) -> None:
     for start, end in ((-1, 3), (0, file.size + 1), (file.size + 1, 0), (1 << 62, 1 << 62)):
         with pytest.raises(ValueError, match="do not lie inside the bytes"):
             scan_byte_arrays(file, 1, start, end)
+
+
+@pytest.fixture
+def pages() -> Iterator[tuple[Path, list[int], list[int]]]:
+    """Yield a file of 8 pages of large values and a short one, not in memory, and where pages begin and end."""
+    sizes = [100_000, 10, 90_000, 80_000, 120_000]
+    page = b"".join(size.to_bytes(4, "little") + bytes(size) for size in sizes)
+    begin = [len(page) * number for number in range(8)]
+    with folder_on_disk() as folder:
+        path = folder / "x"
+        path.write_bytes(page * 8)
+        with path.open("rb") as file:
+            os.fdatasync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        yield path, begin, [at + len(page) for at in begin]
+
+
+def read_from_disk() -> int:
+    """Return the bytes that this process has had the system read from disks."""
+    if not STORED.is_file():
+        pytest.skip("only Linux says how many bytes were read from a disk")
+    return int(STORED.read_text().split("\nread_bytes: ")[1].split()[0])
+
+
+@pytest.mark.parametrize("times", [1, 100])  # more places at the end than are read at the same time
+def test_lengths_of_large_values_are_read_alone(pages: tuple[Path, list[int], list[int]], times: int) -> None:
+    path, begin, end = pages
+    file, before = MappedFile(str(path)), read_from_disk()
+    file.load_lengths(np.repeat(np.array([*zip(begin, end, strict=True)]), times, axis=0).reshape(-1))
+    loaded = read_from_disk()
+    for first, last in zip(begin, end, strict=True):
+        assert scan_byte_arrays(file, 5, first, last - first)[1].tolist()[:2] == [100_000, 10]
+    scanned = read_from_disk()
+    assert loaded - before < file.size // 4
+    assert scanned - loaded < len(begin) * 4096
+
+
+def test_places_of_lengths_may_be_anywhere(pages: tuple[Path, list[int], list[int]]) -> None:
+    path, begin, end = pages
+    file = MappedFile(str(path))
+    for count in range(3):
+        file.load_lengths(np.array([*zip(begin, end, strict=True)][:count], np.int64).reshape(-1))
+    file.load_lengths(np.array([-1, 3, 7, 1 << 62, file.size - 2, -5, 1 << 62, 0] * 3))
+    with path.open("r+b") as damaged:
+        damaged.truncate(1 << 40)  # zeros: lengths without end
+        MappedFile(str(path)).load_lengths(np.array([*range(10, 15), *range(10, 15)]) * file.size)
+    os.truncate(path, 10)
+    file.load_lengths(np.array([*zip(begin, end, strict=True)]).reshape(-1))
 
 
 def test_deltas_of_tails() -> None:

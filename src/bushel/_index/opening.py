@@ -2,63 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from bushel import kernels
-from bushel._runtime.arrays import I64, LazySequence
+from bushel._runtime.arrays import I64
 from bushel.storage import File, is_local, open_file
 from bushel.storage.block_file import BlockFile
 
-from .shard import MANY_FILES, SMALL_FILE, FileStamp, Shard
+from .shard import MANY_FILES, SMALL_FILE, FileStamp, FileStamps, Shard, sizes_of
 from .table import ShardIndex
-
-
-class FileStamps(LazySequence[FileStamp]):
-    """The facts of very many files, without stamps. A `FileStamp` is made when it is asked for.
-
-    Args:
-        names: Paths relative to the folder of the shard.
-        sizes: int64[files], in bytes.
-        times: int64[files], times of modification in nanoseconds.
-        forget: Called if a file turns out to have changed, when it is read: it removes what an
-            earlier opening kept.
-
-    Raises:
-        ValueError: The numbers of names, sizes and times differ.
-    """
-
-    __slots__ = ("forget", "names", "sizes", "times")
-
-    def __init__(
-        self, names: Sequence[str], sizes: I64, times: I64, forget: Callable[[], None] | None = None
-    ) -> None:
-        if not len(names) == len(sizes) == len(times):
-            raise ValueError(f"{len(names)} names, {len(sizes)} sizes and {len(times)} times")
-        self.names, self.sizes, self.times, self.forget = names, sizes, times, forget
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def _made(self, numbers: range) -> list[FileStamp]:
-        return [
-            FileStamp(self.names[number], int(self.sizes[number]), int(self.times[number]))
-            for number in numbers
-        ]
-
-    def __iter__(self) -> Iterator[FileStamp]:
-        return map(FileStamp, self.names, self.sizes.tolist(), self.times.tolist())
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Sequence)
-            and len(self) == len(other)
-            and all(map(FileStamp.__eq__, self, other))
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class ClosedFiles:
@@ -83,9 +38,7 @@ class ClosedFiles:
         from bushel.storage.fileobject import SmallFile
 
         sizes, times = (facts.tolist() for facts in self._facts(np.array(numbers, np.int64)))
-        forget = None
-        if isinstance(self._stamps, FileStamps):
-            forget = self._stamps.forget
+        forget = getattr(self._stamps, "forget", None)
         return [
             SmallFile(path, size, time, forget)
             if time and size <= SMALL_FILE
@@ -132,9 +85,7 @@ class ClosedFiles:
         if isinstance(stamps, FileStamps):
             return stamps.sizes[numbers], stamps.times[numbers]
         chosen = [stamps[number] for number in numbers.tolist()]
-        return np.array([stamp.size for stamp in chosen], np.int64), np.array(
-            [stamp.mtime_ns for stamp in chosen], np.int64
-        )
+        return sizes_of(chosen), np.array([stamp.mtime_ns for stamp in chosen], np.int64)
 
 
 def block_file(

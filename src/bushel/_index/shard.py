@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,17 @@ import numpy as np
 from msgspec import Struct
 
 from bushel import kernels
-from bushel._runtime.arrays import I64, NO_NUMBERS, U8, U32, U64, joined, offsets_of, ranges
+from bushel._runtime.arrays import (
+    I64,
+    NO_NUMBERS,
+    U8,
+    U32,
+    U64,
+    LazySequence,
+    joined,
+    offsets_of,
+    ranges,
+)
 from bushel._runtime.public import public
 from bushel.storage.files import as_path
 from bushel.storage.names import below, leads_out
@@ -222,6 +232,54 @@ class FileStamp(Struct, frozen=True):
     size: int
     mtime_ns: int = 0
     crc32: int | None = None
+
+
+class FileStamps(LazySequence[FileStamp]):
+    """The facts of very many files, without stamps. A `FileStamp` is made when it is asked for.
+
+    Args:
+        names: Paths relative to the folder of the shard.
+        sizes: int64[files], in bytes.
+        times: int64[files], times of modification in nanoseconds.
+        forget: Called if a file turns out to have changed, when it is read: it removes what an
+            earlier opening kept.
+
+    Raises:
+        ValueError: The numbers of names, sizes and times differ.
+    """
+
+    __slots__ = ("forget", "names", "sizes", "times")
+
+    def __init__(
+        self, names: Sequence[str], sizes: I64, times: I64, forget: Callable[[], None] | None = None
+    ) -> None:
+        if not len(names) == len(sizes) == len(times):
+            raise ValueError(f"{len(names)} names, {len(sizes)} sizes and {len(times)} times")
+        self.names, self.sizes, self.times, self.forget = names, sizes, times, forget
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def _made(self, numbers: range) -> list[FileStamp]:
+        return [
+            FileStamp(self.names[number], int(self.sizes[number]), int(self.times[number]))
+            for number in numbers
+        ]
+
+    def __iter__(self) -> Iterator[FileStamp]:
+        return map(FileStamp, self.names, self.sizes.tolist(), self.times.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def sizes_of(stamps: Sequence[FileStamp]) -> I64:
+    """Return the sizes of files: int64[files], in bytes."""
+    if isinstance(stamps, FileStamps):
+        return stamps.sizes
+    return np.array([stamp.size for stamp in stamps], np.int64)
 
 
 class Place(Struct, frozen=True):

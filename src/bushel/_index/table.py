@@ -25,7 +25,7 @@ from bushel.errors import FormatError
 from bushel.spec import Field, Spec
 
 from .names import Labels, labels_of_fields
-from .shard import FileStamp, Keys, Place, Shard
+from .shard import FileStamp, Keys, Place, Shard, sizes_of
 
 if TYPE_CHECKING:
     from bushel.storage.blocks import Blocks
@@ -281,7 +281,7 @@ class ShardIndex(Struct, frozen=True):
             FormatError: An array has the wrong length, or an extent is outside its file.
         """
         for blocks in self.blocks:
-            blocks.check(path, [entry.size for entry in self.files])
+            blocks.check(path, sizes_of(self.files))
         if self.keys is not None and len(self.keys.offsets) != self.samples + 1:
             raise FormatError(
                 f"the index has {len(self.keys)} keys for {self.samples} samples", path

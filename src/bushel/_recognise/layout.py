@@ -134,8 +134,8 @@ def layout_of(
         FormatError: Folders are named like fields of the same samples, and their files have other
             names.
     """
-    around, inside = inside_only_folder(names)
-    splits, folders = _folders_of_splits(inside), tops_of(inside)
+    around, inside, folders = inside_only_folder(names)
+    splits = _folders_of_splits(inside, folders)
     if splits:
         folders = {name.split("/", 2)[1] for name in inside if name.count("/") > 1}
     if roles := roles_of(folders):
@@ -177,16 +177,15 @@ def main_media(
 
 def _cut(name: str) -> tuple[str, str]:
     """Return a name without its last suffix, and that suffix in lower case."""
-    base = name.rfind("/") + 1
-    dot = name.rfind(".")
-    if dot <= base:
+    stem, _, extension = name.rpartition(".")
+    if not stem or "/" in extension or stem[-1] == "/":
         return name, ""
-    extension = name[dot + 1 :].lower()
+    extension = extension.lower()
     if extension == "gz":
-        inner = name.rfind(".", base + 1, dot)
+        inner = stem.rfind(".", stem.rfind("/") + 2)
         if inner > 0:
-            return name[:inner], name[inner + 1 :].lower()
-    return name[:dot], extension
+            return stem[:inner], name[inner + 1 :].lower()
+    return stem, extension
 
 
 def _cut_first(name: str) -> tuple[str, str]:
@@ -198,9 +197,9 @@ def _cut_first(name: str) -> tuple[str, str]:
     return name[:dot], name[dot + 1 :].lower()
 
 
-def _folders_of_splits(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the folders at the top that have media, if these are all splits; empty if not."""
-    if sum(split_in(top, folder=True) is not None for top in tops_of(names)) < 2:
+def _folders_of_splits(names: Sequence[str], tops: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders at the top (`tops`) that have media, if these are all splits; empty if not."""
+    if sum(split_in(top, folder=True) is not None for top in tops) < 2:
         return ()
     return folders_of_splits([name for name in names if media_of(suffix_of(name)) is not None])
 
@@ -258,7 +257,8 @@ def layout_of_kind(
     extensions = set(listing.extensions) - {""}
     kinds = {name for name in extensions if f".{name.rpartition('.')[2]}" in suffixes}
     pairs = zip(names, listing.extensions, strict=True)
-    splits = _folders_of_splits([name for name, extension in pairs if extension in kinds])
+    read = [name for name, extension in pairs if extension in kinds]
+    splits = _folders_of_splits(read, tops_of(read))
     return _one_kind(listing, "file", "bytes", kinds, splits, known, ordered=ordered)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import compress
 
 from bushel._runtime.public import did_you_mean
 from bushel.errors import SpecError
@@ -126,17 +127,17 @@ def roles_of(folders: Collection[str]) -> dict[str, str]:
 
 def tops_of(names: Iterable[str]) -> set[str]:
     """Return the folders at the top."""
-    return {name[: name.find("/")] for name in names if "/" in name}
+    return {name.partition("/")[0] for name in names if "/" in name}
 
 
-def inside_only_folder(names: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the path of the folders around all others, which ends in a slash, and the names in there."""
+def inside_only_folder(names: Sequence[str]) -> tuple[str, Sequence[str], set[str]]:
+    """Return the path of the folders around all others, which ends in a slash, and the names and folders in there."""
     around = ""
     while len(tops := tops_of(names)) == 1:
         top = f"{tops.pop()}/"
         around += top
         names = [name.removeprefix(top) for name in names if name.startswith(top)]
-    return around, names
+    return around, names, tops
 
 
 def folders_of_splits(media: Iterable[str]) -> tuple[str, ...]:
@@ -170,10 +171,10 @@ def class_folders(
     """
     if inside:
         names = [name.partition("/")[2] for name in names]
-    folders = [name[: max(name.find("/"), 0)] for name in names]
+    folders = [name.partition("/")[0] if "/" in name else "" for name in names]
     if counts is None:
         counts = [1] * len(folders)
-    nested = sum(count for count, folder in zip(counts, folders, strict=True) if folder)
+    nested = sum(compress(counts, folders))
     outside = [""] * len(folders)
     different = {*folders, *known} - {""}
     if 2 * nested < sum(counts) or roles_of(different):

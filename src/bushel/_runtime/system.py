@@ -33,7 +33,9 @@ from .arrays import U8
 
 _HUGE_PAGE = 1 << 21
 _LARGE = 1 << 22  # smaller memory comes from the C library, which does not return it to the system
-_MOST_UNUSED = 4  # memory may be larger than asked for by one part in this number
+# memory may be larger than asked for by this factor, since the system may take the rest: with 1.25,
+# a third of batches of 30 to 120 MB would need new memory
+_MOST_TIMES = 2
 _MOST_FREE = 512 << 20  # bytes that are kept, unless the system needs them
 # the garbage collector appends to it, in any thread: a deque needs no lock for that
 _free: deque[mmap.mmap] = deque()
@@ -200,7 +202,7 @@ def _take(size: int, headroom: int) -> mmap.mmap | None:
             memory = _free.pop()  # the last one to become free is still in the caches
         except IndexError:
             break
-        if size <= len(memory) <= max(new_size, size + size // _MOST_UNUSED):
+        if size <= len(memory) <= max(new_size, _MOST_TIMES * size):
             return memory
         _free.appendleft(memory)
     return fresh_memory(new_size)

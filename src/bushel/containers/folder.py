@@ -11,13 +11,14 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from operator import call
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.opening import FileStamps
-from bushel._index.shard import FOLDER, REMOVED, Keys, Shard
+from bushel._index.shard import FOLDER, REMOVED, FileStamps, Keys, Shard
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._recognise.layout import (
     LABEL,
@@ -69,27 +70,28 @@ class _Folder(Container):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of the files: a block for each, and a sample for those that share a name."""
-        names, keeps = shard.files, options.kept and options.spec is None
-        classes = classes_beside(shard.root)
+        names, classes = shard.files, classes_beside(shard.root)
         above = tables_above(absolute(shard.root))
-        keeps = keeps and not above  # only changes of files below the folder are noticed
+        # only changes of files below the folder are noticed
+        keeps = options.kept and options.spec is None and not above
         table = names.table if keeps and isinstance(names, FolderNames) else None
         if table is not None and classes.issubset(table.labels.get(LABEL, classes)):
             return table
         metadata = [name for name in names if is_metadata(name)]
-        if isinstance(shard.root, Path):
-            seen = [watched(str(shard.root), name) for name in metadata]
-        else:
-            seen = []
-        stamps = _stamps(shard)
+        is_local = isinstance(shard.root, Path)
+        seen = [watched(str(shard.root), name) for name in metadata if is_local]
         options.report(0)
         rows = metadata_rows(shard.root, metadata, set(names)) if metadata else []
         rows += _rows_above(shard, above)
         if metadata or rows:
             place = f"{shard.root}/{metadata[0]}" if metadata else f"{shard.root}/../{above[0]}"
-            table = _with_metadata(shard, rows, place, stamps, options)
+            table = _with_metadata(shard, rows, place, _stamps(shard), options)
         else:
-            layout = layout_of(names, tuple(options.spec or ()), classes, str(shard.root))
+            # other threads look at the files while one understands their names
+            understand: Any = partial(
+                layout_of, names, tuple(options.spec or ()), classes, str(shard.root)
+            )
+            layout, stamps = map_all(call, (understand, partial(_stamps, shard)), threads=2)
             table = _table_of(layout, shard, stamps, options)
             layout_report(shard.root, layout, layout.fields, junk_of(names))()
         if keeps and isinstance(names, FolderNames) and isinstance(shard.root, Path):
@@ -232,14 +234,16 @@ def _rows_above(shard: Shard, tables: Sequence[str]) -> list[Row]:
     """Return the rows of tables in the folder above a split that name files of the split; count the others."""
     if not tables:
         return []
-    root, rows = absolute(shard.root), list[Row]()
+    root = absolute(shard.root)
+    before = f"{root.name}/"
     beside = {entry.name for entry in root.parent.iterdir()} - {root.name}
-    inside = {f"{root.name}/{name}" for name in shard.files}
+    inside = {before + name for name in shard.files}
     rows_of_all = metadata_rows(root.parent, tables, inside, others=beside)
-    for row in rows_of_all:
-        folder, _, name = row.file.partition("/")
-        if folder == root.name:
-            rows.append(Row(name, row.values))
+    rows = [
+        Row(row.file.removeprefix(before), row.values)
+        for row in rows_of_all
+        if row.file.startswith(before)
+    ]
     log = log_info if rows else log_warning
     counts = len(rows), len(rows_of_all)
     log("%s: %d of %d rows of %s name its files", shard.root, *counts, " and ".join(tables))
@@ -268,12 +272,9 @@ def _with_metadata(
     if kind is None:
         shown = ", ".join(sorted(str(kind_of_files) for kind_of_files in kinds))
         raise FormatError(f"the metadata name files of several kinds: {shown}", place)
-    named = set(numbers)
-    files = enumerate(shard.files)
-    unnamed = sum(
-        number not in named and media_of(suffix_of(name)) is not None for number, name in files
-    )
-    left_out = junk_of(shard.files) + Counter({"without a row": unnamed})
+    unnamed = set(shard.files).difference(row.file for row in rows)
+    media = sum(media_of(suffix_of(name)) is not None for name in unnamed)
+    left_out = junk_of(shard.files) + Counter({"without a row": media})
     report_of(shard.root, {NAME_OF_MEDIA[kind]: len(rows)}, left_out)()
     codec = codec_of_files(kind, {suffix_of(row.file) for row in rows}) or "bytes"
     keys = keys_of_rows([row.file for row in rows], shard.root)
@@ -283,16 +284,12 @@ def _with_metadata(
 
 def _stamps(shard: Shard) -> FileStamps:
     files, root = shard.files, shard.root
-    unseen: Iterable[int] = range(len(files))
-    sizes, times = np.zeros((2, len(files)), np.int64)
+    sizes, times = np.full((2, len(files)), -1)
     if isinstance(root, Path):
         look = partial(file_stamps, folder=str(root))
         at_once = [files[first : first + _AT_ONCE] for first in range(0, len(files), _AT_ONCE)]
-        for number, stamps in enumerate(map_all(look, at_once, threads=cpu_count())):
-            rows = slice(number * _AT_ONCE, (number + 1) * _AT_ONCE)
-            sizes[rows], times[rows] = stamps
-        unseen = np.flatnonzero(sizes < 0).tolist()
-    for number in unseen:  # a file that is gone has its error here
+        sizes, times = np.hstack(map_all(look, at_once, threads=cpu_count()))
+    for number in np.flatnonzero(sizes < 0).tolist():  # a file that is gone has its error here
         stat = shard.path(number).stat()
         sizes[number], times[number] = int(stat.st_size), int(stat.st_mtime_ns)
     return FileStamps(files, sizes, times)

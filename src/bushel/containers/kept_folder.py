@@ -20,9 +20,8 @@ import numpy as np
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from bushel._index.opening import FileStamps
 from bushel._index.saving import encode_index, encoded, parse
-from bushel._index.shard import FOLDER, FileStamp
+from bushel._index.shard import FOLDER, FileStamp, FileStamps
 from bushel._index.sidecar import decode_index
 from bushel._index.table import ShardIndex
 from bushel._index.table_cache import cache_of_tables
@@ -174,7 +173,8 @@ def _kept_names(root: Path) -> FolderNames | None:
         if layout != _LAYOUT or any(watched(str(root), marks[0]) != marks for marks in seen):
             return None
         names = FolderNames(_split(arrays["names"]))
-        stamps = FileStamps(names, arrays["sizes"], arrays["times"], partial(_forget, identity))
+        forget = partial(cache.drop, identity, _BLOCK)
+        stamps = FileStamps(names, arrays["sizes"], arrays["times"], forget)
         slim = decode_index(arrays["index"].data, Path(cache.folder, identity))
     except OSError:  # a folder was deleted
         return None
@@ -259,9 +259,3 @@ def _identity(root: Path) -> str:
     return hashlib.sha256(
         f"folder\n{os.path.abspath(root)}".encode("utf-8", "surrogateescape")
     ).hexdigest()[:40]
-
-
-def _forget(identity: str) -> None:
-    """Remove the kept data of a folder."""
-    if (cache := cache_of_tables()) is not None:
-        cache.drop(identity, _BLOCK)

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.opening import opener
-from bushel._index.shard import FileStamp, Keys, Shard, is_url
+from bushel._index.shard import FileStamp, Keys, Shard, is_url, sizes_of
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.messages import log_warning
 from bushel._runtime.parallel import map_all
@@ -71,7 +71,7 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
     numbers = np.array([number_of.get(name, -1) for name in names], np.int64)
     first, count = len(index.files), len(stamps)
     # the last one stands for no file
-    sizes = np.array([*(stamp.size for stamp in stamps), MISSING], np.int64)
+    sizes = np.append(sizes_of(stamps), MISSING)
     blocks = Blocks.of(
         np.zeros(count, np.int64), sizes[:-1], file=first + np.arange(count, dtype=np.int32)
     )

@@ -18,7 +18,7 @@ from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents, has_pyav
 from bushel._index.identity import Comparison, compare_values, table_digest
 from bushel._index.opening import opener
-from bushel._index.shard import FileStamp, Shard
+from bushel._index.shard import FileStamp, Shard, sizes_of
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import total_of
 from bushel._runtime.messages import count
@@ -425,7 +425,7 @@ def _room(known: ShardIndex, file: int, stamps: tuple[FileStamp, ...]) -> int:
     if blocks is None:
         return stamps[file].size
     # the last stands for the table
-    sizes = np.array([*(entry.size for entry in stamps), np.iinfo(np.int64).max])
+    sizes = np.append(sizes_of(stamps), np.iinfo(np.int64).max)
     left = sizes[blocks.file] - blocks.offset
     cut = np.flatnonzero(left < blocks.length)
     if not len(cut):

@@ -147,7 +147,7 @@ class Blocks(Struct, frozen=True):
                 )
         return None
 
-    def check(self, path: str, file_sizes: Sequence[int]) -> Blocks:
+    def check(self, path: str, file_sizes: Sequence[int] | I64) -> Blocks:
         """Check a table that was read from a file.
 
         Args:
@@ -166,7 +166,7 @@ class Blocks(Struct, frozen=True):
         return self
 
 
-def _problem(blocks: Blocks, file_sizes: Sequence[int]) -> str | None:
+def _problem(blocks: Blocks, file_sizes: Sequence[int] | I64) -> str | None:
     """Return a description of the first error in blocks, or None."""
     count = len(blocks.file)
     if blocks.start.shape != (count + 1,) or any(
@@ -177,7 +177,7 @@ def _problem(blocks: Blocks, file_sizes: Sequence[int]) -> str | None:
     if blocks.start[0] != 0 or (blocks.start[1:] < blocks.start[:-1]).any():
         return "the positions of blocks do not ascend from 0"
     sizes, held_bytes = blocks.sizes, 0 if blocks.held is None else len(blocks.held)
-    limits = np.array([*file_sizes, held_bytes], np.int64)  # IN_TABLE is the last
+    limits = np.append(np.asarray(file_sizes, np.int64), held_bytes)  # IN_TABLE is the last
     if not ((blocks.file >= IN_TABLE) & (blocks.file < len(file_sizes))).all():
         return f"a block is in a file that the shard, which has {len(file_sizes)}, does not have"
     inside = (

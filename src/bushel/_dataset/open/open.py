@@ -249,14 +249,14 @@ def _samples_of_split(dataset: Dataset, source: object, split: str) -> Dataset:
     Raises:
         SpecError: It has no split of this name.
     """
-    from bushel._recognise.names import inside_only_folder, one_of, splits_in, tops_of
+    from bushel._recognise.names import inside_only_folder, one_of, splits_in
 
     from .sources import splits_of
 
     splits, around = splits_of(source).below_fields, ""
     if not splits:
-        around, inside = inside_only_folder(list(dataset.keys))
-        splits = splits_in(tops_of(inside), ())
+        around, _, tops = inside_only_folder(list(dataset.keys))
+        splits = splits_in(tops, ())
     folder = around + splits[one_of(source, "split", splits, split)][0]
     return dataset[[at for at, key in enumerate(dataset.keys) if key.startswith(f"{folder}/")]]
 

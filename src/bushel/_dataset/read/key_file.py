@@ -20,7 +20,7 @@ from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._index.headers import Arrays
 from bushel._index.key_lookup import KeyLookup, samples_of_keys
 from bushel._index.saving import head_of, parse
-from bushel._index.shard import Keys
+from bushel._index.shard import Keys, sizes_of
 from bushel._index.sidecar import ALWAYS_CHECKED
 from bushel._runtime.arrays import I64, U32, U64, Array, concatenated, equal_places
 from bushel._runtime.messages import log_warning
@@ -280,7 +280,7 @@ def _state(shards: Sequence[OpenShard]) -> str:
         names = texts.encode("utf-8", "surrogateescape")
         files = [stamp for opened in shards for stamp in opened.stamps]
         counts = [opened.samples for opened in shards]
-        facts = np.array(counts, np.int64), np.array([stamp.size for stamp in files], np.int64)
+        facts = np.array(counts, np.int64), sizes_of(files)
         stamps = np.array([-1 if stamp.crc32 is None else stamp.crc32 for stamp in files], np.int64)
         times = np.array([stamp.mtime_ns for stamp in files], np.int64)
     contents = np.where(stamps < 0, -1 - times, stamps)

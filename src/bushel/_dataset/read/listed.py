@@ -22,7 +22,7 @@ from bushel._index.headers import PartOfRun
 from bushel._index.identity import table_digest, type_of
 from bushel._index.names import join_labels
 from bushel._index.saving import save_manifest
-from bushel._index.shard import FOLDER, Shard, Strings
+from bushel._index.shard import FOLDER, Shard, Strings, sizes_of
 from bushel._index.shard_list import (
     KEYED,
     NAME,
@@ -223,7 +223,7 @@ def keep_list(root: AnyPath, shards: Sequence[OpenShard], state: FolderState) ->
         np.array([KEYED * shard.keyed + SUMMED * shard.checksums for shard in shards], np.uint8),
         starts,
         Strings.of([stamp.name for stamp in stamps]),
-        np.array([stamp.size for stamp in stamps], np.int64),
+        sizes_of(stamps),
         np.array([stamp.mtime_ns for stamp in stamps], np.int64),
         np.array([-1 if stamp.crc32 is None else stamp.crc32 for stamp in stamps], np.int64),
         np.frombuffer(bytes.fromhex("".join(shard.digest for shard in shards)), np.uint8),

@@ -15,7 +15,7 @@ from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import Listing, OpenShard, any_keyed, kinds
 from bushel._index.columns import drawable, objects_of
 from bushel._index.expansion import COSTLY, expansion_of
-from bushel._index.shard import may_lack_samples
+from bushel._index.shard import may_lack_samples, sizes_of
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.messages import count, few, size
 from bushel._runtime.public import public
@@ -151,7 +151,7 @@ def stored_info(shards: Sequence[OpenShard]) -> Info:
         container="+".join(dict.fromkeys(shard.container for shard in shards)),
         shards=len(whole),
         samples=sum(shard.samples for shard in shards),
-        bytes=sum(stamp.size for shard in whole for stamp in shard.stamps),
+        bytes=sum(int(sizes_of(shard.stamps).sum()) for shard in whole),
         files=sum(len(shard.stamps) for shard in whole),
         checksums=all(shard.checksums for shard in shards),
         keyed=any_keyed(shards),

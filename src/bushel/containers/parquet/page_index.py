@@ -249,7 +249,13 @@ def sections_of(whole: Groups, file: File) -> Iterator[Section]:
     Raises:
         FormatError: The page index is damaged, or does not fit the footer.
     """
-    groups, pages = whole.groups, _pages(whole.groups, file)
+    groups = whole.groups
+    large = {
+        number: group
+        for number, group in enumerate(groups)
+        if group.stop - group.start > 2 * _SECTION and has_index(group)
+    }
+    pages = dict(zip(large, read_starts(large.values(), file), strict=False))
     first = number = 0
     while first < len(groups):
         last = first + 1
@@ -269,16 +275,6 @@ def sections_of(whole: Groups, file: File) -> Iterator[Section]:
             yield Section(number, details.rows, start, stop, details, spans)
             number += 1
         first = last
-
-
-def _pages(groups: Sequence[RowGroup], file: File) -> dict[int, list[PageStarts]]:
-    """Return the pages of the chunks of large row groups that have a page index, by the numbers of the row groups."""
-    large = {
-        number: group
-        for number, group in enumerate(groups)
-        if group.stop - group.start > 2 * _SECTION and has_index(group)
-    }
-    return dict(zip(large, read_starts(large.values(), file), strict=False))
 
 
 def _cuttable(whole: Groups, group: RowGroup, pages: list[PageStarts]) -> list[PageStarts | None]:

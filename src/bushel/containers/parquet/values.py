@@ -43,11 +43,13 @@ from bushel.kernels import MappedFile, present_elements, read_hybrid, scan_byte_
 from bushel.storage import Blocks, File
 from bushel.storage.blocks import BlockList
 
-from .footer import BOOLEAN, FIXED, FileColumn, RowGroup, dtype_of
+from .footer import BOOLEAN, BYTE_ARRAY, FIXED, FileColumn, RowGroup, dtype_of
 
 _RLE = 3
 _DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that are not in a page
 _SNAPPY_PART = 1 << 16
+_LARGE = 1 << 16
+"""Bytes of byte arrays whose lengths are read alone: the kernel would read all bytes between them."""
 
 
 class _Values(NamedTuple):
@@ -181,6 +183,8 @@ def scan_places(
     arrays.add(f"{key} ", offset=NO_NUMBERS, length=NO_NUMBERS)
     if column.above is not None:
         arrays.add(f"{key} ", starts=np.zeros(1, np.int64), absent=np.zeros(0, np.bool_))
+    if is_plain and isinstance(file, MappedFile) and column.leaf.physical == BYTE_ARRAY:
+        _load_lengths(file, chunks)
     for pages in chunks:
         byte_arrays = _ByteArrays(pages, blocks)
         for values in pages:
@@ -198,6 +202,23 @@ def scan_places(
             elements = int(starts[-1])
             arrays.add(f"{key} ", starts=starts[1:], absent=pages.absent.view(np.bool_))
     return Scanned(key, wanted_rows, None if blocks is None else blocks.blocks())
+
+
+def _load_lengths(file: MappedFile, chunks: Iterable[ChunkPages]) -> None:
+    """Have the lengths of large byte arrays in memory: in one page, they are found one after another.
+
+    Levels before the values begin with their length, too.
+    """
+    places = [
+        (page.offset + page.levels, page.next)
+        for pages in chunks
+        for start, stop in pages.chunk.spans
+        if stop - start > _LARGE * pages.rows
+        for page in pages_of(file.read, start, stop - start)
+        if page.encoding == PLAIN
+    ]
+    if places:
+        file.load_lengths(np.array(places, np.int64).reshape(-1))
 
 
 class _ByteArrays:

@@ -4,16 +4,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "common/exceptions.hpp"
 #include "common/memory.hpp"
 #include "common/python.hpp"
 #include "files/batch_argument.hpp"
 #include "files/crc32.hpp"
+#include "files/lengths.hpp"
 #include "files/small_files.hpp"
 
 namespace bushel {
@@ -263,6 +266,20 @@ nb::object map_array(nb::handle path) {
     return nb::cast(nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(data, {size}, owner));
 }
 
+void load_lengths_of(const MappedFile &file, nb::handle places) {
+    const auto borders = array_argument<const std::int64_t>(places, "places");
+    std::vector<ValuesOfFile> values;
+    for (std::size_t i = 0; i + 1 < borders.size(); i += 2) {
+        const std::int64_t begin = borders.data()[i], end = borders.data()[i + 1];
+        if (begin >= 0) values.push_back({begin, std::min(end, file.size())});
+    }
+    const nb::gil_scoped_release unlocked;
+    load_lengths(file, values, [] {
+        const nb::gil_scoped_acquire locked;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    });
+}
+
 }  // namespace
 
 void bind_files(nb::module_ &module) {
@@ -278,6 +295,7 @@ void bind_files(nb::module_ &module) {
         .def_prop_ro("size", &MappedFile::size)
         .def_prop_ro("mtime_ns", &MappedFile::mtime_ns)
         .def("read", &read, nb::arg("offset"), nb::arg("length"))
+        .def("load_lengths", &load_lengths_of, nb::arg("places"))
         .def("read_into", &read_into, nb::arg("offset"), nb::arg("out"))
         .def("direct", [](const MappedFile &self) { return self.direct().release(); },
              nb::rv_policy::take_ownership);

@@ -1,5 +1,6 @@
 #include "scans/byte_arrays.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -22,8 +23,9 @@ ByteArrays find(Source &source, std::int64_t start, std::int64_t size, std::int6
     const auto values = static_cast<std::size_t>(count);
     arrays.offset.resize(values);
     arrays.length.resize(values);
-    const std::int64_t end = start + size;
-    std::int64_t at = start, stride = 0;
+    // After a short value among long ones, and at first, long ones are not read whole.
+    const std::int64_t end = start + size, mean = size / std::max(count, std::int64_t{1});
+    std::int64_t at = start, stride = mean;
     for (std::size_t i = 0; i < values; ++i) {
         if (end - at < 4) {
             throw std::invalid_argument("the bytes end before the length of value " + std::to_string(i));
@@ -37,7 +39,7 @@ ByteArrays find(Source &source, std::int64_t start, std::int64_t size, std::int6
         arrays.offset[i] = at;
         arrays.length[i] = length;
         at += length;
-        stride = length + 4;
+        stride = std::max(length + 4, mean);
     }
     return arrays;
 }
