@@ -41,28 +41,21 @@ _MOST_FREE = 512 << 20  # bytes that are kept, unless the system needs them
 _free: deque[mmap.mmap] = deque()
 
 
+_GLIBC_THRESHOLD = 16 << 20  # glibc then keeps up to twice as much free memory
+_CONTROL_GROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+
+# arguments of renameat2(2) and renamex_np(2), and the errors of file systems that cannot exchange
+_AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2
+_NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
+
+# the request of ioctl_ficlone(2), and the errors of file systems that cannot share blocks
+_FICLONE = 0x40049409
+_NO_CLONE = (*_NO_EXCHANGE, errno.ENOTTY, errno.EXDEV, errno.EOPNOTSUPP)
+
 if sys.platform == "win32":
     raise ImportError(
         "Bushel does not support Windows; it runs in WSL, the Windows Subsystem for Linux"
     )
-
-
-_GLIBC_THRESHOLD = 16 << 20  # glibc then keeps up to twice as much free memory
-
-
-_CONTROL_GROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
-
-
-_AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2
-
-
-_NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
-
-
-_FICLONE = 0x40049409
-
-
-_NO_CLONE = (*_NO_EXCHANGE, errno.ENOTTY, errno.EXDEV, errno.EOPNOTSUPP)
 
 
 def _portable() -> bool:

@@ -1,8 +1,7 @@
 """Plan which transforms of a loader are fused into decoding, and which are applied afterwards. Pure: no I/O.
 
-The random numbers of samples and of
-transforms of batches are a function of seed, epoch and sample only, so they do not depend on the
-thread, process, batch or rank that transforms a sample.
+The random numbers of samples, and of transforms of batches, are a function of seed, epoch and
+sample only: they do not depend on the thread, process, batch or rank that transforms a sample.
 """
 
 from __future__ import annotations

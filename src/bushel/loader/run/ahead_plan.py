@@ -36,9 +36,10 @@ _PRICE = 1 << 14
 """Bytes that cost as much as one request. Gaps up to this length are read in any case."""
 
 _GAP = 1 << 18
-"""Bytes of a gap that may be read if the request has much else: a quarter of what it needs, for all such gaps."""
+"""Bytes of a gap that may be read if the request has much else."""
 
 _SHARE = 4
+"""All such gaps of a request have at most one part in this number of the bytes that it needs."""
 
 _MOST_SAMPLES = 1 << 16
 """Samples of a group, which bounds the time of planning it."""
