@@ -147,12 +147,13 @@ def stored_info(shards: Sequence[OpenShard]) -> Info:
         from bushel._dataset.read.shard_fields import unread_bytes, whole_shards
 
         whole, unread = [parts[0] for parts in whole_shards(shards)], unread_bytes(shards)
+    sizes = [sizes_of(shard.stamps) for shard in whole]
     return Info(
         container="+".join(dict.fromkeys(shard.container for shard in shards)),
         shards=len(whole),
         samples=sum(shard.samples for shard in shards),
-        bytes=sum(int(sizes_of(shard.stamps).sum()) for shard in whole),
-        files=sum(len(shard.stamps) for shard in whole),
+        bytes=sum(int(sizes_of_shard.sum()) for sizes_of_shard in sizes),
+        files=sum(map(len, sizes)),
         checksums=all(shard.checksums for shard in shards),
         keyed=any_keyed(shards),
         indexed=all(shard.stored for shard in shards),
