@@ -42,9 +42,9 @@ private:
 };
 
 // The pieces of one record.
-class PiecesArgument {
+class RecordPieces {
 public:
-    explicit PiecesArgument(nb::handle pieces) {
+    explicit RecordPieces(nb::handle pieces) {
         const Sequence list(pieces, "pieces: expected a list of bytes-like objects");
         for (std::size_t i = 0; i < list.size(); ++i) {
             pieces_.emplace_back(list[i]);
@@ -143,7 +143,7 @@ nb::list list_of(const std::vector<std::uint32_t> &sums) {
 
 nb::object crc32_pieces(nb::handle pieces) {
     constexpr std::size_t small = 1024;  // summed again faster than joined
-    const PiecesArgument argument(pieces);
+    const RecordPieces argument(pieces);
     std::vector<std::uint32_t> sums(argument.count());
     std::uint32_t whole = 0;
     argument.run([&] {
@@ -158,7 +158,7 @@ nb::object crc32_pieces(nb::handle pieces) {
 }
 
 nb::object recordio_crc32(nb::handle pieces) {
-    const PiecesArgument argument(pieces);
+    const RecordPieces argument(pieces);
     std::vector<std::uint32_t> sums(argument.count());
     bool whole = true;
     for (std::size_t i = 0; i + 1 < sums.size(); ++i) whole = whole && argument[i].size() % 4 == 0;

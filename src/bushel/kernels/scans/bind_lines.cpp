@@ -27,7 +27,7 @@ std::vector<std::string> names_argument(nb::handle names) {
     return texts;
 }
 
-void make_scanner(Shared<LineScan> *self, nb::handle names, std::uint8_t delimiter, bool closed,
+void make_line_scanner(Shared<LineScan> *self, nb::handle names, std::uint8_t delimiter, bool closed,
                   std::int64_t most_names) {
     const auto most = static_cast<std::size_t>(std::max<std::int64_t>(most_names, 0));
     new (self) Shared<LineScan>(names_argument(names), delimiter, closed, most);
@@ -144,7 +144,7 @@ nb::object csv_record(nb::handle data, std::uint8_t delimiter, bool last, std::i
 
 void bind_lines(nb::module_ &module) {
     nb::class_<Shared<LineScan>>(module, "LineScanner")
-        .def("__init__", &make_scanner, nb::arg("names"), nb::arg("delimiter") = 0, nb::arg("closed") = false,
+        .def("__init__", &make_line_scanner, nb::arg("names"), nb::arg("delimiter") = 0, nb::arg("closed") = false,
              nb::arg("most_names") = 10000)
         .def("feed", &feed<LineScan, std::int64_t, bool>, nb::arg("data"), nb::arg("start"), nb::arg("last"))
         .def("take",

@@ -9,7 +9,7 @@ namespace bushel {
 
 namespace {
 
-void make_scanner(Shared<ZipDirectory> *self, std::int64_t size, std::int64_t shift) {
+void make_zip_scanner(Shared<ZipDirectory> *self, std::int64_t size, std::int64_t shift) {
     if (size < 0) throw nb::value_error("size must not be negative");
     new (self) Shared<ZipDirectory>(size, shift);
 }
@@ -70,7 +70,7 @@ nb::object data_offsets(const MappedFile &file, nb::handle header) {
 
 void bind_zip(nb::module_ &module) {
     nb::class_<Shared<ZipDirectory>>(module, "ZipScanner")
-        .def("__init__", &make_scanner, nb::arg("size"), nb::arg("shift") = 0)
+        .def("__init__", &make_zip_scanner, nb::arg("size"), nb::arg("shift") = 0)
         .def("feed", &feed<ZipDirectory>, nb::arg("data"), nb::lock_self())
         .def_prop_ro("end", fact_of<ZipDirectory>(&ZipDirectory::end), nb::lock_self())
         .def_prop_ro("need", fact_of<ZipDirectory>(&ZipDirectory::need), nb::lock_self())
