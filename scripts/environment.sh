@@ -91,7 +91,7 @@ fi
 echo "installing CMake, Ninja, nanobind and scikit-build-core"
 # Modules are compiled when they are first imported, which few are.
 { echo "pip>=25.1"; requirements build; } | $pip $install --no-compile --requirement /dev/stdin
-echo "compiling the kernels, and installing Bushel in place and what it imports (about 35 seconds on two processors)"
+echo "compiling the kernels, and installing Bushel in place and what it imports (about half a minute on two processors)"
 # One process downloads and unpacks while the compilers run.
 requirements project | .venv/bin/python -m pip $install --no-compile --requirement /dev/stdin &
 failed=0
