@@ -146,7 +146,8 @@ def test_kills(bucket: ObjectPath, container: str) -> None:
     else:
         assert run("killed", "resume", None)
     assert data_of(bucket / "killed") == data_of(bucket / "whole")
-    assert bushel.verify(f"{bucket}/killed").ok
+    report = bushel.verify(f"{bucket}/killed")
+    assert report.ok, report.problems
     assert len(bushel.open(f"{bucket}/killed", index="require")) == 240
 
 

@@ -56,7 +56,8 @@ def test_same_bytes(bucket: ObjectPath, proxy: Proxy, tmp_path: Path, name: str)
     for path in (tmp_path / "set").glob("*.tar"):
         assert read_whole(bucket / "set" / path.name) == path.read_bytes()
     assert len(bushel.open(f"{bucket}/set", index="require")) == 40
-    assert bushel.verify(f"{bucket}/set").ok
+    report = bushel.verify(f"{bucket}/set")
+    assert report.ok, report.problems
 
 
 @pytest.mark.parametrize("fault", ["refuse", "busy", "cut:20", "stall:0"])
