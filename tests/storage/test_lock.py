@@ -290,3 +290,10 @@ def test_many_threads_share_and_exclude_each_other(tmp_path: Path) -> None:
 
 def _refused(*args: object) -> None:
     raise OSError(95, "Operation not supported")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc here")
+def test_a_folder_in_which_nothing_can_be_made_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bushel.storage.lock._PATIENCE", 0.05)
+    with pytest.raises(FileNotFoundError, match="/proc/bushel"):
+        Lock([(Path("/proc/bushel/.bushel/writers/dataset.lock"), False)], "/proc/bushel")

@@ -66,7 +66,10 @@ class LoaderState(Struct, frozen=True):
             loaded = msgspec.convert(python_numbers(state), cls)
         except msgspec.ValidationError as error:
             problem = str(error).replace("$.", "")
-            raise StateError(f"the state is not what state_dict() returned: {problem}") from None
+            raise StateError(
+                f"the state is not what state_dict() returned: {problem} (save all of it, "
+                "and give it back unchanged)"
+            ) from None
         if max(loaded.seed, loaded.epoch, loaded.samples) >= 1 << 64:
             raise StateError("the state is not what state_dict() returned: a number is too large")
         return loaded

@@ -89,7 +89,10 @@ class FileLock:
             except FileExistsError:
                 is_new, handle = False, os.open(self.path, flags)
         except (FileNotFoundError, FileExistsError):
-            # the last holder removes it, or its empty folder
+            # the last holder removes it, or its empty folder; or nothing can be made there, as in /proc
+            if not may_wait:
+                raise
+            time.sleep(_PAUSE)
             return False
         try:
             if self._take(handle, is_new=is_new, may_wait=may_wait):
