@@ -60,7 +60,7 @@ def test_memory_has_few_unused_bytes(free: deque[mmap.mmap]) -> None:
     large = room_for(16 * MEGABYTE)
     del large
     gc.collect()
-    small = room_for(8 * MEGABYTE)
+    small = room_for(6 * MEGABYTE)
     assert list(map(len, free)) == [16 * MEGABYTE]
     large = room_for(14 * MEGABYTE)
     assert not free

@@ -46,7 +46,7 @@ def _near_keys(key: str, keys: Sequence[str], find: Callable[[str], int | None])
     stem = last.partition(".")[0]
     forms = (name, f"{folder}/{stem}".lstrip("/"), last, stem, name.lower())
     named = [form for form in dict.fromkeys(forms) if form and find(form) is not None]
-    return named or get_close_matches(key, keys[:_COMPARED], n=_SHOWN)
+    return named or get_close_matches(key, dict.fromkeys(keys[:_COMPARED]), n=_SHOWN)
 
 
 def unknown_key(
