@@ -354,6 +354,13 @@ def test_all_samples_no_samples_and_equal_keys(tmp_path: Path) -> None:
     assert (list(dataset.keys), dataset.position("4")) == (["0", "2", "4"], 2)  # keys stay those of the positions
 
 
+def test_a_key_that_is_the_position_of_another_sample_names_both(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"label": 0}\n{"label": 1}\n{"label": 2}\n')
+    (tmp_path / "b.jsonl").write_text('{"__key__": "2", "label": 3}\n{"__key__": "9", "label": 4}\n')
+    assert bushel.remove(tmp_path, keys=["2"], reason="both").samples == 2
+    assert [sample["label"] for sample in bushel.open(tmp_path)] == [0, 1, 4]
+
+
 def test_parts_of_a_run_and_an_index_elsewhere(tmp_path: Path) -> None:
     bushel.convert(write(tmp_path / "data"), tmp_path / "parts", container="tar", parts=3, sync=False)
     bushel.remove(tmp_path / "parts", keys=keys(GONE), reason="x")

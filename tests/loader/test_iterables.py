@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.loader.memory_dataset import MemoryDataset
 
-from bushel.loader import Loader, MapView, in_batches, shuffle_buffer
+from bushel.loader import Loader, MapView, StreamLoader, in_batches, shuffle_buffer
 
 
 @given(samples=st.integers(0, 60), size=st.integers(1, 70), initial=st.none() | st.integers(0, 70))
@@ -69,3 +69,37 @@ def test_iterators_as_options_are_read_once() -> None:
     assert [*view[3]] == ["__key__", "number"]
     with pytest.raises(TypeError, match="a generator is not a dataset"):
         Loader((sample for sample in dataset.read([0, 1])), 2)  # type: ignore[arg-type]
+
+
+class Doubled:
+    """A transform that is an iterator, too, as some augmenters are."""
+
+    def __iter__(self) -> Doubled:
+        return self
+
+    def __next__(self) -> int:
+        raise StopIteration
+
+    def __call__(self, value: int) -> int:
+        return 2 * value
+
+
+def test_a_transform_that_is_an_iterator_stays_a_transform() -> None:
+    transform = Doubled()
+    loader = Loader(MemoryDataset(4), 4, transforms={"number": transform})
+    plain = Loader(MemoryDataset(4), 4)
+    assert next(iter(loader))["number"].tolist() == [2 * n for n in next(iter(plain))["number"].tolist()]
+    loader = Loader(MemoryDataset(4), 4, sample_transform=lambda sample: sample, batch_transform=Whole())
+    assert sorted(next(iter(loader))) == ["seen"]
+
+
+class Whole(Doubled):
+    def __call__(self, value: object) -> object:  # type: ignore[override]
+        return {"seen": np.zeros(4)}
+
+
+def test_a_generator_is_refused_as_a_stream_before_it_is_read() -> None:
+    numbers = count()
+    with pytest.raises(TypeError, match="a generator is not a stream"):
+        StreamLoader((number for number in numbers), 4)  # type: ignore[arg-type]
+    assert next(numbers) == 0

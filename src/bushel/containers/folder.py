@@ -87,11 +87,12 @@ class _Folder(Container):
             place = f"{shard.root}/{metadata[0]}" if metadata else f"{shard.root}/../{above[0]}"
             table = _with_metadata(shard, rows, place, _stamps(shard), options)
         else:
-            # other threads look at the files while one understands their names
+            # of many files, other threads look at them while one understands their names
             understand: Any = partial(
                 layout_of, names, tuple(options.spec or ()), classes, str(shard.root)
             )
-            layout, stamps = map_all(call, (understand, partial(_stamps, shard)), threads=2)
+            threads = 2 if len(names) > _AT_ONCE else 1
+            layout, stamps = map_all(call, (understand, partial(_stamps, shard)), threads=threads)
             table = _table_of(layout, shard, stamps, options)
             layout_report(shard.root, layout, layout.fields, junk_of(names))()
         if keeps and isinstance(names, FolderNames) and isinstance(shard.root, Path):
@@ -285,7 +286,7 @@ def _with_metadata(
 def _stamps(shard: Shard) -> FileStamps:
     files, root = shard.files, shard.root
     sizes, times = np.full((2, len(files)), -1)
-    if isinstance(root, Path):
+    if files and isinstance(root, Path):
         look = partial(file_stamps, folder=str(root))
         at_once = [files[first : first + _AT_ONCE] for first in range(0, len(files), _AT_ONCE)]
         sizes, times = np.hstack(map_all(look, at_once, threads=cpu_count()))

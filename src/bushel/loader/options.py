@@ -77,7 +77,8 @@ class Options:
         """
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, Iterator) and field.name != "dataset":
+            is_list = isinstance(value, Iterator) and not callable(value)
+            if is_list and field.name not in ("dataset", "stream"):
                 object.__setattr__(self, field.name, list(value))
 
 

@@ -212,7 +212,8 @@ class Selection(Struct, frozen=True):
         elif isinstance(self.positions, Remaining):
             places = self.positions.places(np.array(found, np.int64)).tolist()
         else:
-            places = np.flatnonzero(np.isin(self.positions, found)).tolist()
+            shown_at = [np.flatnonzero(self.positions == position)[:1] for position in found]
+            places = [place for first_place in shown_at for place in first_place.tolist()]
         return min((place for place in places if place >= 0), default=None)
 
     def places(self, positions: I64) -> I64:
@@ -223,8 +224,11 @@ class Selection(Struct, frozen=True):
             places, rest = np.divmod(positions - self.positions.start, self.positions.step)
             is_shown = (rest == 0) & (places >= 0) & (places < len(self.positions))
             return np.where(is_shown, places, -1)
-        shown = LookedUp.of(self.positions.view(np.uint64))
-        return shown.find(LookedUp.of(positions.view(np.uint64)))
+        # few of many positions: only those are sorted
+        asked_for = np.flatnonzero(np.isin(self.positions, positions))
+        shown = LookedUp.of(self.positions[asked_for].view(np.uint64))
+        places = shown.find(LookedUp.of(positions.view(np.uint64)))
+        return np.append(asked_for, -1)[places]
 
     def wanted(self, mask: Mask) -> dict[str, Elements]:
         """Return the elements to read of each field in a mask; None for all of them.

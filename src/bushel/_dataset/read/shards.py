@@ -397,7 +397,8 @@ class ShardRows:
             return shard.locate(extents.file, 0)
         empty = None
         if extents.length[row] == 0:
-            empty = int(extents.empties_before[row])
+            at_the_same_place = extents.offset[:row] == extents.offset[row]
+            empty = int(np.count_nonzero(at_the_same_place & (extents.length[:row] == 0)))
         return shard.locate(extents.file, int(extents.offset[row]), empty)
 
 

@@ -235,7 +235,7 @@ def _distances(
         distances = np.zeros(0)
     # not a number is not below it
     if not len(distances) or not np.abs(distances).max() < _MOST:
-        raise TypeError(f"neighbours {{{name!r}: {numbers!r}}}: expected {expected}")
+        raise TypeError(f"delta {{{name!r}: {numbers!r}}}: expected {expected}")
     return distances
 
 

@@ -275,12 +275,13 @@ def excluded_positions(
             f"exclude={exclude!r}: expected keys, positions, entries of a loader's errors, "
             "or the path of a list that write_errors wrote"
         )
-    positions = set[int]()
+    positions, last = set[int](), len(dataset) - 1
     for sample in map(python_numbers, exclude):
-        if isinstance(sample, int):
-            last = len(dataset) - 1
-            positions.add(check_count("exclude", sample, most=last, instead=", a position"))
+        if type(sample) is int and 0 <= sample <= last:  # as nearly all are
+            positions.add(sample)
             continue
+        if isinstance(sample, int):
+            check_count("exclude", sample, most=last, instead=", a position")
         key = sample.key if isinstance(sample, BadSample) else sample
         try:
             positions.add(dataset.position(key))
