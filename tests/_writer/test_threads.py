@@ -205,3 +205,12 @@ def test_other_threads_append_while_keys_are_made(tmp_path: Path, as_column: boo
         )
         assert positions == range(1, 2)
     assert list(bushel.open(tmp_path / "ds").keys) == ["first", "second"]
+
+
+def test_a_closed_writer_takes_no_keys(tmp_path: Path) -> None:
+    writer = bushel.Writer(tmp_path / "a.tar", {"x": "int"}, container="tar")
+    writer.close()
+    keys = iter("ab")
+    with pytest.raises(ValueError, match="the writer is closed"):
+        writer.extend({"x": [1]}, keys=keys)
+    assert next(keys) == "a"

@@ -48,11 +48,10 @@ def test_json_says_the_same(data: Path, options: tuple[object, ...]) -> None:
     assert result["advice"]
 
 
-def test_a_stream_is_measured_too(data: Path, tmp_path: Path) -> None:
+def test_a_stream_is_refused_with_the_way_to_load_it(data: Path, tmp_path: Path) -> None:
     [tar] = data.glob("*.tar")
     (tmp_path / "s.tar.gz").write_bytes(gzip.compress(tar.read_bytes()))
-    assert json.loads(bench(tmp_path / "s.tar.gz", *QUICK, "--json"))["samples_per_second"] > 0
-    assert "--processes cannot be used with a stream" in bench(tmp_path / "s.tar.gz", "--processes", 1, code=2)
+    assert "load it with bushel.StreamLoader" in bench(tmp_path / "s.tar.gz", *QUICK, code=2)
 
 
 def test_wrong_use_is_reported(data: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.containers.read_in_place import FOREIGN
 from tests.storage.objects.range_server import serving
 
 import bushel
+from bushel._index import opening
 from bushel._index.saving import encode_index
 from bushel._index.shard import Shard
 from bushel.containers import get_container
@@ -104,6 +105,22 @@ def test_more_files_than_may_be_open_are_indexed_and_verified(tmp_path: Path) ->
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert len(set(indexed.column("image.width").tolist())) == 1
     assert (verified.verdict, verified.samples, verified.problems) == ("ok", 400, ())
+
+
+def test_a_file_that_is_replaced_while_it_is_closed_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "MANY_FILES", 1)
+    path = listed(tmp_path, "jsonl", photos(tmp_path))
+    shard = bushel.open(path, spec=SPEC).reader.shards[0]
+    open_again = opening.opener(shard.index, shard.shard)
+    first, second = (Path(str(shard.shard.path(number))) for number in (1, 2))
+    assert open_again(1).read(0, 8) == first.read_bytes()[:8]
+    assert open_again(2).read(0, 8) == second.read_bytes()[:8]
+    os.utime(first, (0, 0))
+    with pytest.raises(FormatError, match="has changed") as refused:
+        open_again(1).read(0, 8)
+    assert refused.value.file == str(first)
 
 
 def test_bytes_that_changed_are_refused_by_the_name_of_their_file(tmp_path: Path) -> None:

@@ -115,9 +115,8 @@ def samples_of_keys(
     pairs = [np.zeros((2, 0), np.int64)]
     for shard, numbers in numbers_in.items():
         # a damaged key file may name others
-        if shard >= len(shards) or not shards[shard].keyed:
-            continue
-        if (stored := shards[shard].index.keys) is None:
+        keyed = shard < len(shards) and shards[shard].keyed
+        if not keyed or (stored := shards[shard].index.keys) is None:
             continue
         places, alike = equal_places(stored.hashes, hashes[numbers])
         rows, numbers = stored.samples_at(places), numbers[alike]

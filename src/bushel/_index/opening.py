@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -107,27 +107,32 @@ def block_file(
     """
     blocks = index.blocks[number - len(index.files)]
     home = index.place(number, 0).file
-    closed = None
-    if many is not None:
-        closed = ClosedFiles(many, index.files, file_of)
-    return BlockFile(
-        path, blocks, file_of, 0 if home is None else index.files[home].mtime_ns, closed
-    )
-
-
-_OPEN = 32  # files of a shard that stay open
+    mtime_ns = 0 if home is None else index.files[home].mtime_ns
+    closed = None if many is None else ClosedFiles(many, index.files, file_of)
+    return BlockFile(path, blocks, file_of, mtime_ns, closed)
 
 
 def opener(index: ShardIndex, shard: Shard) -> Callable[[int], File]:
     """Return a function that opens a file or block file of a shard, given its number.
 
-    A few files stay open. Block files of very many local files close small ones between reads.
+    Of very many local files with blocks, none stays open, and each read sees whether its file is
+    still the one that the table describes.
     """
     shard = index.shard_with_files(shard)
-    real = lru_cache(_OPEN)(lambda number: open_file(shard.path(number)))
+    closes = bool(index.blocks) and len(index.files) > MANY_FILES and is_local(shard.root)
+
+    @cache
+    def real(number: int) -> File:
+        path, stamp = shard.path(number), index.files[number]
+        if closes and stamp.mtime_ns:
+            from bushel.storage.fileobject import SmallFile
+
+            return SmallFile(str(path), stamp.size, stamp.mtime_ns)
+        return open_file(path)
+
     if not index.blocks:
         return real
-    many = shard if len(index.files) > MANY_FILES and is_local(shard.root) else None
+    many = shard if closes else None
 
     def opened(number: int) -> File:
         if number < len(index.files):

@@ -205,6 +205,8 @@ class DatasetWriter:
     ) -> tuple[int, int, int]:
         """Add samples as `extend` does. Return the position of the first one, their number, and their stored bytes."""
         plan = self._plan
+        with self._lock:
+            self._check_open()
         # other threads do not wait for it: the keys may come from a slow function of the caller
         samples, plain, texts = plain_columns(columns, plan.fields, keys)
         with self._lock:

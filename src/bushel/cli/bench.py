@@ -15,7 +15,7 @@ from .options import Allow, DatasetOptions, Json, Path, Workers
 from .output import print_json, print_text
 
 if TYPE_CHECKING:
-    from bushel import Loader, StreamLoader
+    from bushel import Loader
 
 
 class TrainingOptions(Struct, frozen=True):
@@ -52,21 +52,20 @@ def bench(
     Example:
       bushel bench train/ --crop 224
     """
-    dataset = chosen.opened(path, allow_commands=allow_commands)
-    common: dict[str, Any] = {"threads": training.threads}
+    # the loader refuses a stream
+    dataset: Any = chosen.opened(path, allow_commands=allow_commands)
+    transforms = None
     if training.crop is not None:
-        common["transforms"] = _crops(training.crop, training.fields or dataset.spec, dataset.spec)
-    loader: Loader | StreamLoader
-    if isinstance(dataset, bushel.datasets.StreamDataset):
-        if training.processes:
-            raise ValueError(
-                "--processes cannot be used with a stream, which one process reads: leave it out"
-            )
-        loader = bushel.StreamLoader(dataset, training.batch, **common)
-    else:
-        shuffle = None if training.shuffle == "none" else training.shuffle
-        common |= {"shuffle": shuffle, "fields": training.fields, "processes": training.processes}
-        loader = bushel.Loader(dataset, training.batch, **common)
+        transforms = _crops(training.crop, training.fields or dataset.spec, dataset.spec)
+    loader = bushel.Loader(
+        dataset,
+        training.batch,
+        shuffle=None if training.shuffle == "none" else training.shuffle,
+        fields=training.fields,
+        transforms=transforms,
+        threads=training.threads,
+        processes=training.processes,
+    )
     _load(loader, training.seconds)
     stats = loader.stats()
     if as_json:
@@ -80,7 +79,7 @@ def bench(
     print_text(str(stats))
 
 
-def _load(loader: Loader | StreamLoader, seconds: float) -> None:
+def _load(loader: Loader, seconds: float) -> None:
     """Load for some seconds, in as many epochs as that takes.
 
     Raises:

@@ -44,7 +44,7 @@ def with_checksums(
     stored = [column for column in lacking if len(column.offset)]
     if stored and index.blocks:
         for number in range(len(index.files)):  # a pipe in the place of an empty file is an error
-            file_of(number)
+            file_of(number).read(0, 0)
     for number in dict.fromkeys(column.file for column in stored):
         columns_of_file = [column for column in stored if column.file == number]
         reading = _Reading(index, file_of, number, report)

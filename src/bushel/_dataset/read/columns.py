@@ -259,8 +259,8 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
             return Piece(piece.values.astype(np.int64, copy=False).view(dtype), piece.missing)
         # the shard lacks all values
         if column is None or (column.starts is None and column.lacks_all):
-            count = len(range(index.samples)[rows] if isinstance(rows, slice) else rows)
-            return Piece(np.zeros(count, np.bool_), np.ones(count, np.bool_))
+            missing = np.broadcast_to(np.True_, index.samples)[rows]
+            return Piece(~missing, missing)
         # lists of texts with nulls are JSON in some sections of remote files
         counts_elements = wanted.reading == "elements" and column.starts is not None
         if counts_elements or wanted.reading == "bytes":

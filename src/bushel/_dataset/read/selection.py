@@ -206,14 +206,7 @@ class Selection(Struct, frozen=True):
 
     def first(self, found: Sequence[int]) -> int | None:
         """Return the first position in the view of any of these samples of the whole dataset, or None."""
-        if isinstance(self.positions, range):
-            shown = (position for position in found if position in self.positions)
-            places = [self.positions.index(position) for position in shown]
-        elif isinstance(self.positions, Remaining):
-            places = self.positions.places(np.array(found, np.int64)).tolist()
-        else:
-            shown_at = [np.flatnonzero(self.positions == position)[:1] for position in found]
-            places = [place for first_place in shown_at for place in first_place.tolist()]
+        places = self.places(np.array(found, np.int64)).tolist()
         return min((place for place in places if place >= 0), default=None)
 
     def places(self, positions: I64) -> I64:

@@ -130,11 +130,8 @@ def bytes_to_find(dataset: Any, fields: Any) -> int:
         return 0
     from bushel._dataset.read.shard_fields import unread_bytes
 
-    if fields is None:
-        names = None
-    else:
-        names = [name for name in fields if name in dataset.spec]
-    reader = dataset.reader.narrowed(dataset.selection.wanted(names))
+    names = [name for name in names_read(fields, dataset.spec) if name in dataset.spec]
+    reader = dataset.reader.narrowed(names)
     return unread_bytes(kinds(reader.shards))
 
 
@@ -162,21 +159,25 @@ def warn_if_costly(order: AnyOrder, dataset: Any, fields: Any) -> None:
     The tables of remote shards are looked at if they are loaded.
     """
     base: Any = getattr(order, "base", order)
-    if (costs := expansion(dataset, fields, fetch=False)) is None or (
-        cost_of_order := _cost(costs, base)
-    ) <= COSTLY:
+    costs = expansion(dataset, fields, fetch=False)
+    if costs is None or (times := _cost(costs, base)) <= COSTLY:
         return
     kind = base.version.partition("(")[0].partition("/")[0]
-    message = (
-        f"the order {kind!r} expands up to {cost_of_order:,.0f} times the bytes that it returns"
-    )
     usual = Blocks(base.samples)
     better = Blocks(base.samples, 0, *costs.best_blocks(usual.size, usual.window))
-    if cost_of_order > 2 * (cost := _cost(costs, better)):
-        message += f'; shuffle="blocks" expands {cost:,.1f} times'
-    elif cost_of_order > 2 * (cost := costs.in_stored_order):
-        message += f"; the stored order expands {cost:,.1f} times"
-    warn(f"{message}. `bushel convert` writes a dataset that needs no expansion")
+    alternatives = {
+        'shuffle="blocks"': _cost(costs, better),
+        "the stored order": costs.in_stored_order,
+    }
+    cheaper = [
+        f"; {name} expands {cost:,.1f} times"
+        for name, cost in alternatives.items()
+        if times > 2 * cost
+    ]
+    warn(
+        f"the order {kind!r} expands up to {times:,.0f} times the bytes that it returns"
+        f"{''.join(cheaper[:1])}. `bushel convert` writes a dataset that needs no expansion"
+    )
 
 
 def _cost(costs: Expansion, order: Order) -> float:

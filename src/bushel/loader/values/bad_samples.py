@@ -277,11 +277,9 @@ def excluded_positions(
         )
     positions, last = set[int](), len(dataset) - 1
     for sample in map(python_numbers, exclude):
-        if type(sample) is int and 0 <= sample <= last:  # as nearly all are
-            positions.add(sample)
-            continue
         if isinstance(sample, int):
-            check_count("exclude", sample, most=last, instead=", a position")
+            positions.add(check_count("exclude", sample, most=last, instead=", a position"))
+            continue
         key = sample.key if isinstance(sample, BadSample) else sample
         try:
             positions.add(dataset.position(key))
