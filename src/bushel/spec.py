@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from bushel._runtime.time_types import TIMES
 from bushel.errors import SpecError
 
 __all__ = ["KEY", "Field", "Spec", "format_spec", "parse_spec", "wider"]
@@ -43,11 +44,6 @@ class Field(Struct, frozen=True):
 
 _NUMBERS = frozenset(("bool", "int", "uint", "float"))
 _PLAIN = _NUMBERS | {"utf8", "json"}  # types whose values JSON can hold
-_TIMES = [
-    [f"{kind}({unit})" for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")]
-    for kind in ("datetime64", "timedelta64")
-]
-"""The types of times, and the types of durations, from the coarsest unit to the finest one."""
 
 
 def wider(first: Field, second: Field) -> Field:
@@ -56,16 +52,16 @@ def wider(first: Field, second: Field) -> Field:
     It is the first one, if they are not numbers, times, lists, texts and JSON.
     """
     codecs = {first.codec, second.codec}
-    for types in _TIMES:
+    codec = first.codec
+    for types in TIMES:
         if codecs.issubset(types):
-            return Field(first.name, max(codecs, key=types.index), first.sequence)
+            codec = max(codecs, key=types.index)
     if "json" in codecs and any(codec.startswith("array") for codec in codecs):
-        return Field(first.name, "json", first.sequence)
-    if len(codecs) == 1 or not codecs <= _PLAIN:
-        return first
-    codec = "float" if "float" in codecs else "int"
-    if codecs - _NUMBERS:
         codec = "json"
+    elif len(codecs) > 1 and codecs <= _PLAIN:
+        codec = "float" if "float" in codecs else "int"
+        if codecs - _NUMBERS:
+            codec = "json"
     return Field(first.name, codec, first.sequence)
 
 
@@ -92,7 +88,7 @@ def parse_spec(spec: Mapping[str, str]) -> dict[str, Field]:
             or not name
             or name == KEY
             or "\0" in name
-            or not _is_unicode(name)
+            or any("\ud800" <= letter <= "\udfff" for letter in name)  # lone surrogates
         ):
             hint = f"use a non-empty string of Unicode text other than {KEY!r}"
             raise SpecError(f"{name!r} cannot be the name of a field: {hint}")
@@ -110,15 +106,6 @@ def _is_type(text: str) -> bool:
     name, bracket, parameters = text.removesuffix("[]").partition("(")
     closed = parameters.endswith(")") and _IN_PARAMETERS.issuperset(parameters) if bracket else True
     return closed and name != "" and _IN_NAMES.issuperset(name)
-
-
-def _is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded: lone surrogates, which stand for bytes that are not UTF-8, cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def format_spec(fields: Spec) -> dict[str, str]:

@@ -489,3 +489,14 @@ def test_bytes_that_do_not_decode(name: str, data: bytes, message: str) -> None:
         get_codec(name).decode(memoryview(data))
     assert message in str(info.value)
     assert len(str(info.value)) < 500
+
+
+@pytest.mark.parametrize("name", ["datetime64", "timedelta64"])
+def test_times_keep_their_values_in_another_unit(name: str) -> None:
+    codec, kind = get_codec(f"{name}(ms)"), getattr(np, name)
+    for value in (kind(5, "s"), kind(5, "ms"), kind(5000, "us"), np.array(kind(5, "s"))):
+        assert codec.decode(codec.encode(value)) == value
+    assert codec.decode(codec.encode(5)) == kind(5, "ms")
+    for bad in (kind(5, "us"), kind("NaT"), kind("NaT", "ms"), True):
+        with pytest.raises(CodecError, match="without loss"):
+            codec.encode(bad)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bushel
-from bushel.errors import FormatError
+from bushel.errors import CodecError, FormatError, SpecError
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -194,6 +194,46 @@ def test_the_order_of_files_does_not_decide_the_type(name: str, order: tuple[int
     values = [sample["x"] for sample in bushel.open(tmp_path / "new.ffr")]
     assert values == [sample["x"] for sample in dataset]
     assert len({type(value) for value in values}) == 1
+
+
+@pytest.mark.parametrize("shuffle", [None, True])
+@pytest.mark.parametrize(
+    ("kinds", "dtype"),
+    [
+        ("bool int64", "int64"),
+        ("int64 bool", "int64"),
+        ("bool float64", "float64"),
+        ("float64 bool int64", "float64"),
+        ("timestamp[ms] timestamp[us]", "datetime64[us]"),
+        ("duration[ms] duration[s]", "timedelta64[ms]"),
+    ],
+)
+def test_batches_have_one_type(tmp_path: Path, kinds: str, dtype: str, shuffle: bool | None) -> None:
+    for number, kind in enumerate(kinds.split()):
+        values = pa.array([0, 1, 1, 0, 1]).cast(pa.type_for_alias(kind))
+        pq.write_table(pa.table({"x": values}), tmp_path / f"{number}.parquet")
+    ds = bushel.open(tmp_path)
+    every: tuple[Any, ...] = (None, {"x": "stack"})
+    for rules in every:
+        batches = list(bushel.Loader(ds, 2, shuffle=shuffle, seed=1, collate=rules))
+        assert {str(batch["x"].dtype) for batch in batches} == {dtype}
+        values = {key: value for batch in batches for key, value in zip(batch["__key__"], batch["x"], strict=True)}
+        assert values == {sample["__key__"]: sample["x"] for sample in ds}
+
+
+def test_times_that_the_finest_unit_does_not_hold(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for unit, year in (("us", 2900), ("ns", 2020)):
+        table = pa.table({"x": pa.array([np.datetime64(f"{year}-01-01", "us")]).cast(pa.timestamp(unit))})
+        pq.write_table(table, tmp_path / "data" / f"{unit}.parquet")
+    message = r"field 'x'.* found 2900-01-01.*: declare 'datetime64\(us\)' for the field with spec="
+    with pytest.raises(SpecError, match=message):
+        bushel.Loader(bushel.open(tmp_path / "data"), 2).peek()
+    with pytest.raises(CodecError, match=message):
+        bushel.convert(tmp_path / "data", tmp_path / "new", container="tar")
+    declared = bushel.open(tmp_path / "data", spec={"x": "datetime64(us)"})
+    years = bushel.Loader(declared, 2, shuffle=None).peek()["x"].astype("datetime64[Y]")
+    assert sorted(years.astype(str)) == ["2020", "2900"]
 
 
 def test_hostile_shapes_of_tensors(tmp_path: Path) -> None:

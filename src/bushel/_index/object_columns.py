@@ -53,17 +53,13 @@ def of_objects(found: Sequence[object]) -> Column:
 
 def _kept(value: object) -> bool | int | float | str | None:
     """Return a value as a column keeps it; None if it does not."""
-    if not isinstance(value, bool | int | float | str):
-        return None
     if isinstance(value, bool):
         return value
     if isinstance(value, float):
         return float(value)
-    if isinstance(value, int):
-        if -_LARGEST < value < _LARGEST:
-            return int(value)
-        return None
-    text = as_text(value)
+    if isinstance(value, int) and -_LARGEST < value < _LARGEST:
+        return int(value)
+    text = as_text(value) if isinstance(value, str) else None
     if text is None or len(text) > LONGEST_TEXT:
         return None
     return str(value)
@@ -138,11 +134,9 @@ def _of_value(value: Any, requested: ColumnOf) -> Any:
         return len(value)
     names: Iterable[str] = requested.part.split(".") if requested.part else ()
     for name in names:
-        if isinstance(value, Mapping) and name in value:
-            value = value[name]
-        elif isinstance(value, Mapping) and name.isdecimal() and int(name) in value:
+        if isinstance(value, Mapping):
             # msgpack allows numbers as keys
-            value = value[int(name)]
+            value = value.get(name, value.get(int(name)) if name.isdecimal() else None)
         elif isinstance(value, list) and name == "length":
             value = len(value)
         elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
@@ -150,5 +144,7 @@ def _of_value(value: Any, requested: ColumnOf) -> Any:
         else:
             return None
     if isinstance(value, np.generic):
+        if value.dtype.kind in "mM" and not requested.part:
+            value = value.view(np.int64)  # a column of times has their counts
         return value.item()
     return value

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bushel._runtime.arrays import I64, U8, Array, offsets_of
+from bushel._runtime.time_types import TIMES, UNITS
 from bushel.errors import SpecError
 
 from .base import (
@@ -35,9 +36,6 @@ from .base import (
 )
 
 Encoded: TypeAlias = tuple[U8, I64]
-
-_MAX_INT_BYTES = 16  # granular refuses to decode longer ones
-_DECIMAL = re.compile(rb"[+-]?[0-9]+")
 
 
 def _integer(codec: str, value: Any) -> int:
@@ -79,7 +77,7 @@ def _check_whole(codec: str, real: float, value: Any, bits: int = 64) -> None:
 def _encode_int(value: Any) -> bytes:
     number = _integer("int", value)
     length = (number if number >= 0 else ~number).bit_length() // 8 + 1
-    if length > _MAX_INT_BYTES:
+    if length > 16:  # granular refuses to decode longer ones
         raise refused(
             "int", "an integer of at most 127 bits (codec 'json' holds larger ones)", number
         )
@@ -123,10 +121,6 @@ def _encode_uint(value: Any) -> bytes:
     return number.to_bytes((number.bit_length() + 7) // 8, "little")
 
 
-def _decode_uint(data: Buffer) -> int:
-    return int.from_bytes(data, "little")
-
-
 def _encode_fixed(codec: str, length: int, signed: bool, value: Any) -> bytes:
     number = _integer(codec, value)
     try:
@@ -157,9 +151,12 @@ def _int(name: str, arguments: str) -> Codec:
             f"codec {name!r}: the parameter must be a number of bytes from 1 to 99, as in 'int(8)'"
         )
     length = int(arguments)
-    encode = partial(_encode_fixed, name, length, False)
-    decode = partial(_decode_fixed, name, length, False)
-    return Codec(name, encode, decode, layout=NumberLayout("unsigned", length))
+    return Codec(
+        name,
+        partial(_encode_fixed, name, length, False),
+        partial(_decode_fixed, name, length, False),
+        layout=NumberLayout("unsigned", length),
+    )
 
 
 def _encode_bool(value: Any) -> bytes:
@@ -200,7 +197,7 @@ def _encode_cls(value: Any) -> bytes:
 
 def _decode_cls(data: Buffer) -> int:
     text = bytes(data).strip()
-    if not _DECIMAL.fullmatch(text):
+    if not re.fullmatch(rb"[+-]?[0-9]+", text):
         raise refused("cls", "an integer as decimal text", data)
     try:
         return int(text)
@@ -269,21 +266,11 @@ def _decode_cell(data: Buffer) -> str:
     return _decode_utf8(cell)
 
 
-_SCALARS: Mapping[str, type[Any]] = {"M": np.datetime64, "m": np.timedelta64}
-_VALUES: Mapping[str, tuple[type, ...]] = {
-    "M": (np.datetime64, datetime, date, str),
-    "m": (np.timedelta64, timedelta),
-}
-_ISO = re.compile(r"[+-]?[0-9]{4,}-[0-9]{2}")
-_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")
-
-
 def time_dtype(codec: str) -> np.dtype[Any] | None:
     """Return the dtype of a codec of times such as `datetime64(us)`; None for other codecs."""
-    base, _, unit = codec.partition("(")
-    if base not in ("datetime64", "timedelta64") or unit.removesuffix(")") not in _UNITS:
-        return None
-    return np.dtype(f"{base}[{unit.removesuffix(')')}]")
+    if any(codec in types for types in TIMES):
+        return np.dtype(codec.replace("(", "[").replace(")", "]"))
+    return None
 
 
 def exact_time(codec: str, value: Any) -> Any:
@@ -301,26 +288,33 @@ def exact_time(codec: str, value: Any) -> Any:
     expected = f"a {dtype.name} without loss"
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC).replace(tzinfo=None)
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    # NumPy's durations are whole numbers, too
+    if isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64):
         return np.int64(value).view(dtype)
-    usual = _VALUES[dtype.kind]
-    if not isinstance(value, usual) or (isinstance(value, str) and not _ISO.match(value)):
+    if dtype.kind == "M":
+        is_usual = isinstance(value, np.datetime64 | date) or (
+            isinstance(value, str) and re.match("[+-]?[0-9]{4,}-[0-9]{2}", value)
+        )
+    else:
+        is_usual = isinstance(value, np.timedelta64 | timedelta)
+    # NaT differs from itself
+    if not is_usual or operator.ne(value, value):
         raise refused(codec, expected, value)
     try:
-        exact = _SCALARS[dtype.kind](value)
+        exact = dtype.type(value)
         converted = exact.astype(dtype)
     except (ValueError, OverflowError) as error:
         raise refused(codec, expected, value, error) from error
     if np.isnat(converted) or converted.astype(exact.dtype) != exact:
-        raise refused(codec, expected, value)
+        holds = exact.dtype.name.replace("[", "(").replace("]", ")")
+        raise codec_error(codec, expected, f"{exact}: declare {holds!r} for the field with spec=")
     return converted
 
 
 def _encode_time(codec: str, value: Any) -> bytes:
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value[()]
-    scalar = exact_time(codec, value)
-    return bytes(scalar.astype("<i8").tobytes())
+    return bytes(exact_time(codec, value).astype("<i8").tobytes())
 
 
 def _encode_times(dtype: np.dtype[Any], array: Array) -> tuple[U8, I64] | None:
@@ -341,14 +335,13 @@ def _time(name: str, arguments: str) -> Codec:
     if dtype is None:
         example = f"{name.partition('(')[0]}(us)"
         raise SpecError(
-            f"codec {name!r}: expected a unit, as in {example!r}; the units are {', '.join(_UNITS)}"
+            f"codec {name!r}: expected a unit, as in {example!r}; the units are {', '.join(UNITS)}"
         )
-    encode_column = partial(_encode_times, dtype)
     return Codec(
         name,
         partial(_encode_time, name),
         partial(_decode_time, name, dtype),
-        encode_column=encode_column,
+        encode_column=partial(_encode_times, dtype),
     )
 
 
@@ -375,7 +368,9 @@ FACTORIES: Mapping[str, Factory] = {
     "utf8": plain(_encode_utf8, _decode_utf8),
     "bool": plain(_encode_bool, _decode_bool, partial(_encode_rows, 1, np.bool_)),
     "int": _int,
-    "uint": plain(_encode_uint, _decode_uint, layout=NumberLayout("unsigned")),
+    "uint": plain(
+        _encode_uint, partial(int.from_bytes, byteorder="little"), layout=NumberLayout("unsigned")
+    ),
     "i64": _eight_bytes("i64", signed=True),
     "u64": _eight_bytes("u64", signed=False),
     "float": _real_number("float", "<d", 8),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -309,3 +310,18 @@ def test_a_file_without_samples_adds_no_field(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("x,text\n1.5,a\n")
     assert bushel.open(tmp_path, index="memory").spec == {"x": "float", "text": "utf8"}
     assert set(bushel.open(tmp_path / "a.csv", index="memory").spec) == {"x", "text", "old"}
+
+
+@pytest.mark.parametrize("container", ["tar", "bag", "recordio"])
+def test_columns_of_times(tmp_path: Path, container: str) -> None:
+    times = np.array(["2018-01-01T00:00:00.123", "2021-01-01"], "datetime64[ms]")
+    with bushel.Writer(
+        tmp_path / "ds", {"at": "datetime64(ms)", "took": "timedelta64(s)"}, container=container
+    ) as writer:
+        for number, time in enumerate(times):
+            writer.append({"at": time, "took": np.timedelta64(number, "m")}, key=str(number))
+    ds = bushel.open(tmp_path / "ds")
+    assert ds.column("at").dtype == times.dtype
+    assert column_of(ds, "at") == times.tolist()
+    assert column_of(ds, "took") == [timedelta(0), timedelta(minutes=1)]
+    assert ds.where("at > '2019-01-01'").keys[:] == ["1"]

@@ -166,3 +166,37 @@ def test_a_file_that_has_grown_is_another_dataset(tmp_path: Path) -> None:
             state = loader.state_dict()
     with pytest.raises(StateError, match="write a folder"):
         loader.load_state_dict(state, allow_appended=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("bool", "int64"),
+        ("bool", "float64"),
+        ("bool", "string"),
+        ("int64", "float64"),
+        ("timestamp[ms]", "timestamp[us]"),
+    ],
+)
+def test_a_file_of_a_wider_type_may_be_added(tmp_path: Path, before: str, after: str) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+
+    def write(number: int, kind: str) -> None:
+        values = pa.array([0, 1] * 10).cast(pa.type_for_alias(kind) if "[" not in kind else pa.timestamp(kind[10:12]))
+        pq.write_table(pa.table({"x": values, "n": range(20)}), tmp_path / f"{number}.parquet")
+
+    write(0, before)
+    write(1, before)
+    loader = bushel.Loader(bushel.open(tmp_path), 4, shuffle=True, seed=1, fields=["n"])
+    batches = iter(loader)
+    next(batches)
+    state, rest = loader.state_dict(), keys_of(batches)
+    fingerprint = bushel.open(tmp_path).fingerprint
+    write(2, after)
+    grown = bushel.open(tmp_path)
+    assert grown.fingerprint != fingerprint == grown[:40].fingerprint
+    for _ in range(2):
+        resumed = bushel.Loader(grown, 4, shuffle=True, seed=1, fields=["n"])
+        resumed.load_state_dict(state, allow_appended=True)
+        state = resumed.state_dict()
+        assert keys_of(resumed) == rest

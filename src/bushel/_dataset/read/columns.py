@@ -25,7 +25,7 @@ from bushel.storage import AnyPath
 
 from .reader import Reader
 from .selection import Remaining
-from .shards import OpenShard, kinds, looked_at, union_of_fields
+from .shards import OpenShard, looked_at
 
 _FLAT = re.compile(r"as\(array\([a-z0-9]+,-1\),(array\([a-z0-9]+,-1\))\)")
 """A conversion of arrays of one dimension, and the codec of their bytes."""
@@ -207,22 +207,20 @@ def _of_rows(reader: Reader, rows: I64, column: ColumnOf) -> tuple[list[Piece], 
 
 
 def _meaning(name: str, reader: Reader) -> ColumnOf:
-    shards = reader.shards
     try:
-        return column_of(name, union_of_fields(kinds(shards)))
+        return column_of(name, reader.fields)
     except SpecError as error:
         raise KeyError(str(error)) from None
     except KeyError:
-        near = did_you_mean(
-            name, [*column_names(reader), *possible_columns(union_of_fields(kinds(shards)))]
-        )
-        names = ", ".join(column_names(reader)) or "none; `bushel index --columns` adds some"
+        names = column_names(reader)
+        near = did_you_mean(name, [*names, *possible_columns(reader.fields)])
+        listed = ", ".join(names) or "none; `bushel index --columns` adds some"
         if name == KEY:
             near = (
                 "keys are not in a column: ds.select_keys(keys=[...]) "
                 "chooses samples by them, ds.keys has all"
             )
-        raise KeyError(f"unknown column {name!r}: {near or f'the columns are {names}'}") from None
+        raise KeyError(f"unknown column {name!r}: {near or f'the columns are {listed}'}") from None
 
 
 def _slices(reader: Reader, positions: range, wanted: ColumnOf) -> list[Piece]:

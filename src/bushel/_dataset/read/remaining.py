@@ -9,7 +9,7 @@ lists of them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import accumulate
 
@@ -33,7 +33,7 @@ from bushel.storage import is_object
 
 from .reader import Reader
 from .selection import Positions, Remaining
-from .shards import Listing, OpenShard, kinds, samples_of
+from .shards import Listing, OpenShard, has_no_value, kinds, samples_of, union_of_fields
 
 
 def remaining_in(
@@ -116,10 +116,8 @@ def named_positions(
     clean = np.isin(recorded_digests(shards), placed.removed.clean) & same
     pairs = [np.zeros((2, 0), np.int64)]
     for number in np.flatnonzero(~clean).tolist():
-        if among is not None and number not in among:
-            continue
         shard = shards[number]
-        if placed.names(shard.shard):
+        if (among is None or number in among) and placed.names(shard.shard):
             rows, entries = named_rows(shard, lookup, same=same)
             pairs.append(np.stack([starts[number] + rows, entries]))
     positions, entries = np.concatenate(pairs, axis=1)
@@ -169,10 +167,11 @@ def digests_of(shard: OpenShard, rows: I64) -> U64:
     with closing(Reader([shard])) as reader:
         samples = reader.read(rows, dict.fromkeys(lacking), decode=False)
     few = {
-        name: _read_column(index.fields[name], rows, [sample.get(name) for sample in samples])
-        for name in lacking
+        name: _read_column(column, rows, [sample.get(name) for sample in samples])
+        if name in lacking
+        else column.take(rows)
+        for name, column in index.fields.items()
     }
-    few |= {name: column.take(rows) for name, column in index.fields.items() if name not in few}
     return sample_digests(ShardIndex(len(rows), (), few, index.container), np.arange(len(rows)))
 
 
@@ -202,12 +201,12 @@ def fingerprint_of(reader: Reader, fields: Mapping[str, str], positions: Positio
         fields: The names and types of the fields that are shown.
         positions: The positions that are shown.
     """
-    chain = list(_chain(_digests(reader.shards)))
+    chain = _chain(reader.shards)
     is_plain = not reader.sides and reader.windows is None and len(chain) == len(reader.starts)
+    shards = len(chain) - 1
     if is_plain:
         shards = int(np.searchsorted(reader.starts, _end(positions)))
-    else:
-        shards = len(chain) - 1
+        fields = _types_by_shards(reader, fields)[: shards + 1][-1]
     digest = hashlib.sha256(chain[shards])
     digest.update(msgspec.json.encode([fields, _revisions(reader.shards)]))
     for side in reader.sides:
@@ -234,15 +233,34 @@ def fingerprints_of_prefixes(
         The number of samples, removed ones included, and the fingerprint.
     """
     yield int(reader.starts[-1]), fingerprint_of(reader, fields, remaining)
-    facts = msgspec.json.encode([fields, _revisions(reader.shards)])
-    chain = list(_chain(_digests(reader.shards)))
+    revisions = _revisions(reader.shards)
+    chain = _chain(reader.shards)
     # shards that are opened by sections have fewer links than tables
     if reader.sides or reader.windows is not None or len(chain) != len(reader.starts):
         return
+    types = _types_by_shards(reader, fields)
     for shards in range(len(chain) - 2, 0, -1):
         samples = int(reader.starts[shards])
+        facts = msgspec.json.encode([types[: shards + 1][-1], revisions])
         shown = _bytes_of(first_of(remaining, samples))
         yield samples, hashlib.sha256(chain[shards] + facts + shown).hexdigest()[:32]
+
+
+def _types_by_shards(reader: Reader, fields: Mapping[str, str]) -> list[Mapping[str, str]]:
+    """Return the fields and their types as the dataset has them, as its first shard has them, as its first two, …."""
+    shards = [shard.narrow or shard for shard in kinds(reader.shards)]
+    distinct, types = dict[object, OpenShard](), [fields]
+    if len({shard.fields for shard in shards}) == 1:
+        return types  # without a look at any table
+    for shard in shards:
+        lacking = (has_no_value(field.name, [shard]) for field in shard.fields)
+        form = (shard.fields, shard.samples > 0, *lacking)
+        if form not in distinct:
+            distinct[form] = shard
+            union = union_of_fields([*distinct.values()])
+            fields = {name: union[name].type for name in types[0] if name in union}
+        types.append(fields)
+    return types
 
 
 def digests_at(reader: Reader, positions: I64) -> U64:
@@ -265,11 +283,14 @@ def first_of(positions: Positions, samples: int) -> Positions:
     return positions.if_removed(positions.removed < samples, samples)
 
 
-def _chain(digests: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the value of the chain before the first shard and after each."""
-    return accumulate(
-        digests, lambda before, digest: hashlib.sha256(before + digest).digest(), initial=b""
+def _chain(shards: Sequence[OpenShard]) -> list[bytes]:
+    """Return the value of the chain before the first shard and after each."""
+    values = accumulate(
+        _digests(shards),
+        lambda before, digest: hashlib.sha256(before + digest).digest(),
+        initial=b"",
     )
+    return list(values)
 
 
 def _digests(shards: Sequence[OpenShard]) -> Iterator[bytes]:
@@ -281,17 +302,13 @@ def _digests(shards: Sequence[OpenShard]) -> Iterator[bytes]:
 
     for parts in whole_shards(shards):
         if parts[0].section is None:
-            yield _digest_of(parts[0])
+            shard = parts[0].narrow or parts[0]
+            names = sorted(shard.asked.names.items())  # those that a caller gives to its fields
+            yield shard.digest.encode() + (repr(names).encode() if names else b"")
         else:
             yield msgspec.json.encode(
                 [sum(part.samples for part in parts), facts_of_files(parts[0].stamps)]
             )
-
-
-def _digest_of(shard: OpenShard) -> bytes:
-    """Return the digest of a shard, and with it the names that a caller gives to its fields."""
-    names = sorted(shard.asked.names.items())
-    return shard.digest.encode() + (repr(names).encode() if names else b"")
 
 
 def _end(positions: Positions) -> int:

@@ -44,7 +44,8 @@ def only(shard: OpenShard, names: Collection[str]) -> OpenShard:
 def with_caller_fields(shard: OpenShard, asked: CallerFields) -> OpenShard:
     """Return a shard with the types and names of fields that a caller gives."""
     index = asked.table(shard.index, shard.shard) if shard.loaded else None
-    return replace(shard, fields=tuple(map(asked.field, shard.fields)), asked=asked, _index=index)
+    fields = tuple(map(asked.field, shard.fields))
+    return replace(shard, fields=fields, asked=asked, narrow=None, _index=index)
 
 
 def with_declared(shard: OpenShard, spec: Spec) -> OpenShard:
@@ -73,13 +74,12 @@ def renamed_shard(shard: OpenShard, names: Mapping[str, str]) -> OpenShard:
         shard.asked, names={**earlier, **{before.get(old, old): new for old, new in names.items()}}
     )
     index = renamed(shard.index, names) if shard.loaded else None
-    before_fields = [field.name for field in shard.fields]
     labels: Labels = {
-        renamed_column(name, names, before_fields): class_names
+        renamed_column(name, names, [field.name for field in shard.fields]): class_names
         for name, class_names in shard.labels.items()
     }
     fields = tuple(replace(field, name=names.get(field.name, field.name)) for field in shard.fields)
-    return replace(shard, fields=fields, labels=labels, asked=declared, _index=index)
+    return replace(shard, fields=fields, labels=labels, asked=declared, narrow=None, _index=index)
 
 
 def described(shard: OpenShard, features: Mapping[str, Feature]) -> OpenShard:
@@ -115,7 +115,7 @@ def with_one_type(shards: Sequence[OpenShard]) -> list[OpenShard]:
             they are.
     """
     union = union_of_fields(shards)
-    return [_with_types(shard, union, shards) for shard in shards]
+    return [replace(_with_types(shard, union, shards), narrow=shard) for shard in shards]
 
 
 def _is_narrower(field: Field, union: Field) -> bool:
@@ -179,13 +179,9 @@ def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
     Raises:
         SpecError: Two shards give different names to the same number.
     """
-    named: dict[int, OpenShard] = {}
-    for shard in shards:
-        if shard.labels:
-            named.setdefault(id(shard.labels), shard)
-    if named:
-        return join_labels(((str(shard.path(0)), shard.labels) for shard in named.values()), fields)
-    return {}
+    return join_labels(
+        ((str(shard.path(0)), shard.labels) for shard in shards if shard.labels), fields
+    )
 
 
 def labels_beside(container: str, shards: Sequence[Shard], manifest: Manifest | None) -> Labels:
@@ -231,17 +227,14 @@ def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:
 
 def unread_bytes(shards: Sequence[OpenShard]) -> int:
     """Return how many bytes of sections have to be read before all of their samples can be read at random."""
-    unread = [
-        (shard, shard.section) for shard in shards if shard.section is not None and not shard.loaded
-    ]
-    if not unread:
-        return 0
     from .sections import is_known
 
     return sum(
-        section.size
-        for shard, section in unread
-        if not is_known(shard.container, shard.shard, section, shard.stamps[0])
+        shard.section.size
+        for shard in shards
+        if shard.section is not None
+        and not shard.loaded
+        and not is_known(shard.container, shard.shard, shard.section, shard.stamps[0])
     )
 
 

@@ -57,6 +57,7 @@ class OpenShard(Struct):
     section: Section | None = None  # the part of the shard that it is; None for a whole shard
     # the digest of its table as manifest or sidecar record it; empty if none does
     recorded: str = ""
+    narrow: OpenShard | None = None  # the shard with its own types, if other shards have wider ones
 
     @classmethod
     def of(
@@ -299,10 +300,7 @@ class ShardRows:
 
     def row_of(self, position: int, name: str | None = None) -> tuple[int, int]:
         """Return the number of the shard that holds a sample, or this field of it, and its row there."""
-        if len(self.shards) > 1:
-            number = int(self.starts.searchsorted(position, "right")) - 1
-        else:
-            number = 0
+        number = int(self.starts.searchsorted(position, "right")) - 1
         return number, position - int(self.starts[number])
 
     def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
@@ -415,9 +413,9 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
         for one in fields_alike:
             before = fields.setdefault(one.name, one)
             having_before = sources.setdefault(one.name, having)
-            if before == one or _has_no_value(one.name, having):
+            if before == one or has_no_value(one.name, having):
                 continue
-            if _has_no_value(one.name, having_before):
+            if has_no_value(one.name, having_before):
                 fields[one.name], sources[one.name] = one, having
             elif {before.type, one.type} == {"json", "utf8[]"}:  # lists of texts, some with nulls
                 fields[one.name] = Field(one.name, "json")
@@ -433,7 +431,7 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
     return fields
 
 
-def _has_no_value(name: str, shards: Sequence[OpenShard]) -> bool:
+def has_no_value(name: str, shards: Sequence[OpenShard]) -> bool:
     """Return whether the tables of shards, which are not loaded from a store for it, say that no sample has a field."""
     return all(
         (shard.local or shard.loaded) and shard.index.fields[name].lacks_all for shard in shards

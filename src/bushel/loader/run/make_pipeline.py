@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
+from bushel._runtime.time_types import TIMES
 from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms
 from bushel.loader.options import LoaderOptions, check_fields, check_rules, check_whole_batches
@@ -20,7 +21,7 @@ from bushel.loader.read.costs import names_read, read_directly
 from bushel.loader.read.loadable import Loadable, source_of
 from bushel.loader.read.random_window import RandomWindows
 from bushel.loader.values.bad_samples import excluded_positions
-from bushel.loader.values.collate import AsFloats, Collate
+from bushel.loader.values.collate import AsOneType, Collate, FieldCollate
 from bushel.loader.values.rows import NAMES, RowShape
 from bushel.transforms.values import Call
 
@@ -29,6 +30,14 @@ from .pipeline import Pipeline
 if TYPE_CHECKING:
     from bushel.loader.device.device_step import DeviceStep
     from bushel.loader.plan.plan import AnyOrder
+
+
+_NARROWER = {
+    "float": ["bool", "int", "uint"],
+    "int": ["bool"],
+    **{codec: types for types in TIMES for codec in types},
+}
+"""Types whose values another type holds. Whole numbers of both signs have one type in batches anyway."""
 
 
 def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pipeline:
@@ -77,10 +86,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     excluded = excluded_positions(source, options.exclude)
     check_whole_batches(options, excluded)
     names = names_read(fields, spec)
-    if windows is not None:
-        read = source
-    else:
-        read = read_directly(source, fields, decode=decode)
+    read = read_directly(source, fields, decode=decode) if windows is None else source
     return Pipeline(
         source_of(read, fields, decode=decode),
         order,
@@ -138,27 +144,16 @@ def _device(
 def _with_one_type(
     dataset: object, spec: Mapping[str, str], collate: Collate | None
 ) -> Collate | None:
-    """Return how samples become a batch, with a rule for fields that are `int` in some files and `float` in others."""
+    """Return how samples become a batch, with a rule for fields whose type is wider than that of some files."""
     if not isinstance(dataset, Dataset) or callable(collate):
         return collate
-    floats = [name for name, codec in spec.items() if codec == "float"]
-    rules = dict[str, AsFloats]()
-    if floats:
-        forms = {shard.fields for shards in dataset.reader.divisions for shard in kinds(shards)}
-        several = forms if len(forms) > 1 else ()
-        whole = {
-            field.name for fields in several for field in fields if field.codec in ("int", "uint")
-        }
-        rules_of_caller: Mapping[str, object] = collate or {}
-        mixed = [
-            name
-            for name in floats
-            if name in whole and rules_of_caller.get(name) in (None, "stack")
-        ]
-        rules = {name: AsFloats(must=name in rules_of_caller) for name in mixed}
-    if rules:
-        return {**(collate or {}), **rules}
-    return collate
+    rules = dict[str, FieldCollate](collate or {})
+    for fields in {shard.fields for shards in dataset.reader.divisions for shard in kinds(shards)}:
+        for field in fields:
+            codec, rule = spec.get(field.name, field.codec), rules.get(field.name)
+            if rule in (None, "stack") and field.codec in {*_NARROWER.get(codec, ())} - {codec}:
+                rules[field.name] = AsOneType(codec, must=rule is not None)
+    return rules or collate
 
 
 def _chosen_fields(dataset: Mapped, fields: Any, *, decode: bool) -> Mapped:

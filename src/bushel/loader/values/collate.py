@@ -10,8 +10,10 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import NO_TENSORS, Array, as_array, check_count, is_torch, offsets_of
+from bushel.codecs.conversions import exact
 from bushel.codecs.parts import Part
-from bushel.errors import SpecError
+from bushel.codecs.scalars import time_dtype
+from bushel.errors import CodecError, SpecError
 from bushel.spec import KEY
 
 Sample = dict[str, Any]
@@ -151,34 +153,35 @@ class Ragged(Struct, frozen=True):
         }
 
 
-class AsFloats(Struct, frozen=True):
-    """Collate numbers of a field that is `int` in some files and `float` in others: always float64.
+_KINDS: Mapping[str, Any] = {
+    "int": bool | int,
+    "float": bool | int | float | np.number,
+}
+
+
+class AsOneType(Struct, frozen=True):
+    """Collate values of a field whose type differs between files: always as the type that holds all.
 
     Attributes:
-        must: Whether other values than numbers have to stack, too.
+        codec: The type: `int`, `float`, or one of times.
+        must: Whether other values than numbers and times have to stack, too.
     """
 
+    codec: str
     must: bool = False
 
     def __call__(self, values: Sequence[Any]) -> Any:
         """Collate the values of one field.
 
         Raises:
-            ValueError: An integer has no equal float64, or values do not stack.
+            CodecError: A value has no equal in the type.
+            ValueError: Values do not stack.
         """
-        if not all(isinstance(value, int | float | np.integer | np.floating) for value in values):
-            return _stack(list(values), must=self.must)
-        try:
-            array = np.array(values, np.float64)
-        except OverflowError:  # an integer above all floats
-            array = np.array([_float_of(value) for value in values])
-        for value, stored in zip(values, array.tolist(), strict=True):
-            if stored != value and isinstance(value, int | np.integer):
-                raise ValueError(
-                    "the field is float because some files have floats, and no float64 equals "
-                    f'{int(value)}. Collate it with "list", or declare the same type in all files'
-                )
-        return array
+        dtype = time_dtype(self.codec)
+        kind = _KINDS[self.codec] if dtype is None else dtype.type
+        if all(isinstance(value, kind) for value in values):  # others are of a transform
+            values = [exact(self.codec, value) for value in values]
+        return _stack(list(values), must=self.must)
 
 
 FieldCollate = Literal["list", "stack"] | Padded | Ragged | Callable[[Sequence[Any]], Any]
@@ -263,7 +266,7 @@ def collate_values(
         if callable(rule):
             return rule(values)
         return _stack(values, must=rule == "stack")
-    except ValueError as error:
+    except (ValueError, CodecError) as error:
         start = f"cannot collate field {name!r} of the batch that starts at sample {first_key()!r}"
         raise SpecError(f"{start}: {error}") from error
 
@@ -306,13 +309,6 @@ def _stack(values: list[Any], *, must: bool) -> Any:
             'Resize them, or collate with Padded, Ragged or "list"'
         )
     return values
-
-
-def _float_of(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf
 
 
 def _exact(values: Sequence[Any]) -> Array | None:
@@ -413,7 +409,7 @@ def count_bytes(value: Any) -> int:
     if isinstance(value, bytes | bytearray | str):
         return len(value)
     if isinstance(value, Mapping):
-        return sum(map(count_bytes, value.values()))
+        value = [*value.values()]
     if isinstance(value, list | tuple):
         return sum(map(count_bytes, value))
     return 0
