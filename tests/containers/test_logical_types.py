@@ -263,3 +263,13 @@ def test_a_text_that_is_not_json_is_refused(tmp_path: Path) -> None:
     path = _parquet(tmp_path, pa.table({"c": pa.StructArray.from_arrays([texts], ["j"])}))
     with pytest.raises(FormatError, match="column 'c'.* JSON"):
         bushel.open(path, on_damage="raise")
+
+
+def test_counts_of_one_unit_are_no_column_of_another(tmp_path: Path) -> None:
+    times = np.array(["2020-09-13T12:26:40", "2023-11-14T22:13:20"], "datetime64[ns]")
+    pq.write_table(pa.table({"x": times}), tmp_path / "a.parquet")
+    spec = {"x": "datetime64(us)"}
+    with pytest.raises(KeyError, match="bushel index .* --columns x"):
+        bushel.open(tmp_path, spec=spec).column("x")
+    bushel.index(tmp_path, spec=spec, columns="x")
+    assert bushel.open(tmp_path, spec=spec).column("x").tolist() == times.astype("datetime64[us]").tolist()

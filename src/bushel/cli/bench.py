@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 import bushel
 
 from .command import Option
-from .options import Allow, DatasetOptions, Json, Path, Workers
+from .options import DatasetOptions, Json, Path, Workers
 from .output import print_json, print_text
 
 if TYPE_CHECKING:
@@ -30,9 +30,7 @@ class TrainingOptions(Struct, frozen=True):
         int | None,
         Option("Take random crops of this size and flip them at random, as in training.", min=1),
     ] = None
-    shuffle: Annotated[Literal["exact", "blocks", "none"], Option("Order of the samples.")] = (
-        "exact"
-    )
+    shuffle: Annotated[Literal["exact", "blocks", "none"], Option("Order of samples.")] = "exact"
     threads: Workers = None
     processes: Annotated[int, Option("Number of worker processes.", min=0)] = 0
 
@@ -42,7 +40,6 @@ def bench(
     *,
     chosen: DatasetOptions,
     training: TrainingOptions,
-    allow_commands: Allow = False,
     as_json: Json = False,
 ) -> None:
     """Measure how fast a dataset loads, and what limits it.
@@ -53,7 +50,7 @@ def bench(
       bushel bench train/ --crop 224
     """
     # the loader refuses a stream
-    dataset: Any = chosen.opened(path, allow_commands=allow_commands)
+    dataset: Any = chosen.opened(path)
     transforms = None
     if training.crop is not None:
         transforms = _crops(training.crop, training.fields or dataset.spec, dataset.spec)
@@ -75,8 +72,7 @@ def bench(
         }
         print_json({"path": path, "batch": training.batch, **speeds, "stats": asdict(stats)})
         return
-    print_text(f"{path}, batches of {training.batch}")
-    print_text(str(stats))
+    print_text(f"{path}, batches of {training.batch}\n{stats}")
 
 
 def _load(loader: Loader, seconds: float) -> None:
@@ -97,9 +93,7 @@ def _load(loader: Loader, seconds: float) -> None:
             raise ValueError("the dataset has no samples to measure, or fewer than a batch")
 
 
-def _crops(
-    size: int, wanted: Collection[str], spec: Mapping[str, str]
-) -> dict[str, Sequence[Callable[..., Any]]]:
+def _crops(size: int, wanted: Collection[str], spec: Mapping[str, str]) -> dict[str, Any]:
     """Return the transforms of training for the wanted image fields.
 
     Raises:
@@ -110,7 +104,5 @@ def _crops(
 
     names = [name for name, kind in spec.items() if name in wanted and holds_image(kind)]
     if not names:
-        raise ValueError(
-            f"--crop needs an image field; the fields are {', '.join(wanted) or 'unknown'}"
-        )
+        raise ValueError(f"--crop needs an image field; the fields are {', '.join(wanted)}")
     return {name: [RandomResizedCrop(size), RandomHorizontalFlip()] for name in names}

@@ -22,6 +22,7 @@ from bushel._index.sidecar import Manifest, find_manifest, spec_from_file
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.messages import log_info, warn
 from bushel.codecs.registry import asked_for, from_file, get_codec, is_withheld
+from bushel.codecs.scalars import time_dtype
 from bushel.containers import get_container, writable_containers
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.errors import FormatError, SpecError, UntrustedWarning
@@ -89,7 +90,9 @@ class CallerFields(Struct, frozen=True):
                 if not any(f"{name}.".startswith(f"{parent}.") for parent in changed)
             }
             for name in changed:
-                if (column := _converted(index.columns.get(name), fields[name].field)) is not None:
+                stored = index.fields[name].field
+                column = _converted(index.columns.get(name), stored, fields[name].field)
+                if column is not None:
                     columns[name] = column
             index = replace(index, fields=fields, columns=columns)
         if self.names:
@@ -154,9 +157,12 @@ def _small_values(
             yield row, read(offset, length)
 
 
-def _converted(column: Column | None, field: Field) -> Column | None:
+def _converted(column: Column | None, stored: Field, field: Field) -> Column | None:
     """Return a column of numbers with another type, which holds all of them; None if that has no such column."""
     if column is None or column.values is None or column.types is not None or field.sequence:
+        return None
+    # counts of one unit of time are not counts of another
+    if len({time_dtype(stored.codec), time_dtype(field.codec), None}) > 2:
         return None
     from bushel._index.columns import numbers
     from bushel._recognise.types import converted

@@ -79,8 +79,7 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
         shard = reader.shards[number]
         if fetch or shard.local or shard.loaded:
             tables[number] = shard.index
-    compressed = [table for table in tables.values() if table.compressed]
-    if not compressed:
+    if not any(table.compressed for table in tables.values()):
         return None
     parts = []
     for first, end, number in zip(firsts, firsts[1:], numbers, strict=False):
@@ -116,9 +115,9 @@ def _of_sections(dataset: Any, usual: Blocks) -> tuple[int, int] | None:
     if not isinstance(dataset, Dataset) or not len(dataset):
         return None
     sections = [shard.section for shard in kinds(dataset.reader.shards)]
-    sizes = [(section.samples, section.size) for section in sections if section is not None]
-    if not sizes or len(sizes) < len(sections):
+    if not sections or None in sections:
         return None
+    sizes = [(section.samples, section.size) for section in sections if section is not None]
     samples, section_bytes = (max(1, int(middle)) for middle in np.median(np.array(sizes), axis=0))
     together = max(1, min(-(-usual.size // samples), KEPT // 2 // section_bytes))
     return samples * together, max(1, min(usual.window, KEPT // 2 // (section_bytes * together)))
@@ -201,8 +200,9 @@ def read_directly(dataset: DatasetT, fields: Any, *, decode: bool) -> DatasetT:
     from bushel._dataset.views.info import stored_info
 
     enough = _TIMES_MEMORY * memory_limit()
-    large = stored_info(dataset.reader.shards).bytes > enough
-    if large and _can_read_more(dataset, enough, fields, decode=decode):
+    if stored_info(dataset.reader.shards).bytes <= enough:
+        return dataset
+    if _can_read_more(dataset, enough, fields, decode=decode):
         return type(dataset)((), reader=dataset.reader.direct(), selection=dataset.selection)
     return dataset
 
