@@ -17,7 +17,11 @@ from tests.interrupts import interruptible
 from tests.paths import ROOT
 
 import bushel
+from bushel._writer.dataset_plan import DatasetPlan
+from bushel._writer.publishing import FinishedShard
+from bushel._writer.written_shards import WrittenShards
 from bushel.cli.app import app
+from bushel.containers.base import Layout
 
 KILLED = """
 import sys, time, bushel
@@ -161,3 +165,32 @@ def test_indexing_does_not_make_it_complete(tmp_path: Path) -> None:
     assert not bushel.open(tmp_path / "out", allow_incomplete=True).info.complete
     with pytest.warns(bushel.errors.IncompleteWarning, match="4 of 9"):
         bushel.open(str(tmp_path / "out/*.tar"))
+
+
+def test_packing_that_appends_says_how_many_samples_are_expected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = tmp_path / "source", tmp_path / "out"
+    for path, count in ((source, 50), (out, 20)):
+        with bushel.Writer(path, {"x": "int"}, container="ffrecord", shard_samples=30, sync=False) as writer:
+            writer.extend({"x": range(count)})
+    hints: list[int | None] = []
+    next_layout, publish = DatasetPlan.next_layout, WrittenShards._publish
+
+    def noted(plan: DatasetPlan, *arguments: Any) -> Layout:
+        layout = next_layout(plan, *arguments)
+        hints.append(layout.options.expected)
+        return layout
+
+    def publish_one(shards: WrittenShards, finished: FinishedShard, **options: Any) -> None:
+        if len(hints) == 2:
+            raise KeyboardInterrupt
+        publish(shards, finished, **options)
+
+    monkeypatch.setattr(DatasetPlan, "next_layout", noted)
+    monkeypatch.setattr(WrittenShards, "_publish", publish_one)
+    with pytest.raises(KeyboardInterrupt):
+        bushel.pack(source, out, container="ffrecord", mode="append", shard_samples=30, sync=False)
+    assert hints == [30, 20], "a file has room for the samples that it gets"
+    with pytest.warns(bushel.errors.IncompleteWarning, match="50 of 70 samples are there"):
+        assert len(bushel.open(out)) == 50

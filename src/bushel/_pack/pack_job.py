@@ -67,9 +67,7 @@ def pack_whole(
     log = ErrorLog(error_log_path(path), staging=staging)
     record = RunRecord(record_path(path, single=target.single), plan, log, items.digest)
     ledger = Ledger(path, mode, _limit(prepared, options), log, record)
-    # samples that are appended follow others, which `items` does not count
-    expected = None if mode == "append" else total
-    writing = replace(prepared.writing, expected=expected)
+    writing = replace(prepared.writing, expected=total)
     with (
         _encoding(prepared, options.processes) as encode,
         DatasetWriter(

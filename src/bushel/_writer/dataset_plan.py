@@ -364,11 +364,11 @@ class DatasetPlan:
         values = self.with_numbers(columns)
         return stored_keys, encode_columns(values, samples, self._encode)
 
-    def next_layout(self, shards: list[OpenShard], samples: int) -> Layout:
-        """Return the layout of the shard that follows these shards, with `samples` samples together."""
+    def next_layout(self, shards: list[OpenShard], samples: int, total: int | None) -> Layout:
+        """Return the layout of the shard that follows these ones, which have `samples` of `total` samples together."""
         layout = self.decided(shards, keyed=False)
         before = shards[-1].samples if shards else None
-        expected = self.limits.expected(self._options.expected, samples, before)
+        expected = self.limits.expected(total, samples, before)
         options = replace(
             layout.options, expected=expected, folders=self.folders, labels=self.labels
         )

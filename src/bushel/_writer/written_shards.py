@@ -234,7 +234,8 @@ class WrittenShards:
 
     def start_shard(self, samples: int) -> ShardInProgress:
         """Start a shard, or continue the last one if the dataset cannot have another one."""
-        plan, target, layout = self._plan, self.target, self._plan.next_layout(self.shards, samples)
+        plan, target = self._plan, self.target
+        layout = plan.next_layout(self.shards, samples, self._marker.expected)
         if self.grows_in_place:
             last = self.shards[-1]
             shard = ShardInProgress.reopen(last, plan.of_shard(last.shard, layout), sync=self.sync)

@@ -69,9 +69,9 @@ class MappedFile:
         reads: Linux 6.1 and newer say so of ext4, XFS, f2fs and others, not of tmpfs and network file systems.
         """
     def load_lengths(self, places: NDArray[np.int64]) -> None:
-        """Have the lengths of values in memory that follow each other in several places, all read at the same time.
+        """Load the lengths of values that follow each other, in several places of the file at the same time.
 
-        It may end early, for few places, small values or a slow disk. Places outside the file are left out.
+        It may stop early, for few places, small values or a slow disk. Places outside the file are left out.
 
         Args:
             places: int64[2 * n], where the first length is, in 4 bytes, and where the last value ends, of each place.

@@ -205,7 +205,7 @@ def scan_places(
 
 
 def _load_lengths(file: MappedFile, chunks: Iterable[ChunkPages]) -> None:
-    """Have the lengths of large byte arrays in memory: in one page, they are found one after another.
+    """Load the lengths of large byte arrays into memory: in one page, each is found by the one before.
 
     Levels before the values begin with their length, too.
     """

@@ -13,8 +13,8 @@ struct ValuesOfFile {
     std::int64_t at, end;
 };
 
-// Have the lengths of values in memory, in many places at the same time, since each follows from the one before. It
-// ends early if the disk takes longer than reading everything would. `check` is called now and then.
+// Load the lengths of values into memory, in many places at the same time, since each follows from the one before. It
+// stops early if the disk takes longer than reading everything would. `check` is called after some thousands of reads.
 void load_lengths(const MappedFile &file, const std::vector<ValuesOfFile> &places, const std::function<void()> &check);
 
 }  // namespace bushel

@@ -28,7 +28,7 @@ std::vector<std::string> names_argument(nb::handle names) {
 }
 
 void make_line_scanner(Shared<LineScan> *self, nb::handle names, std::uint8_t delimiter, bool closed,
-                  std::int64_t most_names) {
+                       std::int64_t most_names) {
     const auto most = static_cast<std::size_t>(std::max<std::int64_t>(most_names, 0));
     new (self) Shared<LineScan>(names_argument(names), delimiter, closed, most);
 }

@@ -399,9 +399,9 @@ class Pipeline(Struct, frozen=True):
         report: ErrorReport,
         clock: Clock,
     ) -> tuple[Sample | None, int]:
-        """Return the next good sample of the epoch after a place of the batch. The start follows the end.
+        """Return the next good sample of the epoch after a place of the batch, and its first token in a pack.
 
-        In a pack, its first token there comes with it, and it is None if no document fits.
+        The start of the epoch follows its end. In a pack, the sample is None if no document fits.
         """
         from bushel.loader.plan.row_units import following, nothing_left
 
