@@ -28,7 +28,7 @@ def write(folder: Path) -> None:
     random, lines = np.random.default_rng(0), list[str]()
     with bushel.Writer(folder / "photos.tar", {"jpg": "jpg"}, container="tar") as writer:
         for number in range(600):
-            colour, place = random.choice(list(COLOURS)), random.choice(list(PLACES))
+            colour, place = str(random.choice(list(COLOURS))), str(random.choice(list(PLACES)))
             image, (top, left) = random.integers(0, 120, (64, 64, 3), np.uint8), PLACES[place]
             image[top : top + 24, left : left + 24] = COLOURS[colour]
             writer.append({"jpg": image}, key=f"train/{number:04d}")

@@ -75,7 +75,7 @@ wheels: $(READY)  ## wheels for every Python on this system and machine, by cibu
 sdist: $(READY)  ## the source distribution in dist/, built and run as a stranger does
 	make/sdist.sh
 
-sdist-layouts: sdist  ## the sdist on Debian 12, Ubuntu 22.04 and 24.04 and an emulated Fedora (root; by debootstrap)
+sdist-layouts: sdist  ## the sdist on Debian 12 and 13, Ubuntu 22.04 and 24.04 and an emulated Fedora (root; by debootstrap)
 	make/sdist_layouts.sh $(LAYOUTS)
 
 test-all-pythons: $(READY)  ## the tests with every Python from 3.11 on that is here

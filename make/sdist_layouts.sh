@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the package from the sdist in dist/ (`make sdist`) on systems that lay out their libraries in other ways, each unpacked
-# into build/layouts by debootstrap: `make/sdist_layouts.sh [debian-12] [ubuntu-22.04] [ubuntu-24.04] [fedora]`.
+# into build/layouts by debootstrap: `make/sdist_layouts.sh [debian-12] [debian-13] [ubuntu-22.04] [ubuntu-24.04] [fedora]`.
 #
 # On each, first without the headers of libjpeg-turbo, where the build must fail and name the package to install; then with
 # them, where the demo, the README and the conformance suite must pass. `fedora` is an emulation: Debian 12's programs, without
@@ -8,7 +8,7 @@
 # a jconfig.h that includes jconfig-64.h. Needs root (for chroot), Debian or Ubuntu, and what make/libjpeg.sh needs.
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- debian-12 ubuntu-22.04 ubuntu-24.04 fedora
+[ $# -gt 0 ] || set -- debian-12 debian-13 ubuntu-22.04 ubuntu-24.04 fedora
 if [ "$(id -u)" != 0 ]; then
     exec sudo -n LIBJPEG_SOURCE="${LIBJPEG_SOURCE:-}" "$0" "$@"
 fi
@@ -21,6 +21,7 @@ describe() {
     ubuntu="http://archive.ubuntu.com/ubuntu /usr/share/keyrings/ubuntu-archive-keyring.gpg"
     case $1 in
         debian-12) echo "bookworm $debian 3.11 libjpeg62-turbo-dev" ;;
+        debian-13) echo "trixie $debian 3.13 libjpeg62-turbo-dev" ;;
         ubuntu-22.04) echo "jammy $ubuntu 3.11 libjpeg-turbo8-dev" ;;
         ubuntu-24.04) echo "noble $ubuntu 3.12 libjpeg-turbo8-dev" ;;
         fedora) echo "bookworm $debian 3.11 libjpeg-turbo-devel" ;;

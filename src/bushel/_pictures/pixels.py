@@ -138,7 +138,7 @@ def _shares(values: np.ndarray, *, of_image: bool = False) -> tuple[F64, Bools]:
     finite = np.isfinite(values)
     numbers = np.where(finite, values, 0).astype(np.float64)
     chosen = numbers[finite] if finite.any() else np.zeros(1)
-    least, greatest, equal = chosen.min(), chosen.max(), 0.0 if of_image else 0.5
+    least, greatest, equal = float(chosen.min()), float(chosen.max()), 0.0 if of_image else 0.5
     if of_image and values.dtype.kind == "f" and least >= 0 and greatest <= 1:
         least, greatest = 0.0, 1.0
     with np.errstate(over="ignore", invalid="ignore"):

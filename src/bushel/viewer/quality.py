@@ -135,10 +135,9 @@ def array_measures(array: np.ndarray) -> dict[str, float]:
     """Return the measures of an array of numbers. Without a finite number, some are NaN. It has at least one number."""
     numbers = array.astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
+    mean = spread = largest = np.float64(np.nan)
     if finite.size:
         mean, spread, largest = finite.mean(), finite.std(), np.abs(finite).max()
-    else:
-        mean, spread, largest = (np.nan,) * 3
     return {
         "invalid": 1 - finite.size / numbers.size,
         "zeros": float((numbers == 0).mean()),

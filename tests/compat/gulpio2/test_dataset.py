@@ -180,7 +180,7 @@ def test_normalisation() -> None:
     found = Normalize([1, 2, 3], [2, 4, 8])(image)
     np.testing.assert_allclose(found, (image - np.array([1, 2, 3])) / np.array([2, 4, 8]), rtol=1e-6)
     found = UnitNorm()(image)
-    assert (abs(found.mean()) < 1e-9, round(float(found.std()), 6)) == (True, 1.0)
+    assert (bool(abs(found.mean()) < 1e-9), round(float(found.std()), 6)) == (True, 1.0)
 
 
 def test_crops() -> None:

@@ -103,7 +103,7 @@ def test_depths_are_metres(
     for dataset in (frames, episodes):
         [stored] = dataset.read([3], ["depth"], decode=False)
         drawn = value_pixels(dataset.spec["depth"], stored["depth"], 96)
-        assert (drawn.shape, drawn.min(), drawn.max()) == ((64, 96, 3), 0, 255)
+        assert (drawn.shape, int(drawn.min()), int(drawn.max())) == ((64, 96, 3), 0, 255)
 
 
 def test_each_bit_is_that_of_lerobot() -> None:
