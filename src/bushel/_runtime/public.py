@@ -38,18 +38,12 @@ _OTHER_LIBRARIES = {
 
 
 def public(module: str = "bushel") -> Callable[[T], T]:
-    """Return a decorator that names a class or a function by a public module, which must have it.
-
-    `inspect.getsource` still finds the file that defines it, except for protocols.
-    """
+    """Return a decorator that names a class or a function by a public module, which must have it."""
 
     def name(thing: T) -> T:
         if isinstance(thing, FunctionType):  # has its file in its code
             thing.__module__ = module
         elif isinstance(thing, type):
-            # whose attributes are what `isinstance` looks for
-            if not getattr(thing, "_is_protocol", False):
-                type.__setattr__(thing, "__wrapped__", _Definition(thing))
             if hasattr(thing, "__struct_fields__"):
                 # a signature would look for the types in the public module
                 annotations = vars(thing).get("__annotations__", {})
@@ -150,38 +144,6 @@ class _AsWritten:
 
     def __repr__(self) -> str:
         return self._text
-
-
-class _Definition:
-    """Descriptor that leads `inspect.unwrap` from a class to a similar one that names the file; not for instances.
-
-    `inspect` looks for the source of a class in the file of its module; for a class that wraps
-    another, in the file of the other one's.
-    """
-
-    __slots__ = ("_module", "_of")
-
-    def __init__(self, of: type) -> None:
-        self._of, self._module = of, of.__module__
-
-    def __get__(self, instance: object, owner: type | None = None) -> type:
-        if instance is not None or owner is not self._of:
-            raise AttributeError("__wrapped__")
-        members = {
-            name: value
-            for name, value in vars(self._of).items()
-            if name in ("__doc__", "__firstlineno__")
-        }
-        init = next(
-            vars(base)["__init__"] for base in self._of.__mro__ if "__init__" in vars(base)
-        )  # for the signature
-        if isinstance(init, FunctionType):
-            members["__init__"] = init
-        return type(
-            self._of.__name__,
-            (),
-            {**members, "__module__": self._module, "__qualname__": self._of.__qualname__},
-        )
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
