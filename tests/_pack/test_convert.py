@@ -20,10 +20,12 @@ from tests.integrity.small import SPEC, flip, jpeg, key, reading, sample, tree, 
 
 import bushel
 import bushel.transforms
+from bushel._dataset.open.shards import open_shards
 from bushel._pack import PackResult
 from bushel._pack.part import batch_slices
 from bushel.codecs import get_codec
 from bushel.errors import CodecError, CorruptError, SpecError, StateError
+from bushel.kernels import crc32_rows
 
 Generation = Literal["B", "C"] | None
 each_source = pytest.mark.parametrize(("source", "old"), FORMATS, ids=FORMAT_NAMES)
@@ -266,6 +268,29 @@ def test_append(tmp_path: Path) -> None:
         bushel.convert(source[3:], tmp_path / "out", container="ffrecord", mode="append", sync=False)
 
 
+@pytest.mark.parametrize("mode", ["append", "resume"])
+def test_tables_of_a_dataset_that_is_continued_are_opened_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Literal["append", "resume"]
+) -> None:
+    opened: list[int] = []
+
+    def counted(container: str, shards: Any, *arguments: Any, **options: Any) -> Any:
+        opened.append(len(shards))
+        return open_shards(container, shards, *arguments, **options)
+
+    write(tmp_path / "in", "tar")
+    bushel.convert(tmp_path / "in", tmp_path / "out", container="tar", shard_samples=3, sync=False)
+    monkeypatch.setattr("bushel._writer.target.open_shards", counted)
+    source: Any = tmp_path / "in"
+    if mode == "append":
+        write(tmp_path / "more", "tar", count=9)
+        source = reading(tmp_path / "more")[7:]
+    bushel.convert(source, tmp_path / "out", container="tar", mode=mode, shard_samples=3, sync=False)
+    assert opened == [3]
+    assert len(reading(tmp_path / "out")) == (9 if mode == "append" else 7)
+    assert bushel.verify(tmp_path / "out").problems == ()
+
+
 def test_damage_is_not_copied(tmp_path: Path) -> None:
     write(tmp_path / "in", "tar")
     file, offset = reading(tmp_path / "in").location(4, "image")
@@ -273,6 +298,34 @@ def test_damage_is_not_copied(tmp_path: Path) -> None:
     with pytest.raises(CorruptError) as caught:
         bushel.convert(tmp_path / "in", tmp_path / "out", container="bag")
     assert (caught.value.key, caught.value.field, caught.value.offset) == (key(4), "image", offset)
+
+
+@each_target
+@pytest.mark.parametrize("source", ["tar", "bag", "ffrecord", "recordio"])
+def test_checksums_that_were_compared_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, target: str, new: Generation
+) -> None:
+    """The bytes of images that are copied are read with their checksums, which are not computed again."""
+    computed: list[int] = []
+
+    def counted(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        computed.append(int(offsets[-1] - offsets[0]))
+        return crc32_rows(data, offsets)
+
+    write(tmp_path / "in", source)
+    monkeypatch.setattr("bushel.containers.stored_column.crc32_rows", counted)
+    bushel.convert(tmp_path / "in", tmp_path / "out", container=target, generation=new, sync=False)
+    assert sum(computed) < len(jpeg(0))  # of labels
+    assert bushel.verify(tmp_path / "out").problems == ()
+    file, offset = reading(tmp_path / "in").location(4, "image")
+    flip(Path(file), offset + 20)
+    for damaged in (tmp_path / "in", reading(tmp_path / "in", verify=True)):
+        with pytest.raises(CorruptError, match=f"{key(4)!r}.*image"):
+            bushel.convert(damaged, tmp_path / "damaged", container=target, generation=new, sync=False)
+    bushel.convert(
+        reading(tmp_path / "in", verify=False), tmp_path / "copy", container=target, generation=new, sync=False
+    )
+    assert bushel.verify(tmp_path / "copy").problems == ()
 
 
 def test_values_that_do_not_decode_are_named(tmp_path: Path) -> None:

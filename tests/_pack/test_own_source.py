@@ -55,6 +55,18 @@ def test_a_path_is_refused(place: Path, source: str, target: str, message: str, 
             bushel.convert(source, target, container="tar", sync=False, **options)
 
 
+def test_a_dataset_is_not_written_into_its_source(place: Path) -> None:
+    """Nor does `overwrite` do that, which may replace the source: it would be in the way of the next one."""
+    os.symlink("data/train", "link")
+    before = files_of(place)
+    for source, target in (("data/train", "link/new"), ("link", "data/train/new"), ("photos", "photos/new")):
+        with pytest.raises(FileExistsError, match=f"{target} is in the source {source}: write to another path"):
+            bushel.pack(source, target, container="tar", mode="overwrite", sync=False)
+    assert files_of(place) == before
+    bushel.pack("data/train", "link", container="tar", mode="overwrite", sync=False)
+    assert (Path("link").is_symlink(), len(bushel.open("data/train"))) == (True, 6)
+
+
 def test_opened_sources_are_refused(place: Path) -> None:
     for source in (LabelledFolder("photos"), Files(place / "photos")):
         with pytest.raises(FileExistsError, match="in the source"):

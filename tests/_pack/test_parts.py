@@ -94,6 +94,24 @@ class TestPlan:
             bushel.pack(Numbered(3), tmp_path / "out", container="bag", parts=2)
         assert len(opened(tmp_path / "out")) == 3
 
+    @pytest.mark.parametrize("container", ["bag", "tar", "gulp", "ffrecord", "recordio"])
+    def test_parts_are_not_written_beside_other_shards(self, tmp_path: Path, container: str) -> None:
+        """Parts are replaced one by one, so a folder with shards of its own would have both, and not open."""
+        options: dict[str, Any] = {"container": container, "mode": "overwrite", "sync": False}
+        source = image_folder(tmp_path / "photos", 4)
+        bushel.pack(source, tmp_path / "out", parts=2, **options)
+        bushel.pack(source, tmp_path / "out", parts=2, **options)
+        bushel.pack(source, tmp_path / "out", **options)
+        with pytest.raises(FileExistsError, match="overwrite' and without parts"):
+            bushel.pack(source, tmp_path / "out", parts=2, **options)
+        assert len(opened(tmp_path / "out")) == 4
+        (tmp_path / "notes").mkdir()
+        (tmp_path / "notes/a.txt").write_text("a")
+        with pytest.raises(FileExistsError, match=r"has other files \(a\.txt\)"):
+            bushel.pack(source, tmp_path / "notes", parts=2, **options)
+        with pytest.raises(FileExistsError, match="is a file, and parts need a folder"):
+            bushel.pack(source, tmp_path / "notes/a.txt", parts=2, **options)
+
     def test_another_driver_writes_all_samples_meanwhile(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A driver that finds only parts of the other one has written no sample, and all of them are there."""
         source = Numbered(20, bad=(3,))

@@ -109,6 +109,15 @@ def test_a_file_name_makes_one_file(tmp_path: Path, name: str, container: str) -
         bushel.Writer(tmp_path / "out" / f"y{Path(name).suffix}", SPEC, shard_samples=3)
 
 
+@pytest.mark.parametrize(("text", "container"), [("webdataset", "tar"), ("tar", "tar"), ("Granular", "bag")])
+def test_a_container_in_the_place_of_the_spec(tmp_path: Path, text: Any, container: str) -> None:
+    with pytest.raises(SpecError, match=f"pass container='{container}'.*bag, tar, ffrecord, gulp, recordio"):
+        bushel.Writer(tmp_path / "out", text)
+    with pytest.raises(SpecError, match="a spec is a mapping"):
+        bushel.Writer(tmp_path / "out", "jpg")  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_container_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="bag, tar, ffrecord, gulp, recordio"):
         bushel.Writer(tmp_path / "ds", SPEC)

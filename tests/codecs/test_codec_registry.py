@@ -77,6 +77,11 @@ def test_same_codec_each_time() -> None:
         ("gzip", "wraps another one"),
         ("gzip(gzip)", "wraps another one"),
         ("gzip(nope)", "unknown codec 'nope'"),
+        ("int64", "unknown codec 'int64': did you mean 'i64', or 'array' for arrays of int64?"),
+        ("float32", "did you mean 'f32'"),
+        ("float64", "did you mean 'float'"),
+        ("int32", "did you mean 'int'"),
+        ("uint8", "did you mean 'uint', or 'array' for arrays of uint8?"),
     ],
 )
 def test_bad_names(name: str, message: str) -> None:

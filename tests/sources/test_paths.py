@@ -107,6 +107,24 @@ def test_appended_samples_have_the_fields_of_the_dataset(photos: Path) -> None:
     assert bushel.open("out")[6]["label"] == 1
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".jsonl", ".parquet", ".lst", ".npy", ".npz", ".jpg", ".zip"])
+def test_a_folder_is_a_folder_whatever_its_name_ends_with(photos: Path, suffix: str) -> None:
+    named = Path(f"photos{suffix}")
+    photos.rename(named)
+    assert list(packed(named).keys) == list(bushel.open(named).keys)
+    Path("out").rename(f"dataset{suffix}")
+    assert list(packed(f"dataset{suffix}").keys) == list(bushel.open(named).keys)
+    bushel.convert(f"dataset{suffix}", "copy", container="bag")
+    assert len(bushel.open("copy")) == 6
+
+
+@pytest.mark.parametrize("mode", ["create", "append", "resume"])
+def test_a_file_in_the_place_of_the_new_folder(photos: Path, mode: Any) -> None:
+    Path("out").write_text("a")
+    with pytest.raises(FileExistsError, match="out is a file, but the new dataset is a folder"):
+        bushel.pack("photos", "out", container="tar", mode=mode)
+
+
 @pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "gulp", "recordio"])
 def test_a_refused_first_sample_is_not_in_the_way(tmp_path: Path, container: str) -> None:
     spec = {"image": "jpg"} if container == "gulp" else {"x": "int"}

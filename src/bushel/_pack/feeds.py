@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.views.dataset import Dataset
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, joined
 from bushel._runtime.parallel import map_all
 from bushel._writer.sample_values import plain_column
 from bushel.codecs import get_codec, holds_image, is_light
@@ -172,8 +172,10 @@ class DatasetFeed(Struct, frozen=True):
             if any((self.dataset.lengths(positions, name) < 0).any() for name in names):
                 return None
             self.dataset.prefetch(positions, names)
-            stored = {name: StoredColumn(*self.dataset.gather(positions, name)) for name in names}
-            keys = self.dataset.reader.keys(self.dataset.selection.absolute(positions))
+            reader, samples = self.dataset.reader, self.dataset.selection.absolute(positions)
+            # checksums that were compared with the bytes are those of the bytes to write
+            stored = {name: StoredColumn(*reader.gather(samples, name)) for name in names}
+            keys = reader.keys(samples)
             return {
                 name: self._column(plan, stored[name], keys, positions)
                 for name, plan in self.plans.items()
@@ -183,7 +185,7 @@ class DatasetFeed(Struct, frozen=True):
 
     def _column(
         self, plan: FieldPlan, stored: StoredColumn, keys: Sequence[str], positions: I64
-    ) -> Any:
+    ) -> StoredColumn:
         """Return a column as it is stored in the target."""
         if plan.copied:
             if is_light(plan.codec):
@@ -194,10 +196,9 @@ class DatasetFeed(Struct, frozen=True):
         encode = storing_codec(plan.target.codec, plan.codec).encode
         name = plan.source.name
         samples = [{KEY: key, name: value} for key, value in zip(keys, stored.values, strict=True)]
-        return [
-            bytes(encode(sample[name]))
-            for sample in self.dataset.decode_samples(samples, positions)
-        ]
+        decoded = self.dataset.decode_samples(samples, positions)
+        # in one buffer, as the column of large values beside it is, so that both are written at once
+        return StoredColumn(*joined([bytes(encode(sample[name])) for sample in decoded]))
 
     def origin(self, position: int) -> str | None:
         """Return the file with a sample, and the offset of its first field."""

@@ -29,8 +29,8 @@ def refuse_own_source(
 ) -> None:
     """Check that a target is not the source, is not in the folder of the source, and does not contain the source.
 
-    With `mode="overwrite"` it may be, as the new dataset then replaces the old one when it is
-    complete; but not in parts, which replace the old parts one by one.
+    With `mode="overwrite"` it may be the source or contain it, as the new dataset then replaces the
+    old one when it is complete; but not in parts, which replace the old parts one by one.
 
     Args:
         source: The source as it was given: a path, a list of paths, or any object.
@@ -44,21 +44,21 @@ def refuse_own_source(
             since it was opened.
     """
     place_of_target = _resolved(target)
-    if options.writer.mode == "overwrite" and not options.in_parts:
-        if isinstance(source, Dataset) and target.exists():
-            _refuse_changed(source, target, place_of_target)
-        return
+    replaces = options.writer.mode == "overwrite" and not options.in_parts
+    if replaces and isinstance(source, Dataset) and target.exists():
+        _refuse_changed(source, target, place_of_target)
     for path, place in _places(source, opened, place_of_target):
-        if not overlap(place, place_of_target):
+        is_inside = len(place) < len(place_of_target)
+        if not overlap(place, place_of_target) or (replaces and not is_inside):
             continue
         if place == place_of_target:
             what = f"{target} is the source itself"
-        elif len(place) < len(place_of_target):
+        elif is_inside:
             what = f"{target} is in the source {path}"
         else:
             what = f"{target} contains the source {path}"
         advice = "write to another path"
-        if isinstance(opened, Dataset):
+        if isinstance(opened, Dataset) and not is_inside:
             advice += ", or replace the source with mode='overwrite'" + (
                 " and without parts" if options.in_parts else ""
             )

@@ -71,7 +71,12 @@ def pack_whole(
     with (
         _encoding(prepared, options.processes) as encode,
         DatasetWriter(
-            path, prepared.spec, writing, before_publish=ledger.before_publish, lock=lock
+            path,
+            prepared.spec,
+            writing,
+            before_publish=ledger.before_publish,
+            lock=lock,
+            existing=prepared.existing,
         ) as writer,
     ):
         kept = len(writer)

@@ -16,13 +16,14 @@ from msgspec.structs import replace
 
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shard_fields import with_declared
-from bushel._dataset.read.shards import OpenShard
+from bushel._dataset.read.shards import OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.contents import scanned_in
 from bushel._index.names import (
     AUTO,
     Labels,
     check_labels,
+    join_labels,
     known_column_of,
     labels_of_fields,
     numbered,
@@ -32,7 +33,8 @@ from bushel._runtime.arrays import check_count, chunks
 from bushel._runtime.messages import few
 from bushel._runtime.order import Sequential
 from bushel._runtime.shuffle import Order, make_order
-from bushel._writer.target import known_labels
+from bushel._writer.publishing import continued_shards
+from bushel._writer.target import Target
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.extensions import tar_storage
 from bushel.containers import Container, get_container, writable_containers
@@ -43,7 +45,7 @@ from bushel.sources.foreign import StoredStream
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
 from bushel.spec import Field, Spec, format_spec, parse_spec
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, absolute
 
 from .encoder import Encoder
 from .feeds import DatasetFeed, Feed, SourceFeed, StreamFeed
@@ -201,10 +203,12 @@ def prepare_source(
     if facts.stored and not layout.sparse and options.max_errors == 0:
         _refuse_missing(opened, list(targets), container, spec, keyed=keyed)
     declared = check_labels(writing.labels or {})
-    existing: Labels = {}
+    existing: Sequence[OpenShard] | None = None
+    known = declared
     if writing.mode in ("append", "resume") and parts is None:
-        existing = known_labels(target, container)
-    names_before = names_in_source({**declared, **existing}, targets)
+        existing = continued_shards(Target.of(absolute(target), container), writing.mode)
+        known = {**declared, **_labels_of(existing)}
+    names_before = names_in_source(known, targets)
     numbers = plan_numbers(names_before, facts.labels, facts.fields)
     folders, keeps_folders = facts.folders, container.keeps_folders and keyed
     if not keeps_folders or callable(options.keys) or (facts.stored and layout.sparse):
@@ -237,7 +241,14 @@ def prepare_source(
         ),
         key=options.keys if callable(options.keys) else None,
         limits=tuple(limits),
+        existing=existing,
     )
+
+
+def _labels_of(shards: Sequence[OpenShard]) -> Labels:
+    """Return the names of classes of a dataset. Raise SpecError if its shards give one number different names."""
+    named = [(str(shard.path(0)), shard.labels) for shard in shards]
+    return join_labels(named, union_of_fields(shards))
 
 
 def _targets(facts: _Facts, container: Container, options: PackOptions) -> dict[str, Field]:

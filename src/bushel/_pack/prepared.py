@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from msgspec import Struct
 
+from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.names import check_labels
 from bushel._runtime.arrays import I64, check_count
@@ -158,6 +159,8 @@ class Prepared(Struct, frozen=True):
     # maps every key to the stored key, or None; it is called in the order of the samples
     key: Callable[[str], str] | None
     limits: tuple[str, ...] = ()  # properties of the source that the target does not keep, in words
+    # the shards of the dataset that is continued, for its writer; None if it looks for them
+    existing: Sequence[OpenShard] | None = None
 
     @property
     def items(self) -> int | None:

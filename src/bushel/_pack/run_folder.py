@@ -278,7 +278,7 @@ class RunFolder(Struct, frozen=True):
         path, hint = self.folder / "plan.json", "start the run again elsewhere"
         try:
             plan = _PLAN.decode(read_whole(path))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # the target may be a file
             return None
         except (ValueError, RecursionError) as error:
             raise FormatError(f"not the plan of a run: {error}", path, hint=hint) from error

@@ -20,7 +20,7 @@ from bushel._writer.options import Mode
 from bushel._writer.target import check_alone, holds_dataset
 from bushel.containers import writable_containers
 from bushel.errors import TooManyErrors, UnsupportedError
-from bushel.storage import is_object, remove
+from bushel.storage import AnyPath, is_object, remove
 from bushel.storage.lock import Lock
 from bushel.storage.names import remove_tree
 
@@ -90,7 +90,7 @@ def join_run(
             earlier = None
         if earlier is None and mode != "overwrite":
             try:
-                _refuse_existing(run)
+                _refuse_existing(run, mode)
             except FileExistsError:
                 # another driver may have created it since, and a first part
                 earlier = run.load_plan()
@@ -138,6 +138,7 @@ def _replaced(
             "mode='overwrite' cannot replace a folder in an object store "
             f"({run.target}): write to another path, or delete the old dataset first"
         )
+    _refuse_existing(run, "overwrite")
     _remove(run)
     return None
 
@@ -152,26 +153,36 @@ def _remove(run: RunFolder) -> None:
         remove(marker_path(run.root, ""))
 
 
-def _refuse_existing(run: RunFolder) -> None:
-    """Raise `FileExistsError` if there is a dataset, or files of others, where a run is to be written."""
-    existing = None
+def _refuse_existing(run: RunFolder, mode: Mode) -> None:
+    """Raise `FileExistsError` if there is a dataset, or files of others, where a run is to be written.
+
+    Parts may be there if the mode is `overwrite`.
+    """
+    target, part = run.target, None
     if run.single:
-        existing = run.part(0) if run.part(0).exists() else None
-    elif run.target.is_dir():
-        existing = next((entry for entry in run.target.iterdir() if is_part(entry.name)), None)
-        if existing is None and any(
-            holds_dataset(container, run.target) for container in writable_containers()
-        ):
-            existing = run.target
-    elif run.target.exists():
-        existing = run.target
-    if existing is not None:
+        part = run.part(0) if run.part(0).exists() else None
+    elif target.is_dir():
+        part = next((entry for entry in target.iterdir() if is_part(entry.name)), None)
+        if part is None or mode == "overwrite":
+            _refuse_undivided(target)
+        if part is None:
+            check_alone(target)
+    elif target.exists():
+        raise FileExistsError(f"{target} is a file, and parts need a folder: use another path")
+    if part is not None and mode != "overwrite":
         raise FileExistsError(
-            f"{existing} is a dataset already, but not of this run: "
+            f"{part} is a dataset already, but not of this run: "
             "use mode='overwrite' to replace it, or another path"
         )
-    if not run.single:
-        check_alone(run.target)
+
+
+def _refuse_undivided(folder: AnyPath) -> None:
+    """Raise `FileExistsError` if a folder is a dataset whose shards would be beside the parts."""
+    if any(holds_dataset(container, folder) for container in writable_containers()):
+        raise FileExistsError(
+            f"{folder} is a dataset already, but not of this run, which replaces parts one by "
+            "one: use another path, or replace it with mode='overwrite' and without parts"
+        )
 
 
 def run_parts(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
+from bushel._dataset.read.shards import OpenShard
 from bushel._index.headers import PartOfRun
 from bushel.codecs import get_codec
-from bushel.errors import CodecError, is_out_of_room, noted_in
+from bushel.containers.registry import container_names, meant_container
+from bushel.errors import CodecError, SpecError, is_out_of_room, noted_in
 from bushel.spec import KEY, parse_spec
 from bushel.storage import absolute, as_path
 from bushel.storage.lock import Lock
@@ -38,6 +40,7 @@ class DatasetWriter:
         lock: The lock of the target, if the caller has it and releases it; by default the writer
             takes it.
         part: Returns the note in the manifest of a part of a run, when all samples are written.
+        existing: The shards that are continued, if the caller has them: see `continued_shards`.
     """
 
     def __init__(
@@ -49,9 +52,16 @@ class DatasetWriter:
         before_publish: Callable[[int], None] | None = None,
         lock: Lock | None = None,
         part: Callable[[], PartOfRun] | None = None,
+        existing: Sequence[OpenShard] | None = None,
     ) -> None:
         if spec is None and options.mode in ("create", "overwrite"):
             raise ValueError("a new dataset needs a spec, such as {'image': 'jpg', 'label': 'int'}")
+        if isinstance(spec, str) and (name := meant_container(spec)) is not None:
+            raise SpecError(
+                f"{spec!r} is in the place of the spec, such as {{'image': 'jpg', 'label': 'int'}}: "
+                f"pass container={name!r}. The containers are "
+                f"{', '.join(container_names(written=True))}"
+            )
         fields = None if spec is None else parse_spec(spec)
         for field in (fields or {}).values():
             get_codec(field.codec)
@@ -73,7 +83,7 @@ class DatasetWriter:
                 target, options, self._plan, self._owned, before_publish, part
             )
             try:
-                self._written.open()
+                self._written.open(existing)
                 self._samples = self._written.samples
             except BaseException as error:
                 with noted_in(error):

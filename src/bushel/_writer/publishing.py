@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.open.folders import is_part, overwrite_folder, recover_files
+from bushel._dataset.open.folders import (
+    is_part,
+    overwrite_folder,
+    recover_files,
+    unfinished_shards,
+)
 from bushel._dataset.open.locking import lock_of, lock_target
 from bushel._dataset.open.removal_lists import keep_beside, own_list
 from bushel._dataset.read.shards import OpenShard
@@ -31,7 +36,7 @@ from bushel.storage.lock import Lock
 from bushel.storage.names import COMMIT_LIST, below, try_remove_tree
 from bushel.storage.publish import Publication, recover
 
-from .options import WriterOptions
+from .options import Mode, WriterOptions
 from .target import Target
 
 if TYPE_CHECKING:  # which imports logging: local shards are not uploaded
@@ -135,7 +140,29 @@ class Uploads:
                 self._pool = None
 
 
-def upload_again(root: AnyPath, folder: Path) -> None:
+def continued_shards(target: Target, mode: Mode) -> list[OpenShard]:
+    """Return the shards of the dataset at a target, after what a killed writer left is completed or undone.
+
+    The caller has the lock. `overwrite` continues none.
+
+    Raises:
+        FileExistsError: The target is a folder instead of a file or the reverse, has parts, or holds
+            a dataset of another container.
+    """
+    root = target.root
+    target.check_kind()
+    target.check_no_parts(mode)
+    for folder in unfinished_shards(root, target.file):
+        if isinstance(root, Path):
+            recover(root, folder)
+        elif mode == "resume":
+            _upload_again(root, folder)
+        else:
+            try_remove_tree(folder)
+    return [] if mode == "overwrite" else target.existing_shards()
+
+
+def _upload_again(root: AnyPath, folder: Path) -> None:
     """Upload a shard that a killed writer has staged on this machine, or remove it if it is not complete.
 
     Its index is written last.

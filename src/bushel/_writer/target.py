@@ -12,10 +12,10 @@ from bushel._dataset.open.as_listed import check_as_listed
 from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.open.completeness import manifest_of
 from bushel._dataset.open.discovery import find
-from bushel._dataset.open.folders import is_part, run_folder, unfinished_shards
+from bushel._dataset.open.folders import is_part, run_folder
 from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.shard_fields import with_caller_fields
-from bushel._dataset.read.shards import OpenShard, union_of_fields
+from bushel._dataset.read.shards import OpenShard
 from bushel._index.names import Labels, can_be_named, check_labels, join_labels
 from bushel._index.shard import FOLDER
 from bushel._runtime.messages import few
@@ -31,7 +31,6 @@ from bushel.containers.registry import read_only_ending, refuse_read_only
 from bushel.errors import FormatError, SpecError, StateError, UnsupportedError
 from bushel.spec import Spec, format_spec
 from bushel.storage import AnyPath, names_in, write_whole
-from bushel.storage.publish import recover
 
 
 class Target(Struct, frozen=True):
@@ -158,15 +157,6 @@ class Target(Struct, frozen=True):
                 self.path, [opened.shard for opened in shards], unlisted_too=mode == "append"
             )
 
-    def recover(self) -> None:
-        """Complete the local publications that an interrupted writer had begun, and remove other staged files.
-
-        The caller has the lock of the target.
-        """
-        if isinstance(self.root, Path):
-            for folder in unfinished_shards(self.root, self.file):
-                recover(self.root, folder)
-
     def check_mode(self, mode: str, *, exists: bool, incomplete: bool) -> None:
         """Check that a writer may start in this mode.
 
@@ -259,23 +249,6 @@ def check_same_fields(
             "another path, and read both with bushel.concat; or, if samples "
             "may lack a field, name all fields in the spec of a bushel.Writer"
         )
-
-
-def known_labels(target: AnyPath, container: Container) -> Labels:
-    """Return the names of classes of the dataset at a target, finished or not; empty if it has no classes.
-
-    The caller has its lock: what an interrupted writer was publishing is completed first.
-
-    Raises:
-        FileExistsError: The target holds a dataset of another container.
-        SpecError: Its shards give different names to the same number.
-    """
-    place = Target.of(target, container)
-    place.recover()
-    shards = place.existing_shards()
-    return join_labels(
-        [(str(shard.path(0)), shard.labels) for shard in shards], union_of_fields(shards)
-    )
 
 
 def names_to_write(

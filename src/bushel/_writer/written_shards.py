@@ -10,7 +10,6 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import manifest_of, manifest_path, marker_path
-from bushel._dataset.open.folders import unfinished_shards
 from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.headers import PartOfRun
@@ -30,12 +29,12 @@ from bushel.storage import (
     workplace,
 )
 from bushel.storage.lock import Lock
-from bushel.storage.names import remove_empty, try_remove_tree
+from bushel.storage.names import remove_empty
 from bushel.storage.whole import sync_nearest
 
 from .dataset_plan import DatasetPlan
 from .options import WriterOptions
-from .publishing import FinishedShard, Overwrite, Uploads, upload_again
+from .publishing import FinishedShard, Overwrite, Uploads, continued_shards
 from .sample_values import UsualFields
 from .shard_writer import ShardInProgress
 from .target import Target, check_alone, write_file_of_names
@@ -173,8 +172,8 @@ class WrittenShards:
         """Whether the dataset is one file or one plain folder, to which no shard can be added."""
         return bool(self.shards) and (self.target.single or not self.shards[0].shard.name)
 
-    def open(self) -> None:
-        """Find the existing shards, after the lock was taken, and complete or undo what a killed writer left.
+    def open(self, shards: Sequence[OpenShard] | None = None) -> None:
+        """Find the existing shards, after the lock was taken, unless the caller has them from `continued_shards`.
 
         The plan then has their fields, layout and keys.
 
@@ -198,18 +197,9 @@ class WrittenShards:
                 "mode='overwrite' cannot replace a folder in an object store "
                 f"({target.path}): write to another path, or delete the old dataset first"
             )
-        if self.replaced is None:
-            target.check_kind()
-            target.check_no_parts(mode)
-        target.recover()
-        if not isinstance(self._root, Path):
-            for folder in unfinished_shards(self._root, target.file):
-                if mode == "resume":
-                    upload_again(self._root, folder)
-                else:
-                    try_remove_tree(folder)
-        if mode != "overwrite":
-            self.shards = target.existing_shards()
+        if shards is None:
+            shards = continued_shards(target, mode)
+        self.shards = list(shards)
         self.samples = sum(shard.samples for shard in self.shards)
         target.check_as_listed(mode, self.shards)
         exists = bool(self.shards)

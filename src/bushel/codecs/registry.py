@@ -164,11 +164,22 @@ def _added(name: str) -> Codec:
     return codec
 
 
+_OF_DTYPES = {
+    **dict.fromkeys(("int8", "int16", "int32"), "int"),
+    **dict.fromkeys(("uint8", "uint16", "uint32"), "uint"),
+    **{"int64": "i64", "uint64": "u64", "float64": "float"},
+    **dict.fromkeys(("float16", "float32"), "f32"),
+}
+"""The codecs of single numbers of NumPy's types, whose names people write instead."""
+
+
 def _unknown(name: str, base: str) -> str:
     import difflib
 
     near = difflib.get_close_matches(base, codec_names(), n=3, cutoff=0.5)
-    if near:
+    if base in _OF_DTYPES:
+        meant = f"did you mean {_OF_DTYPES[base]!r}, or 'array' for arrays of {base}?"
+    elif near:
         meant = f"did you mean {' or '.join(map(repr, near))}?"
     else:
         meant = f"known codecs: {', '.join(codec_names())}"

@@ -142,6 +142,12 @@ _OF_PACKAGES = {
 """The containers of packages whose names people write instead."""
 
 
+def meant_container(text: str) -> str | None:
+    """Return the container that is written if a text is its name, or that of its package."""
+    name = _OF_PACKAGES.get(text.lower(), text)
+    return name if name in container_names(written=True) else None
+
+
 def _unknown(name: str, names: Sequence[str]) -> ValueError:
     """Return the error for an unknown container, which proposes one of these names."""
     from bushel._runtime.public import did_you_mean

@@ -197,6 +197,8 @@ def recognised(
         return media_kind(source) or "dataset", None
     path = as_path(source)
     name = path.name.lower()
+    if path.is_dir():  # whatever suffix its name has
+        return _folder_at(path)
     if name.endswith(".lst"):
         return "list", None
     if name.endswith(_TABLES):
@@ -210,23 +212,21 @@ def recognised(
         return "arrays", None
     if isinstance(source, _PATH) and (kind := media_kind(source)) is not None:
         return kind, None
-    if not path.is_dir():
-        return "dataset", None
+    return "dataset", None
+
+
+def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
+    """Return the kind of a folder, and the source if it has plain files of which each is one media file.
+
+    Raises:
+        FormatError: It has no files that Bushel reads.
+    """
     names = names_in(path)
     owners = (each for some in (candidates, installed_candidates) for each in some(names))
     if any(container.shards(path) is not None for container in owners):
         return "dataset", None
     if any(map(is_part, names)) and holds_parts(path):
         return "dataset", None
-    return _folder_at(path)
-
-
-def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
-    """Return the kind of a folder of plain files, and the source if each sample is one media file.
-
-    Raises:
-        FormatError: It has no files that Bushel reads.
-    """
     names = names_below(path)
     if any(map(is_metadata, names)) or tables_above(absolute(path)) or has_removal_list(path):
         return "dataset", None

@@ -166,7 +166,8 @@ class Names:
                 return
         for some in in_parts(places):
             if extents.codec == "utf8":
-                yield some, Strings(*self.reader.gather(self.samples[some], self.on))
+                texts, offsets, _ = self.reader.gather(self.samples[some], self.on)
+                yield some, Strings(texts, offsets)
                 continue
             samples = self.reader.read(self.samples[some], {self.on: None}, decode=True)
             values = [sample[self.on] for sample in samples]

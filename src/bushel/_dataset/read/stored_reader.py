@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from bushel import storage
-from bushel._runtime.arrays import I64, U8, joined
+from bushel._runtime.arrays import I64, U8, U32, joined
 from bushel._runtime.messages import log_warning
 from bushel.kernels import ExtentError, MappedFile, read_samples
 from bushel.spec import KEY
@@ -172,8 +172,12 @@ class StoredReader(ShardRows):
                     values[row] = value
         return values
 
-    def gather(self, positions: I64, name: str) -> tuple[U8, I64]:
-        """Return the stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
+    def gather(self, positions: I64, name: str) -> tuple[U8, I64, U32 | None]:
+        """Return the stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it.
+
+        The third result is uint32[n], the CRC-32 of each value, if all of them were compared with
+        the table's; else None. That of a sample without the field says nothing.
+        """
         plan = self.plan(
             self.readable(positions, [name]), len(positions), {name: None}, parts=False
         )
@@ -182,8 +186,8 @@ class StoredReader(ShardRows):
             len(batches) == 1
             and (in_one := self._call(storage.gather, plan, batches[0], positions)) is not None
         ):
-            return in_one
-        return joined([value or b"" for value in self.stored(plan, positions)])
+            return *in_one, batches[0].extents.crc32
+        return *joined([value or b"" for value in self.stored(plan, positions)]), None
 
     def _call(
         self, do: Callable[[list[File], Extents], T], plan: ReadPlan, batch: Batch, positions: I64

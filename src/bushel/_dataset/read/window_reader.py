@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from bushel._index.elements import Elements, Group, Ranges
 from bushel._index.table import MISSING
-from bushel._runtime.arrays import F64, I64, U8
+from bushel._runtime.arrays import F64, I64, U8, U32
 from bushel.codecs import holds_clip, holds_sound
 from bushel.errors import SpecError
 from bushel.spec import KEY, Field
@@ -374,7 +374,7 @@ class WindowReader(Reader):
                     sample[name] = ranges[field].flags(place)
         return samples
 
-    def gather(self, positions: I64, name: str) -> tuple[U8, I64]:
+    def gather(self, positions: I64, name: str) -> tuple[U8, I64, U32 | None]:
         """Return the stored bytes of one plain field in one buffer.
 
         Raises:

@@ -129,7 +129,8 @@ class StoredValues(Samples):
             True
         """
         name = self.selection.plain(field, "gather() reads plain fields, read() reads both")
-        return self.reader.gather(self.selection.all_of(positions), name)
+        buffer, offsets, _ = self.reader.gather(self.selection.all_of(positions), name)
+        return buffer, offsets
 
     def read_crop(self, position: int, field: str, box: tuple[int, int, int, int]) -> np.ndarray:
         """Read and decode a part of an image.

@@ -127,7 +127,7 @@ class RecordIOWriter(ShardWriter):
             words[row] = self._leave_out(
                 framed[first : int(ends[row]) - -size % 4].data, base + first, row
             )
-        sums = kernels.crc32_rows(values.data, values.offsets[: count + 1])
+        sums = values.rows(0, count).crc32
         left_out = before + np.cumsum(words) - words
         column.add_rows(base + starts[:count] + 8 - _WORD * left_out, length, sums)
         self._builder.close_samples(count, keys)
