@@ -13,7 +13,7 @@ from tests._pack.pack_sources import Numbered, files_of
 from tests.sources.folders import image_folder
 
 import bushel
-from bushel._pack.own_source import overlap
+from bushel._pack.prepared import overlap
 from bushel.sources import Files, LabelledFolder
 
 

@@ -11,7 +11,7 @@ import pytest
 import bushel
 from bushel._pack.prepared import PackOptions
 from bushel._runtime.threads import cpu_count
-from bushel._writer.options import WriterOptions
+from bushel._writer.target import WriterOptions
 from bushel.engines.local import LocalEngine
 
 NOT_GROUPED = {"source", "split", "target", "progress"}

@@ -29,8 +29,8 @@ from bushel._pack.run_folder import RunFolder, RunPlan, Totals, describe, find_r
 from bushel._pack.scale_out import join_run, run_parts
 from bushel._runtime.tasks import format_numbers
 from bushel._writer.dataset_writer import DatasetWriter
-from bushel._writer.options import WriterOptions
 from bushel._writer.publishing import Overwrite
+from bushel._writer.target import WriterOptions
 from bushel.engines.local import LocalEngine
 from bushel.errors import FormatError, IncompleteWarning, StateError, TooManyErrors, UnsupportedError
 from bushel.sources.opening import open_source

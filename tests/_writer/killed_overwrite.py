@@ -13,7 +13,7 @@ from tests._dataset.views.models import SPECS, make_samples, opened, plain, writ
 
 import bushel
 from bushel._writer import publishing
-from bushel._writer.options import WriterOptions
+from bushel._writer.target import WriterOptions
 
 EVENTS = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree", "ctypes.dlsym")
 

@@ -11,8 +11,8 @@ from tests.formats import each_format
 from tests.storage.objects.memory import Buckets, objects_in
 
 import bushel
-from bushel._writer import options
-from bushel._writer.options import ShardLimits
+from bushel._writer import target
+from bushel._writer.target import ShardLimits
 from bushel.storage.objects.location import ObjectPath
 
 SIZE = 2000
@@ -21,7 +21,7 @@ SOURCE = Numbered(9)
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "_SHARD_BYTES", SIZE)
+    monkeypatch.setattr(target, "_SHARD_BYTES", SIZE)
 
 
 def labels(path: Any) -> list[int]:

@@ -20,7 +20,7 @@ from tests.sources.folders import image_folder
 import bushel
 from bushel._pack.encoder import BadItem
 from bushel._pack.side_files import ErrorLog
-from bushel._writer.options import Mode
+from bushel._writer.target import Mode
 from bushel.cli.app import app
 from bushel.compat.granular import BagWriter
 from bushel.compat.mxnet.recordio import MXRecordIO

@@ -16,7 +16,7 @@ import bushel
 from bushel._dataset.open.locking import lock_run
 from bushel._pack import merge
 from bushel._pack.run_folder import find_run
-from bushel._writer.options import Mode
+from bushel._writer.target import Mode
 
 FILES = {"tar": "x.tar", "recordio": "x.rec", "ffrecord": "x.ffr"}
 MODES: tuple[Mode, ...] = ("create", "append", "resume", "overwrite")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel._writer.options import ShardLimits, WriterOptions
+from bushel._writer.target import ShardLimits, WriterOptions
 
 
 def test_wrong_options_are_refused() -> None:

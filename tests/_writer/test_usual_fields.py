@@ -14,7 +14,7 @@ from tests.faults.ways import JPEG, spec_of
 
 import bushel
 from bushel._index.saving import sealed
-from bushel._writer.options import Mode
+from bushel._writer.target import Mode
 
 SPARSE = ("tar", "ffrecord", "gulp")
 

@@ -18,7 +18,7 @@ from tests._dataset.views.models import SPECS, Sample, make_samples
 
 import bushel
 from bushel._pack import merge
-from bushel._writer.options import Mode
+from bushel._writer.target import Mode
 
 __all__ = ["JOBS", "Job", "data_path"]
 

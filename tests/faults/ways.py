@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import bushel
-from bushel._writer.options import Mode
+from bushel._writer.target import Mode
 
 __all__ = ["JPEG", "WAYS", "options_of", "prepare_sources", "spec_of", "write"]
 

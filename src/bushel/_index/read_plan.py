@@ -394,12 +394,12 @@ class _Builder:
 
 def _joined(fields: Sequence[Extents]) -> Extents:
     """Return the extents of all fields."""
-    file = np.concatenate([np.full(len(e), e.file, np.int32) for e in fields])
+    file = np.concatenate([np.full(len(e.offset), e.file, np.int32) for e in fields])
     offset = np.concatenate([e.offset for e in fields])
     length = np.concatenate([e.length for e in fields])
     if all(e.crc32 is None for e in fields):
         return Extents(file, offset, length)
-    sums = [np.full(len(e), -1 if e.crc32 is None else e.crc32, np.int64) for e in fields]
+    sums = [np.full(len(e.offset), -1 if e.crc32 is None else e.crc32, np.int64) for e in fields]
     return Extents(file, offset, length, np.concatenate(sums))
 
 

@@ -22,9 +22,8 @@ from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.public import public
 from bushel._writer.dataset_writer import DatasetWriter
-from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.publishing import lock_for_writing
-from bushel._writer.target import Target
+from bushel._writer.target import Mode, Target, WriterOptions
 from bushel.containers import container_for, get_writable
 from bushel.errors import UnsupportedError, error_limit
 from bushel.sources.foreign import StoredStream

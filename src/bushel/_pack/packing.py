@@ -9,7 +9,7 @@ from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
 from bushel._runtime.tasks import AnyEngine
-from bushel._writer.options import Mode
+from bushel._writer.target import Mode
 from bushel.sources.opening import AnyData, files_asked
 from bushel.storage import AnyLocation, as_path
 

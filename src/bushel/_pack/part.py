@@ -16,7 +16,7 @@ from bushel._runtime.parallel import parallel_map
 from bushel._runtime.shuffle import Order
 from bushel._writer.dataset_plan import RepeatedKeyError
 from bushel._writer.dataset_writer import DatasetWriter
-from bushel._writer.options import Mode
+from bushel._writer.target import Mode
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
 from bushel.sources.samples import digest_of_value
 from bushel.storage import AnyPath

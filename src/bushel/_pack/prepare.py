@@ -59,8 +59,7 @@ from .field_plan import (
     plan_values,
     target_fields,
 )
-from .own_source import refuse_own_source
-from .prepared import PackOptions, Prepared
+from .prepared import PackOptions, Prepared, refuse_own_source
 from .run_folder import planned_listing
 
 _ITEMS_IN_PART = 1000  # items of a part, if an engine is given and no number of parts

@@ -16,8 +16,7 @@ from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.tasks import drive
-from bushel._writer.options import Mode
-from bushel._writer.target import check_alone, holds_dataset
+from bushel._writer.target import Mode, check_alone, holds_dataset
 from bushel.containers import writable_containers
 from bushel.errors import TooManyErrors, UnsupportedError
 from bushel.storage import AnyPath, is_object, remove

@@ -21,7 +21,6 @@ from bushel.kernels import KeySet
 from bushel.spec import KEY, Spec, format_spec
 from bushel.storage import AnyPath
 
-from .options import ShardLimits, WriterOptions
 from .sample_values import (
     SampleEncoder,
     StoredBatch,
@@ -29,7 +28,7 @@ from .sample_values import (
     encode_columns,
 )
 from .shard_writer import ShardPlan
-from .target import Target, check_same_fields, names_to_write
+from .target import ShardLimits, Target, WriterOptions, check_same_fields, names_to_write
 
 _DIGITS = 9
 

@@ -17,10 +17,9 @@ from bushel.storage import absolute, as_path
 from bushel.storage.lock import Lock
 
 from .dataset_plan import DatasetPlan
-from .options import WriterOptions
 from .publishing import lock_for_writing
 from .sample_values import plain_columns
-from .target import Target, choose_container
+from .target import Target, WriterOptions, choose_container
 from .written_shards import WrittenShards
 
 _FREE_SPACE = "free some disk space, and continue with mode='resume': complete shards are kept"

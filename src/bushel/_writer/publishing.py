@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.open.folders import (
-    is_part,
-    overwrite_folder,
-    recover_files,
-    unfinished_shards,
-)
+from bushel._dataset.open.folders import is_part, overwrite_folder, recover_files, unfinished_shards
 from bushel._dataset.open.locking import lock_of, lock_target
 from bushel._dataset.open.removal_lists import keep_beside, own_list
 from bushel._dataset.read.shards import OpenShard
@@ -36,8 +31,7 @@ from bushel.storage.lock import Lock
 from bushel.storage.names import COMMIT_LIST, below, try_remove_tree
 from bushel.storage.publish import Publication, recover
 
-from .options import Mode, WriterOptions
-from .target import Target
+from .target import Mode, Target, WriterOptions
 
 if TYPE_CHECKING:  # which imports logging: local shards are not uploaded
     from concurrent.futures import Future, ThreadPoolExecutor

@@ -27,9 +27,9 @@ from bushel.spec import KEY
 from bushel.storage import File, Staging, open_file
 from bushel.storage.names import below
 
-from .options import ShardLimits
 from .publishing import FinishedShard
 from .recorder import Recorder
+from .target import ShardLimits
 
 _FOREVER = 1e6  # seconds
 _UNLIMITED = 1 << 62  # samples, or bytes

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from bushel._runtime.public import names_near, public
 
 from .dataset_writer import DatasetWriter
-from .options import Mode, WriterOptions
+from .target import Mode, WriterOptions
 from .written_shards import WrittenShards
 
 _log = logging.getLogger("bushel")

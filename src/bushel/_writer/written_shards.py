@@ -33,11 +33,10 @@ from bushel.storage.names import remove_empty
 from bushel.storage.whole import sync_nearest
 
 from .dataset_plan import DatasetPlan
-from .options import WriterOptions
 from .publishing import FinishedShard, Overwrite, Uploads, continued_shards
 from .sample_values import UsualFields
 from .shard_writer import ShardInProgress
-from .target import Target, check_alone, write_file_of_names
+from .target import Target, WriterOptions, check_alone, write_file_of_names
 
 
 class Marker:

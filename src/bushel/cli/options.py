@@ -9,7 +9,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from bushel import Dataset
-    from bushel._writer.options import Mode
+    from bushel._writer.target import Mode
     from bushel.datasets import StreamDataset
 
 from .command import Argument, Option

@@ -227,14 +227,14 @@ def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
         return "dataset", None
     if any(map(is_part, names)) and holds_parts(path):
         return "dataset", None
-    names = names_below(path)
-    if any(map(is_metadata, names)) or tables_above(absolute(path)) or has_removal_list(path):
+    files = names_below(path)
+    if any(map(is_metadata, files)) or tables_above(absolute(path)) or has_removal_list(path):
         return "dataset", None
-    layout = layout_of(names, (), classes_beside(path), str(path))
+    layout = layout_of(files, (), classes_beside(path), str(path))
     if layout.keys:
-        folder = LabelledFolder.of_layout(path, names, layout)
+        folder = LabelledFolder.of_layout(path, files, layout)
         return ("dataset" if folder is None else _KIND_OF[next(iter(folder.spec))]), folder
-    kinds = Counter(ending_of(name) or "without a suffix" for name in names)
+    kinds = Counter(ending_of(name) or "without a suffix" for name in files)
     if not kinds.keys().isdisjoint(VIDEOS):  # only as frames
         return "videos", None
     counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common(_NAMED))

@@ -6,7 +6,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from bushel.containers.bag.tables import encode_refs
+from bushel.containers.bag.writer import encode_refs
 
 
 @pytest.mark.parametrize(("fields", "samples"), [(1, 70_000), (2, 66_000), (16, 300), (1, 0), (3, 128)])

@@ -18,7 +18,7 @@ import bushel
 from bushel._pack.reshape import merge, split
 from bushel._runtime.parallel import map_all
 from bushel._writer.dataset_writer import DatasetWriter
-from bushel._writer.options import WriterOptions
+from bushel._writer.target import WriterOptions
 from bushel.errors import FormatError, UnsupportedError
 from bushel.storage import (
     Staging,

@@ -5,7 +5,6 @@
 """
 
 from .container import CONTAINER, read_refs, read_spec
-from .tables import encode_table
-from .writer import plan_layout
+from .writer import encode_table, plan_layout
 
 __all__ = ["CONTAINER", "encode_table", "plan_layout", "read_refs", "read_spec"]

@@ -6,8 +6,7 @@ justifies. docs/format-bag.md has layouts with golden bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
 import msgpack
 import numpy as np
@@ -24,15 +23,6 @@ _EXTRA = np.full(256, _INVALID, np.uint8)
 _EXTRA[:0x80] = 0
 _EXTRA[0xCC:0xD0] = 1, 2, 4, 8
 _EMPTY_LIST, _PAIR = 0x90, 0x92
-_PACKED_AT_ONCE = 1 << 16
-_NUMBERS = (
-    (None, 1, 1 << 7),
-    (0xCC, 1, 1 << 8),
-    (0xCD, 2, 1 << 16),
-    (0xCE, 4, 1 << 32),
-    (0xCF, 8, 1 << 63),
-)
-"""How msgpack writes unsigned integers: the byte before them, if any, their size, and the first that is too large."""
 
 
 class Table(Struct, frozen=True):
@@ -152,17 +142,6 @@ def gapless(offset: I64, length: I64) -> bool:
     return bool(offset[0] == 0) and np.array_equal(offset[1:], (offset + length)[:-1])
 
 
-def encode_table(ends: I64, generation: str) -> bytes:
-    """Return the table of a bag whose records end at `ends`.
-
-    A bag of generation B with an empty record gets a table of generation A: readers take a table of
-    ends that starts with 0 for a table of starts, and they decide file by file.
-    """
-    lengths_are_positive = bool((ends[:1] > 0).all() and (ends[1:] > ends[:-1]).all())
-    starts = generation == "A" or (generation == "B" and not lengths_are_positive)
-    return (bytes(8) if starts else b"") + ends.astype("<u8", copy=False).tobytes()
-
-
 class _Cursors:
     """One reading position in each record of `refs.bag`. All positions advance together."""
 
@@ -250,56 +229,3 @@ def decode_refs(data: bytes, offsets: I64, sequences: Sequence[bool], path: str)
         columns.append(Refs(first, count))
     cursors.finish()
     return columns
-
-
-def encode_refs(
-    starts: Sequence[Sequence[int] | None], samples: int
-) -> Iterator[tuple[bytes | memoryview, I64]]:
-    """Yield the records of `refs.bag` for bags whose records are in the order of the samples.
-
-    Args:
-        starts: For each field in the order of their names: for a sequence field the number of each
-            sample's first record, samples + 1 of them; None for a plain field.
-        samples: Number of samples.
-
-    Yields:
-        data: Records, one after another.
-        lengths: int64, length of each record.
-    """
-    if all(first is None for first in starts):
-        yield from _encode_plain(len(starts), samples)
-        return
-    pack = msgpack.Packer().pack
-    for begin in range(0, samples, _PACKED_AT_ONCE):
-        end = min(begin + _PACKED_AT_ONCE, samples)
-        columns: list[Iterable[object]] = [
-            range(begin, end)
-            if first is None
-            else [
-                (low, high - low) if high > low else ()
-                for low, high in pairwise(first[begin : end + 1])
-            ]
-            for first in starts
-        ]
-        records = [pack(refs) for refs in zip(*columns, strict=True)]
-        yield b"".join(records), np.fromiter(map(len, records), np.int64, len(records))
-
-
-def _encode_plain(fields: int, samples: int) -> Iterator[tuple[memoryview, I64]]:
-    """Yield the records of samples without sequences: each is a list with the sample's number for every field."""
-    head = np.frombuffer(msgpack.Packer().pack_array_header(fields), np.uint8)
-    at = 0
-    for first_byte, width, stop in _NUMBERS:
-        while at < min(stop, samples):
-            end = min(at + _PACKED_AT_ONCE, stop, samples)
-            kind = ([("first", np.uint8)] if first_byte is not None else []) + [
-                ("number", f">u{width}")
-            ]
-            row = [("head", np.uint8, head.shape), ("numbers", kind, (fields,))]
-            records = np.empty(end - at, row)
-            records["head"] = head
-            if first_byte is not None:
-                records["numbers"]["first"] = first_byte
-            records["numbers"]["number"] = np.arange(at, end)[:, None]
-            yield records.data.cast("B"), np.full(end - at, records.itemsize, np.int64)
-            at = end

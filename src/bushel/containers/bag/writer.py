@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgpack
 import numpy as np
 from msgspec.structs import replace
 from typing_extensions import Buffer
@@ -32,7 +34,7 @@ from bushel.kernels import crc32
 from bushel.spec import KEY, Spec
 from bushel.storage import below, copy_to_append
 
-from .tables import encode_refs, encode_table, gapless
+from .tables import gapless
 
 if TYPE_CHECKING:
     from bushel.storage import Sink, Staging
@@ -41,6 +43,15 @@ _SAME_BYTES = {"jpeg": "jpg", "int(8)": "u64"}
 """Types of the package `bags` that have another name in Granular."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 LONGEST_NAME = 255 - len(".bag")
+_PACKED_AT_ONCE = 1 << 16
+_NUMBERS = (
+    (None, 1, 1 << 7),
+    (0xCC, 1, 1 << 8),
+    (0xCD, 2, 1 << 16),
+    (0xCE, 4, 1 << 32),
+    (0xCF, 8, 1 << 63),
+)
+"""How msgpack writes unsigned integers: the byte before them, if any, their size, and the first that is too large."""
 
 
 def generation_of(options: WriteOptions) -> str:
@@ -240,3 +251,67 @@ class BagWriter(ShardWriter):
         if self._layout.options.keyed:
             types[KEY] = "utf8"
         return json.dumps(dict(sorted(types.items()))).encode()
+
+
+def encode_table(ends: I64, generation: str) -> bytes:
+    """Return the table of a bag whose records end at `ends`.
+
+    A bag of generation B with an empty record gets a table of generation A: readers take a table of
+    ends that starts with 0 for a table of starts, and they decide file by file.
+    """
+    lengths_are_positive = bool((ends[:1] > 0).all() and (ends[1:] > ends[:-1]).all())
+    starts = generation == "A" or (generation == "B" and not lengths_are_positive)
+    return (bytes(8) if starts else b"") + ends.astype("<u8", copy=False).tobytes()
+
+
+def encode_refs(
+    starts: Sequence[Sequence[int] | None], samples: int
+) -> Iterator[tuple[bytes | memoryview, I64]]:
+    """Yield the records of `refs.bag` for bags whose records are in the order of the samples.
+
+    Args:
+        starts: For each field in the order of their names: for a sequence field the number of each
+            sample's first record, samples + 1 of them; None for a plain field.
+        samples: Number of samples.
+
+    Yields:
+        data: Records, one after another.
+        lengths: int64, length of each record.
+    """
+    if all(first is None for first in starts):
+        yield from _encode_plain(len(starts), samples)
+        return
+    pack = msgpack.Packer().pack
+    for begin in range(0, samples, _PACKED_AT_ONCE):
+        end = min(begin + _PACKED_AT_ONCE, samples)
+        columns: list[Iterable[object]] = [
+            range(begin, end)
+            if first is None
+            else [
+                (low, high - low) if high > low else ()
+                for low, high in pairwise(first[begin : end + 1])
+            ]
+            for first in starts
+        ]
+        records = [pack(refs) for refs in zip(*columns, strict=True)]
+        yield b"".join(records), np.fromiter(map(len, records), np.int64, len(records))
+
+
+def _encode_plain(fields: int, samples: int) -> Iterator[tuple[memoryview, I64]]:
+    """Yield the records of samples without sequences: each is a list with the sample's number for every field."""
+    head = np.frombuffer(msgpack.Packer().pack_array_header(fields), np.uint8)
+    at = 0
+    for first_byte, width, stop in _NUMBERS:
+        while at < min(stop, samples):
+            end = min(at + _PACKED_AT_ONCE, stop, samples)
+            kind = ([("first", np.uint8)] if first_byte is not None else []) + [
+                ("number", f">u{width}")
+            ]
+            row = [("head", np.uint8, head.shape), ("numbers", kind, (fields,))]
+            records = np.empty(end - at, row)
+            records["head"] = head
+            if first_byte is not None:
+                records["numbers"]["first"] = first_byte
+            records["numbers"]["number"] = np.arange(at, end)[:, None]
+            yield records.data.cast("B"), np.full(end - at, records.itemsize, np.int64)
+            at = end
