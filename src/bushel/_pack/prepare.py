@@ -203,11 +203,11 @@ def prepare_source(
         _refuse_missing(opened, list(targets), container, spec, keyed=keyed)
     declared = check_labels(writing.labels or {})
     existing: Sequence[OpenShard] | None = None
-    known = declared
+    labels_before = declared
     if writing.mode in ("append", "resume") and parts is None:
         existing = continued_shards(Target.of(absolute(target), container), writing.mode)
-        known = {**declared, **_labels_of(existing)}
-    names_before = names_in_source(known, targets)
+        labels_before = {**declared, **_labels_of(existing)}
+    names_before = names_in_source(labels_before, targets)
     numbers = plan_numbers(names_before, facts.labels, facts.fields)
     folders, keeps_folders = facts.folders, container.keeps_folders and keyed
     if not keeps_folders or callable(options.keys) or (facts.stored and layout.sparse):
