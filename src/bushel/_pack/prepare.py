@@ -202,12 +202,8 @@ def prepare_source(
     if facts.stored and not layout.sparse and options.max_errors == 0:
         _refuse_missing(opened, list(targets), container, spec, keyed=keyed)
     declared = check_labels(writing.labels or {})
-    existing: Sequence[OpenShard] | None = None
-    labels_before = declared
-    if writing.mode in ("append", "resume") and parts is None:
-        existing = continued_shards(Target.of(absolute(target), container), writing.mode)
-        labels_before = {**declared, **_labels_of(existing)}
-    names_before = names_in_source(labels_before, targets)
+    existing = _continued(target, container, options, parts)
+    names_before = names_in_source({**declared, **_labels_of(existing or ())}, targets)
     numbers = plan_numbers(names_before, facts.labels, facts.fields)
     folders, keeps_folders = facts.folders, container.keeps_folders and keyed
     if not keeps_folders or callable(options.keys) or (facts.stored and layout.sparse):
@@ -242,6 +238,16 @@ def prepare_source(
         limits=tuple(limits),
         existing=existing,
     )
+
+
+def _continued(
+    target: AnyPath, container: Container, options: PackOptions, parts: int | None
+) -> Sequence[OpenShard] | None:
+    """Return the shards of the dataset that is continued; None if none is."""
+    mode = options.writer.mode
+    if mode not in ("append", "resume") or parts is not None:
+        return None
+    return continued_shards(Target.of(absolute(target), container), mode)
 
 
 def _labels_of(shards: Sequence[OpenShard]) -> Labels:

@@ -109,13 +109,13 @@ class Uploads:
         """
         if self._going is None:
             return None
-        (shard, future), self._going = self._going, None
         try:
-            return future.result()
+            uploaded = self._going[1].result()
         except BaseException:
-            shard.staging.stop.set()
-            future.exception()  # once it has ended
+            self.stop()
             raise
+        self._going = None
+        return uploaded
 
     def stop(self) -> None:
         """Abort the current upload. The shard stays staged unless it was uploaded completely."""

@@ -24,6 +24,13 @@ INTEGERS = ("int", "uint", "i64", "u64", "cls")
 REAL = ("float", "f32", "float-text")
 """The codecs of real numbers."""
 
+OF_DTYPES = {
+    **dict.fromkeys(("int8", "int16", "int32"), "int"),
+    **dict.fromkeys(("uint8", "uint16", "uint32"), "uint"),
+    **{"int64": "i64", "uint64": "u64", "float64": "float", "float32": "f32"},
+}
+"""The codecs of single numbers of NumPy's types, whose names people write instead."""
+
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Stored bytes. Memoryviews are contiguous and of format `B`."""
 

@@ -15,6 +15,7 @@ from bushel.errors import CodecError, SpecError, UnsupportedError
 
 from .base import (
     INTEGERS,
+    OF_DTYPES,
     REAL,
     ArrayLayout,
     Buffer,
@@ -164,25 +165,12 @@ def _added(name: str) -> Codec:
     return codec
 
 
-_OF_DTYPES = {
-    **dict.fromkeys(("int8", "int16", "int32"), "int"),
-    **dict.fromkeys(("uint8", "uint16", "uint32"), "uint"),
-    **{"int64": "i64", "uint64": "u64", "float64": "float"},
-    **dict.fromkeys(("float16", "float32"), "f32"),
-}
-"""The codecs of single numbers of NumPy's types, whose names people write instead."""
-
-
 def _unknown(name: str, base: str) -> str:
-    import difflib
+    from bushel._runtime.public import did_you_mean
 
-    near = difflib.get_close_matches(base, codec_names(), n=3, cutoff=0.5)
-    if base in _OF_DTYPES:
-        meant = f"did you mean {_OF_DTYPES[base]!r}, or 'array' for arrays of {base}?"
-    elif near:
-        meant = f"did you mean {' or '.join(map(repr, near))}?"
-    else:
-        meant = f"known codecs: {', '.join(codec_names())}"
+    meant = did_you_mean(base, codec_names()) or f"known codecs: {', '.join(codec_names())}"
+    if base in OF_DTYPES:
+        meant = f"did you mean {OF_DTYPES[base]!r}, or 'array' for arrays of {base}?"
     return f"unknown codec {name!r}: {meant} Add your own with bushel.register_codec"
 
 
