@@ -173,7 +173,7 @@ class DatasetFeed(Struct, frozen=True):
                 return None
             self.dataset.prefetch(positions, names)
             reader, samples = self.dataset.reader, self.dataset.selection.absolute(positions)
-            # checksums that were compared with the bytes are those of the bytes to write
+            # the bytes are written with the checksums that they were compared with
             stored = {name: StoredColumn(*reader.gather(samples, name)) for name in names}
             keys = reader.keys(samples)
             return {

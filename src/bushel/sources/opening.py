@@ -197,7 +197,7 @@ def recognised(
         return media_kind(source) or "dataset", None
     path = as_path(source)
     name = path.name.lower()
-    if path.is_dir():  # whatever suffix its name has
+    if path.is_dir():  # also if its name has a suffix
         return _folder_at(path)
     if name.endswith(".lst"):
         return "list", None
@@ -216,7 +216,7 @@ def recognised(
 
 
 def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
-    """Return the kind of a folder, and the source if it has plain files of which each is one media file.
+    """Return the kind of a folder, and the source if each sample is one media file.
 
     Raises:
         FormatError: It has no files that Bushel reads.

@@ -176,7 +176,7 @@ class StoredReader(ShardRows):
         """Return the stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it.
 
         The third result is uint32[n], the CRC-32 of each value, if all of them were compared with
-        the table's; else None. That of a sample without the field says nothing.
+        the table's; else None. It means nothing for a sample without the field.
         """
         plan = self.plan(
             self.readable(positions, [name]), len(positions), {name: None}, parts=False
