@@ -248,9 +248,7 @@ class SpecError(BushelError):
         >>> bushel.Writer("out/", {"label": "integer"}, container="tar")
         Traceback (most recent call last):
             ...
-        bushel.errors.SpecError: unknown codec 'integer': did you mean 'int' or 'uint' or 'image'?
-        Add your
-            own with bushel.register_codec
+        bushel.errors.SpecError: unknown codec 'integer': did you mean 'int'? Add your own with bushel.register_codec
     """
 
 
