@@ -21,12 +21,13 @@ print("\n".join(each.replace(">=", "==") for each in project["dependencies"]))
 PYTHON
     $install --requirement "$place/pins.txt"
     # Pre-releases of tests' tools are nobody's concern here, but what they need may not raise the pins.
-    $install --constraint "$place/pins.txt" "hypothesis>=6.100" "pytest>=8.2" "pytest-xdist>=3.6" "universal-pathlib>=0.2.5"
+    $install --constraint "$place/pins.txt" "hypothesis>=6.100" "pytest>=8.2" "pytest-xdist>=3.6" "universal-pathlib>=0.2.5" \
+        "scikit-build-core>=0.11" "pyyaml>=6"
     $install --no-deps --config-settings=build-dir="$place-build" .
 else
     $install --upgrade --pre --only-binary :all: numpy pillow || $install --upgrade numpy pillow
     $install --config-settings=build-dir="$place-build" .
-    $install --upgrade hypothesis pytest pytest-xdist universal-pathlib
+    $install --upgrade hypothesis pytest pytest-xdist universal-pathlib scikit-build-core pyyaml
 fi
 "$place/bin/python" -m pip list --disable-pip-version-check
 [ $# -gt 0 ] || set -- -n auto tests

@@ -144,6 +144,7 @@ def test_sounds_have_a_waveform_and_a_player(tmp_path: Path) -> None:
 
 
 def test_windows_of_sounds_show_their_own_part(tmp_path: Path) -> None:
+    pytest.importorskip("soundfile")
     halves = [np.zeros(4000, np.float32), np.sin(np.arange(4000) / 20).astype(np.float32)]
     for name, sounds in {"whole": [np.concatenate(halves)], "halves": halves}.items():
         with bushel.Writer(tmp_path / name, {"audio": "wav(8000)"}, container="tar") as writer:

@@ -110,6 +110,7 @@ def test_damage_is_repaired_into_a_container_that_is_written(
 
 
 def test_the_viewer_shows_it(installed: dict[str, str], data: Path) -> None:
+    pytest.importorskip("jinja2")
     code = """
 import sys, bushel
 from urllib.request import HTTPCookieProcessor, build_opener
