@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from importlib import import_module
 from operator import attrgetter
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from bushel.errors import UnsupportedError
@@ -41,15 +40,12 @@ def public(module: str = "bushel") -> Callable[[T], T]:
     """Return a decorator that names a class or a function by a public module, which must have it."""
 
     def name(thing: T) -> T:
-        if isinstance(thing, FunctionType):  # has its file in its code
-            thing.__module__ = module
-        elif isinstance(thing, type):
-            if hasattr(thing, "__struct_fields__"):
-                # a signature would look for the types in the public module
-                annotations = vars(thing).get("__annotations__", {})
-                types = {name: _AsWritten(str(text)) for name, text in annotations.items()}
-                type.__setattr__(thing, "__annotations__", types)
-            type.__setattr__(thing, "__module__", module)
+        if hasattr(thing, "__struct_fields__"):
+            # a signature would look for the types in the public module
+            annotations = vars(thing).get("__annotations__", {})
+            types = {name: _AsWritten(str(text)) for name, text in annotations.items()}
+            thing.__annotations__ = types
+        thing.__module__ = module
         return thing
 
     return name

@@ -249,7 +249,7 @@ class _Argument(click.Argument):
             if self.described.joins and _ESCAPE in value:
                 return Several(value.split(_ESCAPE))
         value = super().type_cast_value(ctx, value)
-        if self.described.several and value:  # nothing is no list, but missing
+        if self.described.several and value:  # without values, it is missing
             return value[0] if len(value) == 1 else Several(value)
         return value
 
