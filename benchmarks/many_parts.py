@@ -27,8 +27,8 @@ from msgspec.structs import replace
 
 import bushel
 from bushel._dataset.open.completeness import marker_path
-from bushel._dataset.read.listed import manifest_entry
 from bushel._index.headers import PartOfRun
+from bushel._index.identity import manifest_entry
 from bushel._index.saving import save_index, save_manifest
 from bushel._index.shard import Keys, Shard
 from bushel._index.sidecar import Manifest, load_index

@@ -29,7 +29,7 @@ from rich.table import Table
 import bushel
 from bushel._dataset.read.key_file import NAME as KEYS
 from bushel._dataset.read.key_file import write_key_file
-from bushel._dataset.read.listed import manifest_entry
+from bushel._index.identity import manifest_entry
 from bushel._index.saving import save_index, save_manifest
 from bushel._index.shard import FOLDER, FileStamp, Keys
 from bushel._index.shard_list import NAME

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bushel._dataset.read.listed import manifest_entry
 from bushel._index.block_arrays import blocks_without
-from bushel._index.identity import table_digest
+from bushel._index.identity import manifest_entry, table_digest
 from bushel._index.saving import save_index, save_manifest
 from bushel._index.shard import FileStamp, Keys
 from bushel._index.sidecar import Manifest, load_index, load_manifest, parse_all

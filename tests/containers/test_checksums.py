@@ -17,7 +17,7 @@ from msgspec.structs import replace
 import bushel
 from bushel._index.block_arrays import blocks_without, length_words
 from bushel._index.opening import block_file
-from bushel._index.shard import FileStamp
+from bushel._index.shard import FileStamp, Shard
 from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel.containers import checksums
@@ -65,7 +65,7 @@ def summed(index: ShardIndex, files: list[File], **more: Any) -> ShardIndex:
     def file_of(number: int) -> File:
         if number < len(files):
             return files[number]
-        return block_file(index, number, files.__getitem__, files[index.place(number, 0).file or 0].path)
+        return block_file(index, number, files.__getitem__, Shard(Path("folder"), "", ("0", "1")))
 
     return with_checksums(index, file_of, **more)
 

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.containers.read_in_place import FOREIGN
+from tests.descriptors import descriptors
 from tests.storage.objects.range_server import serving
 
 import bushel
-from bushel._index import opening
+from bushel._index import opening, table
 from bushel._index.saving import encode_index
 from bushel._index.shard import Shard
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
+from bushel.containers.checksums import with_checksums
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import parse_spec
 
@@ -107,10 +109,33 @@ def test_more_files_than_may_be_open_are_indexed_and_verified(tmp_path: Path) ->
     assert (verified.verdict, verified.samples, verified.problems) == ("ok", 400, ())
 
 
+def test_more_files_than_may_be_open_do_not_stay_open_beside_fields_in_lines(tmp_path: Path) -> None:
+    photo = PHOTOS[0].read_bytes()
+    names = [f"{number}.jpg" for number in range(400)]
+    for name in names:
+        (tmp_path / name).write_bytes(photo)
+    path, before = listed(tmp_path, "jsonl", names), len(descriptors())
+    with bushel.open(path, spec=SPEC) as dataset:
+        assert {each["image"] for each in dataset.read(range(400), decode=False)} == {photo}
+        assert dataset[7]["label"] == 7
+        assert len(descriptors()) <= before + 5
+
+
+def test_checksums_of_many_files_are_computed_in_small_batches(tmp_path: Path) -> None:
+    names = [f"{number}.jpg" for number in range(100)]
+    for name in names:
+        (tmp_path / name).write_bytes(bytes(1 << 19))
+    path, sizes = listed(tmp_path, "jsonl", names), list[int]()
+    index = bushel.open(path, spec=SPEC, index="memory").reader.shards[0].index
+    with_checksums(index, opening.opener(index, Shard.of(path)), report=sizes.append)
+    assert sum(sizes) > 100 << 19
+    assert max(sizes) <= 17 << 20
+
+
 def test_a_file_that_is_replaced_while_it_is_closed_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "MANY_FILES", 1)
+    monkeypatch.setattr(table, "MANY_FILES", 1)
     path = listed(tmp_path, "jsonl", photos(tmp_path))
     shard = bushel.open(path, spec=SPEC).reader.shards[0]
     open_again = opening.opener(shard.index, shard.shard)

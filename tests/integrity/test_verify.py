@@ -186,6 +186,7 @@ def test_a_shard_that_only_the_manifest_lists(tmp_path: Path) -> None:
     ]
     assert {problem.kind for problem in report.problems[2:]} == {"key"}
     assert not report.problems[1].warning
+    assert "`bushel index`" in report.problems[0].message
 
 
 def test_an_interrupted_write_is_incomplete(tmp_path: Path) -> None:

@@ -178,7 +178,15 @@ def test_a_damaged_structure_does_not_hide_the_values(tmp_path: Path) -> None:
     os.truncate(file, size // 2)
     report = bushel.verify(folder)
     assert set(kinds(report)) == {"format"}
-    assert "recorded values are not in the file any more" in report.problems[-1].message
+    assert report.problems[-1].file == str(file)
+    assert "it lacks " in report.problems[-1].message
+
+
+def test_the_file_that_lacks_recorded_values_is_named(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a", "gulp", shard_samples=None)
+    [meta] = folder.glob("*.gmeta")
+    os.truncate(meta, meta.stat().st_size // 2)
+    assert {problem.file for problem in bushel.verify(folder).problems} == {str(meta)}
 
 
 def test_the_same_values_written_again(tmp_path: Path) -> None:

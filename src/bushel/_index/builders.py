@@ -176,10 +176,8 @@ class IndexBuilder:
 
             if blocks.filters != ("stored",) or blocks.held is not None:
                 raise FormatError(
-                    (
-                        "the shard has values that are not stored "
-                        "as they are, so Bushel cannot append to it"
-                    ),
+                    "the shard has values that are not stored "
+                    "as they are, so Bushel cannot append to it",
                     index.files[0].name,
                     hint="write a new dataset with `bushel convert` first",
                 )

@@ -112,14 +112,15 @@ class _Scan:
     """The scan of one field of a shard."""
 
     def __init__(self, column: FieldExtents, index: ShardIndex, files: ValueFiles) -> None:
-        self._column, self._file = column, files.file_of(column.file)
+        self._column, self._rows = column, column.rows
+        self._file = files.file_of(column.file)
         nothing = RecordedValues(column.length)
         self._recorded = files.recorded.get(column.field.name, nothing)
         self._mapped, self._offset = self._file, np.asarray(column.offset)
         self._whole = column.length != MISSING
         if column.file >= len(index.files):
             number, self._offset = index.in_one_piece(column)
-            self._whole = np.full(column.rows, False)
+            self._whole = np.full(self._rows, False)
             if (number >= 0).any():  # kernels read those values that are one piece of a real file
                 home = int(number[number >= 0][0])
                 self._mapped, self._whole = files.file_of(home), number == home
@@ -157,7 +158,7 @@ class _Scan:
         forms = None
         if layout.length is not None:
             forms = NumberForms({layout.length: layout.header})
-        rows = column.rows
+        rows = self._rows
         kind: Kind = "float" if layout.kind == "real" else "int"
         out = np.empty(rows, NUMBERS[kind])
         recorded = self._recorded
@@ -209,7 +210,7 @@ class _Scan:
                 extents = Extents(0, column.offset[rows], column.length[rows])
                 return lengths_of_texts(*gather([self._file], extents))
 
-            characters = np.full(column.rows, MISSING, np.int64)
+            characters = np.full(self._rows, MISSING, np.int64)
             for rows, lengths in each_chunk(column, present_rows(column), of_chunk, _SHORT_TEXTS):
                 characters[rows] = lengths
         return numbers("int", characters, characters < 0)
@@ -237,10 +238,10 @@ class _Scan:
         forms = NumberForms(dict(zip(sizes.tolist(), headers, strict=True)))
         length = np.ascontiguousarray(column.length)
         field = (self._mapped, self._offset, length, None, "bytes", forms)
-        table = NumberTable([(0, column.rows, [field])], 1)
-        nothing = np.zeros(column.rows + 1, np.int64)
+        table = NumberTable([(0, self._rows, [field])], 1)
+        nothing = np.zeros(self._rows + 1, np.int64)
         bad, _ = table.gather_rows(
-            0, np.arange(column.rows), np.zeros(1, np.uint8), nothing, None, nothing[1:]
+            0, np.arange(self._rows), np.zeros(1, np.uint8), nothing, None, nothing[1:]
         )
         if bad is not None:
             return None  # arrays of the same size have other shapes or types
@@ -256,7 +257,7 @@ class _Scan:
     # Images
 
     def _images(self, columns: Sequence[ColumnOf]) -> dict[str, Column]:
-        header = np.zeros((self._column.rows, 5), np.int32)
+        header = np.zeros((self._rows, 5), np.int32)
         if self._recorded.headers is not None:
             header = self._recorded.headers.copy()
         elif isinstance(self._mapped, MappedFile):
@@ -287,7 +288,7 @@ class _Scan:
     def _decoded(self, columns: Sequence[ColumnOf]) -> dict[str, Column]:
         read = reader_of(self._column, columns)
         rows = present_rows(self._column)
-        values_of_columns: list[list[Any]] = [[None] * self._column.rows for _ in columns]
+        values_of_columns: list[list[Any]] = [[None] * self._rows for _ in columns]
         for row, values in zip(rows.tolist(), self._each(rows, read), strict=True):
             for column_values, value in zip(values_of_columns, values or (), strict=False):
                 column_values[row] = value

@@ -180,10 +180,8 @@ def _beyond(column: FieldExtents, count: int, numbers: I64) -> Exception:
 def damaged_sequences(column: FieldExtents, samples: Group) -> Exception:
     """Return the error of a table whose sequences are damaged."""
     return FormatError(
-        (
-            f"field {column.field.name!r}: the offsets of its "
-            "sequences are not ascending, or elements are missing"
-        ),
+        f"field {column.field.name!r}: the offsets of its "
+        "sequences are not ascending, or elements are missing",
         samples.index.files[0].name if samples.index.files else None,
         hint="the index is damaged: run `bushel index` on the dataset",
     )

@@ -28,6 +28,7 @@ from bushel.storage.base import FROM_TAG
 
 from .key_lookup import equal_hashes
 from .shard import FileStamp, Keys, Place, Shard
+from .sidecar import Manifest, ManifestShard
 from .table import MISSING, FieldExtents, ShardIndex
 
 _ROWS_AT_ONCE = 1 << 20  # rows that are hashed together, so that a large table takes little memory
@@ -364,3 +365,30 @@ def _find_extents(column: FieldExtents, rows: I64, other: FieldExtents) -> I64:
     )
     rows_of_other[same] = order[place[same]]
     return rows_of_other
+
+
+# Manifests
+
+
+def manifest_of_tables(
+    container: str, names: Sequence[str], tables: Sequence[ShardIndex]
+) -> Manifest:
+    """Return the manifest of a complete dataset with these shards, but without names of classes."""
+    spec: dict[str, str] = {}
+    codecs: dict[str, str] = {}
+    for index in tables:
+        for name, extents in index.fields.items():
+            if name not in spec:
+                spec[name] = type_of(extents.field)
+                codecs[name] = asked_for(extents.codec)
+    entries = list(map(manifest_entry, names, tables))
+    return Manifest(container, spec, codecs, entries)
+
+
+def manifest_entry(name: str, index: ShardIndex) -> ManifestShard:
+    """Return the entry of a shard, given its table."""
+    files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
+    stamps = [stamp.crc32 for stamp in index.files]
+    digest = index.digest or table_digest(index)
+    keyed = index.keys is not None
+    return ManifestShard(name, index.samples, files, index.has_all_checksums, keyed, stamps, digest)

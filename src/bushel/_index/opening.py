@@ -9,10 +9,10 @@ import numpy as np
 
 from bushel import kernels
 from bushel._runtime.arrays import I64
-from bushel.storage import File, is_local, open_file
+from bushel.storage import File, open_file
 from bushel.storage.block_file import BlockFile
 
-from .shard import MANY_FILES, SMALL_FILE, FileStamp, FileStamps, Shard, sizes_of
+from .shard import SMALL_FILE, FileStamp, FileStamps, Shard, sizes_of
 from .table import ShardIndex
 
 
@@ -89,27 +89,19 @@ class ClosedFiles:
 
 
 def block_file(
-    index: ShardIndex,
-    number: int,
-    file_of: Callable[[int], File],
-    path: str,
-    many: Shard | None = None,
+    index: ShardIndex, number: int, file_of: Callable[[int], File], shard: Shard
 ) -> BlockFile:
-    """Open a block file of a shard.
+    """Open a block file of a shard, given its number, which is at least the number of files.
 
-    Args:
-        index: The table of the shard.
-        number: Its number, which is at least the number of files.
-        file_of: Returns an open file of the shard, given its number.
-        path: Its name in messages: the path of the file that holds its first bytes.
-        many: The shard, if it has very many files (small ones are closed between reads); otherwise
-            None.
+    Messages name it by the file that holds its first bytes. Small files are closed between reads if
+    the shard has very many local ones. `file_of` returns a file of the shard, given its number.
     """
-    blocks = index.blocks[number - len(index.files)]
-    home = index.place(number, 0).file
-    mtime_ns = 0 if home is None else index.files[home].mtime_ns
-    closed = None if many is None else ClosedFiles(many, index.files, file_of)
-    return BlockFile(path, blocks, file_of, mtime_ns, closed)
+    blocks, place = index.blocks[number - len(index.files)], index.place(number, 0)
+    mtime_ns = 0 if place.file is None else index.files[place.file].mtime_ns
+    closed = None
+    if index.has_many_files(shard):
+        closed = ClosedFiles(shard, index.files, file_of)
+    return BlockFile(shard.locate(place)[0], blocks, file_of, mtime_ns, closed)
 
 
 def opener(index: ShardIndex, shard: Shard) -> Callable[[int], File]:
@@ -119,12 +111,11 @@ def opener(index: ShardIndex, shard: Shard) -> Callable[[int], File]:
     still the one that the table describes.
     """
     shard = index.shard_with_files(shard)
-    closes = bool(index.blocks) and len(index.files) > MANY_FILES and is_local(shard.root)
 
     @cache
     def real(number: int) -> File:
         path, stamp = shard.path(number), index.files[number]
-        if closes and stamp.mtime_ns:
+        if stamp.mtime_ns and index.closes(number, shard):
             from bushel.storage.fileobject import SmallFile
 
             return SmallFile(str(path), stamp.size, stamp.mtime_ns)
@@ -132,12 +123,10 @@ def opener(index: ShardIndex, shard: Shard) -> Callable[[int], File]:
 
     if not index.blocks:
         return real
-    many = shard if closes else None
 
     def opened(number: int) -> File:
         if number < len(index.files):
             return real(number)
-        home = index.place(number, 0).file
-        return block_file(index, number, real, str(shard.path(home or 0)), many)
+        return block_file(index, number, real, shard)
 
     return opened

@@ -89,12 +89,6 @@ class ManifestShard(msgspec.Struct, frozen=True):
             FileStamp(*file, stamp) for file, stamp in zip(self.files, self.stamps, strict=True)
         )
 
-    def __post_init__(self) -> None:
-        if len(self.stamps) != len(self.files):
-            raise ValueError(
-                f"shard {self.name!r} has {len(self.stamps)} stamps for {len(self.files)} files"
-            )
-
 
 class Manifest(msgspec.Struct, frozen=True):
     """The shards of one dataset."""
@@ -334,6 +328,11 @@ def load_manifest(path: AnyPath) -> Manifest | None:
     except (ValueError, RecursionError, SpecError) as error:
         message = f"not a manifest: {error}"
         raise FormatError(message, path, hint=_MEND_MANIFEST) from error
+    for entry in manifest.shards:
+        if len(entry.stamps) != len(entry.files):
+            stamps, files = len(entry.stamps), len(entry.files)
+            message = f"not a manifest: shard {entry.name!r} has {stamps} stamps for {files} files"
+            raise FormatError(message, path, hint=_MEND_MANIFEST)
     if manifest.version != VERSION:
         raise FormatError(
             f"version {manifest.version} of a manifest; this Bushel knows {VERSION}", path
@@ -393,12 +392,13 @@ def spec_from_file(spec: Mapping[str, str]) -> Spec:
         >>> spec_from_file({"notes": "pickle[]"})["notes"].type
         'stored(pickle)[]'
     """
-    return {name: without_code(field) for name, field in parse_spec(spec).items()}
+    fields = _parse_fields(tuple(spec.items()))
+    return {name: without_code(field) for name, field in fields.items()}
 
 
 @lru_cache(maxsize=64)
 def _parse_fields(types: tuple[tuple[str, str], ...]) -> Spec:
-    """Parse the fields of an index. Cached, since all shards of a dataset have the same."""
+    """Parse the fields in a file. Cached, since all shards of a dataset have the same."""
     return parse_spec(dict(types))
 
 

@@ -12,6 +12,7 @@ in addition to their text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,7 @@ from bushel.errors import FormatError
 from bushel.spec import Field, Spec
 
 from .names import Labels, labels_of_fields
-from .shard import FileStamp, Keys, Place, Shard, sizes_of
+from .shard import MANY_FILES, FileStamp, Keys, Place, Shard, sizes_of
 
 if TYPE_CHECKING:
     from bushel.storage.blocks import Blocks
@@ -228,6 +229,16 @@ class ShardIndex(Struct, frozen=True):
         """Return the size in bytes of a file or block file, given its number."""
         blocks = self.blocks_of(file)
         return self.files[file].size if blocks is None else blocks.size
+
+    def has_many_files(self, shard: Shard) -> bool:
+        """Return whether the shard has very many local files. Small ones do not stay open then."""
+        return len(self.files) > MANY_FILES and isinstance(shard.root, Path)
+
+    def closes(self, file: int, shard: Shard) -> bool:
+        """Return whether a file is opened for each read: it is one of very many, with values in its blocks alone."""
+        return self.has_many_files(shard) and all(
+            extents.file != file for extents in self.fields.values()
+        )
 
     def place(self, file: int, offset: int, empty: int | None = None) -> Place:
         """Return where a byte is stored, given the number of a file or block file and an offset in it.

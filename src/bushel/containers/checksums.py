@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from bushel._runtime.arrays import I64, U32
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile
 from bushel.storage import BlockFile, Extents, File, checksums_of
+from bushel.storage.fileobject import SmallFile
 
 from .base import Report, unreported
 
@@ -50,13 +51,14 @@ def with_checksums(
         reading = _Reading(index, file_of, number, report)
         local = isinstance(reading.file, MappedFile)
         for group, in_order in _groups(columns_of_file, index.samples, local=local):
-            at_once = _VALUES if local else _VALUES_OF_REQUEST
-            steps = _steps(group, index.samples, at_once) if in_order else None
-            crc32 |= _sums(group, reading, steps)
-    columns = {
-        name: replace(column, crc32=crc32[column.field.name]) if column.crc32 is None else column
-        for name, column in index.fields.items()
-    }
+            steps = [[slice(len(column.offset)) for column in group]]
+            if in_order:
+                at_once = _VALUES if local else _VALUES_OF_REQUEST
+                steps = list(_steps(group, index.samples, at_once))
+            crc32 |= _sums(group, reading, steps, in_order=in_order)
+    columns = dict(index.fields)
+    for name, sums in crc32.items():
+        columns[name] = replace(columns[name], crc32=sums)
     return replace(index, fields=columns)
 
 
@@ -101,21 +103,27 @@ def _follow_each_other(columns: Sequence[FieldExtents], samples: int) -> bool:
 
 
 def _sums(
-    columns: Sequence[FieldExtents], reading: _Reading, steps: Iterable[list[slice]] | None
+    columns: Sequence[FieldExtents],
+    reading: _Reading,
+    steps: Sequence[list[slice]],
+    *,
+    in_order: bool,
 ) -> dict[str, U32]:
-    """Return the checksums of fields.
+    """Return the checksums of fields, whose rows come in steps.
 
-    Memory does not grow with samples that follow each other, whose rows come in steps.
+    Memory does not grow with samples that follow each other.
     """
+    names = [column.field.name for column in columns]
+    results = (_of_rows(columns, step, reading, in_order=in_order) for step in steps)
+    if len(steps) == 1:
+        return dict(zip(names, next(results), strict=True))
     # with temporary files, which reading does not need
     from .growing import GrowingArrays
 
-    sums, computed, sizes = GrowingArrays(), 0, [len(column.offset) for column in columns]
-    names = [column.field.name for column in columns]
-    for step in steps or [list(map(slice, sizes))]:
-        sums_of_step = _of_rows(columns, step, reading, in_order=steps is not None)
+    sums, computed, rows = GrowingArrays(), 0, sum(len(column.offset) for column in columns)
+    for sums_of_step in results:
         computed += sum(map(len, sums_of_step))
-        sums.extend(dict(zip(names, sums_of_step, strict=True)), computed / sum(sizes))
+        sums.extend(dict(zip(names, sums_of_step, strict=True)), computed / rows)
     return sums.finish()
 
 
@@ -150,7 +158,7 @@ class _Reading:
         blocks_of_local_files = (
             isinstance(self.file, BlockFile)
             and bool(index.files)
-            and isinstance(file_of(0), MappedFile)
+            and isinstance(file_of(0), MappedFile | SmallFile)
         )
         self._batch = _BATCH_OF_BLOCKS if blocks_of_local_files else _BATCH
 

@@ -50,7 +50,7 @@ BUILT_IN: dict[str, Facts] = {
         (".tar", *_INDEXED_TAR),
         _TAR_LISTS,
         suffix=".tar",
-        recovery="tar.reading",
+        recovery="tar.recover",
         forward=_STREAMED_TAR,
         slow=_INDEXED_TAR,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -77,6 +78,7 @@ class ShardCheck(Struct):
     checks: Checks
     found: Findings
     index: ShardIndex = ShardIndex(0, (), {}, "")  # the best available table, empty without any
+    nbytes: int = 0  # number of stored bytes of all values in this table
     bytes_checked: int = 0  # number of stored bytes that were compared with a checksum
     complete: bool = False  # whether all stored bytes were compared
     # the table of the index, if it describes the files as they are
@@ -101,7 +103,7 @@ class ShardCheck(Struct):
             index = within_files(known, shard, stamps, found)
         if index is None:
             return
-        shard = index.shard_with_files(shard)
+        shard, nbytes = index.shard_with_files(shard), index.nbytes
         if kept is not None and kept.digest != table_digest(kept):
             message = (
                 "its digest is not that of its contents: run `bushel index --force` on the dataset"
@@ -130,7 +132,7 @@ class ShardCheck(Struct):
                 self._check_stamps(kept, file_of)
         if checks.decode:
             self._check_values(index)
-        self.index, self.fitting = index, kept
+        self.index, self.nbytes, self.fitting = index, nbytes, kept
         self.bytes_checked, self.complete = checked, complete
 
     # Comparing the index with the files
@@ -259,7 +261,7 @@ class ShardCheck(Struct):
         try:
             now = with_checksums(bare, file_of, report=tick)
         except FormatError:  # repeat it field by field, to find those that cannot be read
-            columns: dict[str, FieldExtents] = {}
+            columns = dict[str, FieldExtents]()
             for name in recorded:
                 try:
                     columns |= with_checksums(bare.select([name]), file_of, report=tick).fields
@@ -404,18 +406,18 @@ def within_files(
     names = [[entry.name.rpartition("/")[2] for entry in files] for files in (known.files, stamps)]
     if names[0] != names[1] or not known.has_checksums:
         return None
-    columns, lost = {}, 0
+    columns, lost = {}, Counter[str]()
     for name, column in known.fields.items():
         columns[name] = column
         outside = (column.length != MISSING) & (
             column.offset + column.length > _room(known, column.file, stamps)
         )
         if outside.any():
-            lost += int(outside.sum())
+            place = known.place(column.file, int(column.offset[outside][0]))
+            lost[shard.locate(place)[0]] += int(outside.sum())
             columns[name] = replace(column, length=np.where(outside, MISSING, column.length))
-    if lost:
-        message = f"{lost} recorded values are not in the file any more"
-        found.add_file(shard.path(0), "format", message)
+    for file, number in lost.items():
+        found.add_file(file, "format", f"it lacks {count(number, 'recorded value')}")
     return replace(known, files=stamps, fields=columns)
 
 

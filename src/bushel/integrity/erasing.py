@@ -24,11 +24,11 @@ from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._dataset.open.shards import open_shards
 from bushel._dataset.open.sources import expand_paths
 from bushel._dataset.open.tables import index_place, indexed_in
-from bushel._dataset.read.listed import manifest_entry
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.remaining import digests_of, removed_in
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.contents import Contents
+from bushel._index.identity import manifest_entry
 from bushel._index.removal_list import EMPTY, stored_sizes
 from bushel._index.saving import save_index, save_manifest
 from bushel._index.shard import FOLDER, Shard

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from itertools import chain
@@ -18,22 +18,20 @@ from bushel._dataset.open.completeness import LoadManifest, listed_names, manife
 from bushel._dataset.open.removal_lists import lists_beside
 from bushel._dataset.open.sources import splits_of
 from bushel._dataset.read.key_file import NAME, damage
-from bushel._dataset.read.listed import manifest_of_tables
+from bushel._dataset.read.listed import each_shard
 from bushel._dataset.read.remaining import removed_in
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.key_lookup import LookedUp
+from bushel._index.identity import manifest_of_tables
 from bushel._index.names import Labels, join_labels
 from bushel._index.shard import Keys, Shard, may_lack_samples
 from bushel._index.sidecar import Manifest, load_manifest
 from bushel._runtime.arrays import check_count, offsets_of
-from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
-from bushel._runtime.tasks import AnyEngine, map_on_engine
+from bushel._runtime.tasks import AnyEngine
 from bushel._runtime.threads import cpu_count
 from bushel.containers import container_names
 from bushel.containers.base import unreported
-from bushel.engines import connect
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
 from bushel.storage import AnyLocation, AnySource, below
@@ -98,7 +96,6 @@ def verify(
     """
     if threads is None:
         threads = cpu_count()
-    check_count("threads", threads, least=1)
     findings = Findings(check_count("max_problems", max_problems, least=1))
     load: Any = cache(load_manifest)  # each is read once
     places = discover(source, container, findings, index, load)
@@ -109,23 +106,15 @@ def verify(
             raise _Stopped
         meter.add(size)
 
-    results: list[ShardCheck] = []
-    samples = 0
     report = tick if engine is None else unreported  # then the driver counts shards
     check = partial(check_shard, checks=Checks(checksums, decode, pickle, max_problems, report))
-    checks: Iterable[ShardCheck] = map(check, places)
-    if engine is not None:
-        checks = map_on_engine(
-            check, places, connect(engine), finished=lambda place, _: meter.add(0, place)
-        )
-    elif min(threads, len(places)) > 1:
-        checks = parallel_map(check, places, threads=threads, stop=stop)
-    for result in checks:
+    results = each_shard(
+        places, check, threads=threads, finished=partial(meter.add, 0), engine=engine, stop=stop
+    )
+    samples = 0
+    for result in results:
         findings.add_shard(result.found, samples)
-        results.append(result)
         samples += result.index.samples
-        if engine is None:
-            meter.add(0, result.place)
     if decode and not pickle:
         fields = chain.from_iterable(result.index.spec.values() for result in results)
         warn_withheld(fields, str(source))
@@ -148,7 +137,7 @@ def verify(
         sum(result.bytes_checked for result in results),
         all(result.complete for result in results) and bool(places),
         findings.more,
-        sum(result.index.nbytes for result in results),
+        sum(result.nbytes for result in results),
         checksums,
     )
 
@@ -159,22 +148,23 @@ class _Meter:
     def __init__(
         self, places: Sequence[Place], found: Findings, progress: OnProgress | None
     ) -> None:
-        self._progress, self._found, self._lock = progress, found, threading.Lock()
+        self._progress, self._lock = progress, threading.Lock()
+        self._errors = len(found.problems) + found.more
         self._total = self._checked = self._finished = 0
         if progress is not None:
             self._total = sum(map(_size, places))
 
-    def add(self, size: int, finished: Place | None = None) -> None:
+    def add(self, size: int, finished: ShardCheck | None = None) -> None:
         """Count bytes that were just checked, or a finished shard."""
         if self._progress is None:
             return
         with self._lock:
             self._checked += size
             if finished is not None:
-                self._finished += _size(finished)
+                self._finished += _size(finished.place)
+                self._errors += len(finished.found.problems) + finished.found.more
             done = min(max(self._finished, self._checked), self._total)
-            errors = len(self._found.problems) + self._found.more
-            self._progress(Progress(done, self._total, "bytes", bytes=done, errors=errors))
+            self._progress(Progress(done, self._total, "bytes", bytes=done, errors=self._errors))
 
 
 def _size(place: Place) -> int:
@@ -194,8 +184,10 @@ def _check_keys(checks: Sequence[ShardCheck], found: Findings) -> None:
     starts = offsets_of(check.index.samples for check in checks)
     keys_of = [check.index.keys or Keys.of(()) for check in checks]
     rows = [keys.order + start for keys, start in zip(keys_of, starts, strict=False)]
-    repeated = LookedUp.of(np.concatenate([keys.hashes for keys in keys_of])).repeated()
-    pairs = np.concatenate(rows)[np.stack(repeated, axis=1)]
+    hashes = np.concatenate([keys.hashes for keys in keys_of])
+    order = np.argsort(hashes, kind="stable")
+    same = np.flatnonzero(np.diff(hashes[order]) == 0)
+    pairs = np.concatenate(rows)[order][np.stack([same, same + 1], axis=1)]
     removed = set[int]()
     if len(pairs):
         shards = [
@@ -229,13 +221,12 @@ def _joined_labels(checks: Sequence[ShardCheck], found: Findings) -> Labels | No
 
     A field has the type of the first shard that has it, as in the manifest.
     """
-    fields: dict[str, Field] = {}
-    for check in checks:
-        fields = {**check.index.spec, **fields}
-    named = [check for check in checks if check.index.labels]
+    fields = dict[str, Field]()
+    for check in reversed(checks):
+        fields.update(check.index.spec)
     try:
         return join_labels(
-            [(str(check.place.shard.path(0)), check.index.labels) for check in named], fields
+            [(str(check.place.shard.path(0)), check.index.labels) for check in checks], fields
         )
     except SpecError as error:
         found.add_file(None, "labels", str(error))

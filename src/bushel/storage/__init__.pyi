@@ -18,6 +18,7 @@ from bushel.storage.files import as_path as as_path
 from bushel.storage.files import is_local as is_local
 from bushel.storage.files import is_object as is_object
 from bushel.storage.files import look_at_file as look_at_file
+from bushel.storage.files import names_in as names_in
 from bushel.storage.files import open_file as open_file
 from bushel.storage.files import open_known as open_known
 from bushel.storage.files import path_of_stream as path_of_stream
@@ -42,7 +43,6 @@ from bushel.storage.whole import copy_to_append as copy_to_append
 from bushel.storage.whole import create_whole as create_whole
 from bushel.storage.whole import list_names as list_names
 from bushel.storage.whole import make_folder as make_folder
-from bushel.storage.whole import names_in as names_in
 from bushel.storage.whole import place_file as place_file
 from bushel.storage.whole import read_text as read_text
 from bushel.storage.whole import read_whole as read_whole

@@ -113,6 +113,13 @@ def _from_url(url: str) -> AnyPath:
     return remote
 
 
+def names_in(folder: AnyPath) -> list[str]:
+    """Return the names in a folder."""
+    if isinstance(folder, Path):
+        return os.listdir(folder)
+    return [entry.name for entry in folder.iterdir()]
+
+
 def is_local(path: AnyPath) -> bool:
     """Return whether a path is in the file system of this machine."""
     return isinstance(path, Path)

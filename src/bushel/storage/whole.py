@@ -334,13 +334,6 @@ def remove(path: AnyPath, *, give_up: threading.Event | None = None) -> None:
         cast("Any", path).unlink()
 
 
-def names_in(folder: AnyPath) -> list[str]:
-    """Return the names in a folder."""
-    if isinstance(folder, Path):
-        return os.listdir(folder)
-    return [entry.name for entry in folder.iterdir()]
-
-
 def walk_names(root: AnyPath) -> Iterator[str]:
     """Yield the names of all files below a remote folder, relative to it, in any order."""
     if is_object(root):

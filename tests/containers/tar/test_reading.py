@@ -14,8 +14,8 @@ import pytest
 import bushel
 from bushel.containers import growing
 from bushel.containers.tar import samples, scan
-from bushel.containers.tar.reading import read_table
 from bushel.containers.tar.samples import Table, tabulate
+from bushel.containers.tar.scan import read_table
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile
 from bushel.spec import Spec, parse_spec

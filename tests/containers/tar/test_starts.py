@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bushel.containers.tar import reading, scan
-from bushel.containers.tar.reading import read_table
+from bushel.containers.tar import scan
 from bushel.containers.tar.samples import Members, Table, tabulate
+from bushel.containers.tar.scan import read_table
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile
 from bushel.storage.fileobject import FileObject
@@ -69,21 +69,21 @@ def energon(golden: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Return a list that gets, for each archive scanned in parts, whether that gave its members."""
-    found, own = [], reading.scan_parts
+    found, own = [], scan.scan_parts
 
     def noted(file: FileObject, starts: np.ndarray) -> Members | None:
         members = own(file, starts)
         found.append(members is not None)
         return members
 
-    monkeypatch.setattr(reading, "scan_parts", noted)
+    monkeypatch.setattr(scan, "scan_parts", noted)
     return found
 
 
 def test_what_energon_wrote_is_where_samples_begin(energon: Path, caplog: pytest.LogCaptureFixture) -> None:
     for archive in sorted((energon / "parts").glob("*.tar")):
         size = archive.stat().st_size
-        starts = reading.recorded_starts(archive, size)
+        starts = scan.recorded_starts(archive, size)
         assert starts is not None
         assert _is_of(read_table(archive, MappedFile(str(archive)), None)[0], archive)
         members = _members(archive)

@@ -20,7 +20,6 @@ from bushel.storage import AnyPath, is_object, names_in
 from .completeness import (
     Incomplete,
     LoadManifest,
-    are_parts,
     find_incomplete,
     gone_and_unlisted,
     listed_names,
@@ -29,6 +28,7 @@ from .completeness import (
     manifest_path,
 )
 from .discovery import MANY_OBJECTS, find
+from .folders import are_parts
 from .shards import Found
 
 _AT_ONCE = 32  # number of files on a server that are looked for at the same time
@@ -163,10 +163,8 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
         raise _gone(
             gone,
             path,
-            (
-                "put the files back; or run `bushel index`, after "
-                "which the dataset has the remaining samples"
-            ),
+            "put the files back; or run `bushel index`, after "
+            "which the dataset has the remaining samples",
         )
     if unlisted and unlisted_too:
         message = f"{_shown(unlisted)} not listed in the manifest"

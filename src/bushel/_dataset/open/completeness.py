@@ -26,7 +26,7 @@ from bushel.errors import CorruptError, DamagedWarning, FormatError, IncompleteW
 from bushel.spec import Spec
 from bushel.storage import AnyPath, below, is_local
 
-from .folders import above_parts, is_half_replaced, is_part, place_of, run_folder
+from .folders import above_parts, are_parts, is_half_replaced, is_part, place_of, run_folder
 
 if TYPE_CHECKING:
     from bushel.containers.recovery import Fault, Recovered
@@ -102,14 +102,6 @@ def manifest_and_names(path: AnyPath, shards: Sequence[Shard]) -> tuple[AnyPath 
     if are_parts(path, shards):
         return marker_path(path, ""), [f"{shard.root.name}/{shard.name}" for shard in shards]
     return manifest_path(shards), listed_names(shards)
-
-
-def are_parts(path: AnyPath, shards: Sequence[Shard]) -> bool:
-    """Return whether these shards are in parts of a run in a folder."""
-    if shards[:1] and str(shards[0].root) == str(path):
-        return False
-    roots = {id(shard.root): shard.root for shard in shards}.values()
-    return all(is_part(root.name) and str(root.parent) == str(path) for root in roots)
 
 
 def lists_all(manifest: Manifest, container: str, shards: Sequence[Shard]) -> bool:
@@ -286,10 +278,8 @@ class Damage(Struct, frozen=True):
         """Return the error of a sample that cannot be read."""
         error = self.errors.get(key, self.error)
         return FormatError(
-            (
-                f"sample {key!r} cannot be read, because the "
-                f"structure of its shard is damaged: {error.message}"
-            ),
+            f"sample {key!r} cannot be read, because the "
+            f"structure of its shard is damaged: {error.message}",
             error.file,
             error.offset,
             HOW_TO_REPAIR,

@@ -68,10 +68,8 @@ def find(paths: Iterable[AnyPath], container: str | None = None, *, whole: bool 
             )
         if name is not None and found.container != name:
             raise FormatError(
-                (
-                    f"this is {found.container} and the others "
-                    f"are {name}: one dataset has one container"
-                ),
+                f"this is {found.container} and the others "
+                f"are {name}: one dataset has one container",
                 path,
                 hint="open them one by one and join them with bushel.concat",
             )

@@ -120,11 +120,18 @@ def _replacements(folder: Path, name: str) -> list[Path]:
     return []
 
 
+def are_parts(path: AnyPath, shards: Sequence[Shard]) -> bool:
+    """Return whether these shards are in parts of a run in a folder."""
+    if shards[:1] and str(shards[0].root) == str(path):
+        return False
+    roots = {id(shard.root): shard.root for shard in shards}.values()
+    return all(is_part(root.name) and str(root.parent) == str(path) for root in roots)
+
+
 def above_parts(shards: Sequence[Shard]) -> AnyPath | None:
     """Return the folder that contains the parts of a run, if these shards are in several of them, else None."""
-    roots = {id(shard.root): shard.root for shard in shards}.values()
     first = shards[0].root
-    if all(root == first for root in roots) or not all(is_part(root.name) for root in roots):
+    if all(shard.root is first or shard.root == first for shard in shards):
         return None
     above = first.parent
-    return above if all(root.parent == above for root in roots) else None
+    return above if are_parts(above, shards) else None

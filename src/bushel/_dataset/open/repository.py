@@ -107,10 +107,8 @@ def split_of(
         )
     if chosen.options:
         log_warning(
-            (
-                "%s: README.md gives configuration %r the options %s, "
-                "which are not applied: spec= names columns and types"
-            ),
+            "%s: README.md gives configuration %r the options %s, "
+            "which are not applied: spec= names columns and types",
             *(root, chosen.name, ", ".join(chosen.options)),
         )
     return _paths(root, names, files), features
@@ -210,10 +208,8 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
         _kind(name) == "media" and (not folder or name.startswith(f"{folder}/")) for name in rest
     ):
         raise FormatError(
-            (
-                "the media files of the split share the folder "
-                f"{folder or '.'!r} with media files of other splits"
-            ),
+            "the media files of the split share the folder "
+            f"{folder or '.'!r} with media files of other splits",
             root,
             hint="open a list of files, or the folder of all splits",
         )

@@ -346,8 +346,11 @@ def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
         if not paths:
             raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
         return paths
+    path = as_path(source)
+    if isinstance(path, Path):
+        return _paths_at(source, path, look=look)
     with naming(source):  # a server of another scheme, by fsspec
-        return _paths_at(source, as_path(source), look=look)
+        return _paths_at(source, path, look=look)
 
 
 def _paths_at(source: object, path: AnyPath, *, look: bool) -> list[AnyPath]:

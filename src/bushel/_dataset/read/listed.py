@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from bushel._dataset.open.completeness import is_staged, listed_names, manifest_
 from bushel._dataset.open.remote_discovery import ListedFiles
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._index.headers import PartOfRun
-from bushel._index.identity import table_digest, type_of
+from bushel._index.identity import manifest_of_tables
 from bushel._index.names import join_labels
 from bushel._index.saving import save_manifest
 from bushel._index.shard import FOLDER, Shard, Strings, sizes_of
@@ -32,12 +33,10 @@ from bushel._index.shard_list import (
     load_shard_list,
     save_shard_list,
 )
-from bushel._index.sidecar import Manifest, ManifestShard
-from bushel._index.table import ShardIndex
+from bushel._index.sidecar import Manifest
 from bushel._runtime.arrays import check_count, offsets_of
 from bushel._runtime.messages import log_info
 from bushel._runtime.threads import Result, Threads
-from bushel.codecs.registry import asked_for
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath, is_local
 
@@ -90,6 +89,7 @@ def each_shard(
     threads: int | None = None,
     finished: Callable[[T], None] | None = None,
     engine: Any = None,
+    stop: Event | None = None,
 ) -> list[T]:
     """Call a function with every shard in threads or on an engine, and return the results in order.
 
@@ -99,6 +99,7 @@ def each_shard(
         threads: Number of threads.
         finished: Called with each result, from this thread.
         engine: Where the function is called instead; it can be pickled then.
+        stop: Set when this ends, so that work which threads have begun can end, too.
 
     Raises:
         BaseException: The first error of `work` in the order of shards. Work that has not started
@@ -126,7 +127,7 @@ def each_shard(
         if threads is None:
             threads = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
         results_in_turn = parallel_map(
-            work, shards, threads=threads, limit=len(shards), name="bushel-index"
+            work, shards, threads=threads, limit=len(shards), name="bushel-index", stop=stop
         )
     results: list[T] = []
     for result in results_in_turn:
@@ -250,30 +251,6 @@ def _are_listed(root: Path, shards: Sequence[OpenShard]) -> bool:
         )
         and first.shard.root == root
     )
-
-
-def manifest_of_tables(
-    container: str, names: Sequence[str], tables: Sequence[ShardIndex]
-) -> Manifest:
-    """Return the manifest of a complete dataset with these shards, but without names of classes."""
-    spec: dict[str, str] = {}
-    codecs: dict[str, str] = {}
-    for index in tables:
-        for name, extents in index.fields.items():
-            if name not in spec:
-                spec[name] = type_of(extents.field)
-                codecs[name] = asked_for(extents.codec)
-    entries = list(map(manifest_entry, names, tables))
-    return Manifest(container, spec, codecs, entries)
-
-
-def manifest_entry(name: str, index: ShardIndex) -> ManifestShard:
-    """Return the entry of a shard, given its table."""
-    files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
-    stamps = [stamp.crc32 for stamp in index.files]
-    digest = index.digest or table_digest(index)
-    keyed = index.keys is not None
-    return ManifestShard(name, index.samples, files, index.has_all_checksums, keyed, stamps, digest)
 
 
 def write_manifest(

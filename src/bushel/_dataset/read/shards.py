@@ -155,16 +155,18 @@ class OpenShard(Struct):
         if number >= len(self.stamps):
             from bushel._index.opening import block_file
 
-            many = self.shard if self._has_many_files else None
-            return block_file(
-                self.index, number, file_of or cache(self.open), self.locate(number, 0)[0], many
-            )
+            return block_file(self.index, number, file_of or cache(self.open), self.shard)
         stamp, forget = self.stamps[number], getattr(self.stamps, "forget", None)
         if self.section is not None:
             from .sections import file_of_section
 
             return file_of_section(self.shard, self.section, stamp)
-        if self._has_many_files and stamp.mtime_ns and stamp.size <= SMALL_FILE:
+        if (
+            len(self.stamps) > MANY_FILES
+            and stamp.mtime_ns
+            and stamp.size <= SMALL_FILE
+            and self.index.closes(number, self.shard)
+        ):
             from bushel.storage.fileobject import SmallFile
 
             [path_text] = self.shard.path_texts([number])
@@ -180,16 +182,6 @@ class OpenShard(Struct):
 
             raise changed_since(str(path), file.size, stamp.size, forget)
         return file
-
-    @property
-    def _has_many_files(self) -> bool:
-        """Whether values are in blocks of many local files, which should not stay open."""
-        first = len(self.stamps)
-        return (
-            first > MANY_FILES
-            and self.local
-            and all(extents.file >= first for extents in self.index.fields.values())
-        )
 
     def check_readable(self, row: int, position: int) -> None:
         """Raise the `FormatError` of a sample that damage touches, given its number here and its position."""

@@ -67,11 +67,12 @@ class _Tar(Container):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one archive, from one scan of its headers; a compressed one is expanded for that."""
-        from .reading import read_table
+        from .scan import read_table
 
-        file = open_file(shard.path(0))
-        archive, blocks = archive_in(file, shard.path(0).name)
-        table, labels = read_table(shard.path(0), archive, options.spec)
+        path = shard.path(0)
+        file = open_file(path)
+        archive, blocks = archive_in(file, path.name)
+        table, labels = read_table(path, archive, options.spec)
         options.report(file.size)
         return replace(table.index(stamps(shard, [file]), blocks), labels=labels).check(file.path)
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel._index.names import Labels, can_be_named, check_labels
 from bushel._index.sidecar import spec_from_file
@@ -114,28 +115,30 @@ class Naming:
     """
 
     def __init__(self, spec: Spec | None = None) -> None:
+        self.declared: list[Place] = []  # of each field in the spec
         self._plain: dict[str, tuple[int, Place]] = {}
-        self._sequences: list[tuple[int, re.Pattern[str], Field, str]] = []
-        plain: list[tuple[int, Place]] = []
+        self._sequences: list[tuple[int, re.Pattern[str], Place]] = []
         for rank, field in enumerate((spec or {}).values()):
             extension, stored = extension_of(field)
+            place = Place(field, stored)
+            self.declared.append(place)
             if field.sequence:
                 pattern = re.compile(
                     rf"{re.escape(field.name)}\.([0-9]{{1,18}})\.{re.escape(extension)}"
                 )
-                self._sequences.append((rank, pattern, field, stored))
+                self._sequences.append((rank, pattern, place))
             else:
-                plain.append((rank, Place(field, stored)))
-                self._plain.setdefault(extension, plain[-1])
-        for ranked in plain:
-            self._plain.setdefault(ranked[1].field.name, ranked)
+                self._plain.setdefault(extension, (rank, place))
+        for rank, place in enumerate(self.declared):
+            if not place.field.sequence:
+                self._plain.setdefault(place.field.name, (rank, place))
 
     def __call__(self, extension: str) -> Place:
         """Return the place of a member with this extension (as `field_name` gives it)."""
         most, place = self._plain.get(extension, (len(self._plain) + len(self._sequences), None))
-        for rank, pattern, field, stored in self._sequences:
+        for rank, pattern, sequence in self._sequences:
             if rank < most and (match := pattern.fullmatch(extension)):
-                return Place(field, stored, int(match[1]))
+                return replace(sequence, number=int(match[1]))
         if place is not None:
             return place
         codec = codec_of_extension(extension)
@@ -260,14 +263,11 @@ def _described(comment: bytes, path: str) -> Description:
             raise SpecError(
                 f"field {described.name!r} is {described.type}, which only a caller can declare"
             )
-    return Description(
-        spec,
-        {
-            name: names
-            for name, names in check_labels(saved.labels).items()
-            if can_be_named(spec, name)
-        },
-    )
+    labels: Labels = {}
+    if saved.labels:
+        named = check_labels(saved.labels).items()
+        labels = {name: names for name, names in named if can_be_named(spec, name)}
+    return Description(spec, labels)
 
 
 def comment_of(fields: Sequence[tuple[Field, str, str]], labels: Labels) -> bytes:

@@ -19,7 +19,7 @@ from bushel.errors import FormatError
 from bushel.kernels import SampleNames
 from bushel.spec import KEY, Spec
 
-from .names import Naming, Place, extension_of, field_name
+from .names import Naming, Place, field_name
 
 if TYPE_CHECKING:
     from bushel.kernels import TarMembers
@@ -173,17 +173,21 @@ class SampleTable:
         self._most_cells = max(_MOST_CELLS, _CELLS_PER_MEMBER * most)
         self._names, self._arrays = SampleNames(), GrowingArrays()
         none = NO_NUMBERS
-        self._arrays.add(text=none.view(np.uint8), hashes=none.view(np.uint64), order=none)
+        self._arrays.add(
+            text=none.view(np.uint8),
+            hashes=none.view(np.uint64),
+            order=none,
+            ends=np.zeros(1, np.int64),
+        )
         self._parts = list(_MISSING)[: 2 + (keys is not None)]  # only a directory has checksums
         self._columns: list[_Column] = []
         self._numbers: dict[str, int] = {}
-        for field in (spec or {}).values():
-            self._add_column(Place(field, extension_of(field)[1]))
+        for place in self._naming.declared:
+            self._add_column(place)
         # of each extension
         self._field, self._element = NO_NUMBERS, NO_NUMBERS
         self._rest: list[Members] = []
         self._samples = self._members = self._text = 0
-        self._arrays.append("ends", np.zeros(1, np.int64))
 
     def add(self, members: Members, share: float) -> None:
         """Add members. The members of the last sample wait for the next call.
@@ -224,7 +228,11 @@ class SampleTable:
             keys = Keys.build(arrays["text"], arrays["ends"], hashes)
         columns = {}
         for number, column in enumerate(self._columns):
-            places: dict[str, Any] = {part: arrays[f"{number} {part}"] for part in self._parts}
+            places: dict[str, Any] = {
+                # without samples, no array has elements
+                part: arrays.get(f"{number} {part}", np.full(0, _MISSING[part]))
+                for part in self._parts
+            }
             columns[column.field.name] = FieldExtents(
                 column.field, column.codec, 0, **places, starts=arrays.get(f"{number} starts")
             )
@@ -261,9 +269,10 @@ class SampleTable:
         self._members += len(groups.member)
         self._check_cells(self._samples + len(groups.ends), self._most_cells)
         if len(groups.ends):
+            pieces = self._pieces_of(members, groups)
             if self._keys is None:
-                self._arrays.add(text=groups.text, ends=groups.ends + self._text)
-            self._put_columns(members, groups)
+                pieces |= {"text": groups.text, "ends": groups.ends + self._text}
+            self._arrays.add(**pieces)
             self._text += len(groups.text)
             self._samples += len(groups.ends)
 
@@ -291,8 +300,6 @@ class SampleTable:
     def _add_column(self, place: Place) -> None:
         number = self._numbers[place.field.name] = len(self._columns)
         self._columns.append(_Column(place))
-        for part in self._parts:
-            self._arrays.append(f"{number} {part}", np.full(0, _MISSING[part]))
         if place.field.sequence:
             self._arrays.append(f"{number} starts", np.zeros(1, np.int64))
 
@@ -305,7 +312,9 @@ class SampleTable:
                 hint="rename the members, or declare sequences with spec=",
             )
 
-    def _put_columns(self, members: Members, groups: Groups) -> None:
+    def _pieces_of(self, members: Members, groups: Groups) -> dict[str, np.ndarray]:
+        """Return the extents of some samples, by the names of the arrays to which they are added."""
+        pieces = dict[str, np.ndarray]()
         field = self._field[groups.extension]
         small = len(self._columns) <= 1 << 16  # then NumPy sorts in one scan
         order = np.argsort(field.astype(np.uint16) if small else field, kind="stable")
@@ -341,21 +350,18 @@ class SampleTable:
             }
             if members.crc32 is not None:
                 places["crc32"] = members.crc32[member] * (places["length"] > 0)
-            self._append(number, sample, places, len(groups.ends))
-
-    def _append(self, number: int, sample: I64, places: dict[str, Any], samples: int) -> None:
-        """Add the extents of a field of some samples."""
-        column = self._columns[number]
-        if column.field.sequence:
-            counts = np.bincount(sample, minlength=samples)
-            self._arrays.append(f"{number} starts", column.elements + np.cumsum(counts))
-            column.elements += len(sample)
-        elif len(sample) != samples or (sample[1:] == sample[:-1]).any():
-            for part, numbers in places.items():
-                places[part] = np.full(samples, _MISSING[part], numbers.dtype)
-                places[part][sample] = numbers
-        column.samples += samples
-        self._arrays.add(f"{number} ", **places)
+            samples = len(groups.ends)
+            if column.field.sequence:
+                in_sample = np.bincount(sample, minlength=samples)
+                pieces[f"{number} starts"] = column.elements + np.cumsum(in_sample)
+                column.elements += len(sample)
+            elif len(sample) != samples or (sample[1:] == sample[:-1]).any():
+                for part, numbers in places.items():
+                    places[part] = np.full(samples, _MISSING[part], numbers.dtype)
+                    places[part][sample] = numbers
+            column.samples += samples
+            pieces |= {f"{number} {part}": numbers for part, numbers in places.items()}
+        return pieces
 
     def _fill(self, number: int) -> None:
         """Add to a field what stands for the samples that lack it since the last one that has it."""

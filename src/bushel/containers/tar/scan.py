@@ -1,4 +1,13 @@
-"""Scanning a tar archive in a file: its members, and whether it is complete."""
+"""Scanning a tar archive in a file: its members, whether it is complete, and the table of its samples.
+
+One scan of the headers makes the table. Memory does not grow with the archive.
+
+With Energon's offsets of samples, a remote archive is scanned in parts at once. Energon writes
+`ARCHIVE.idx` beside an archive (uint64, little-endian: the offset of the first header of every
+sample, then the end). It is not trusted: a part is accepted if the headers in it lead exactly to
+the recorded beginning of the next one, so it finds the same members as a scan from front to back.
+If they do not, the archive is scanned from front to back.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +23,22 @@ from msgspec.structs import replace
 from bushel import kernels
 from bushel._index.names import Labels
 from bushel._recognise.names import counted, junk_kind, may_hold_junk
+from bushel._runtime.arrays import I64
 from bushel._runtime.messages import log_warning
-from bushel.errors import FormatError
+from bushel.errors import FormatError, SpecError
 from bushel.kernels import MappedFile, TarMembers
 from bushel.spec import Spec
-from bushel.storage import ExtentError, File
+from bushel.storage import AnyPath, ExtentError, File, open_file
 
 from .names import description_in
-from .samples import Members
+from .samples import Members, SampleTable, Table, tabulate
 
 REGULAR = (0, ord("0"), ord("7"))
 """The types of members that are files."""
 _HARD_LINK, _LINK = ord("1"), ord("2")
 _SPARSE = ord("S")
+BLOCK = 512
+"""Bytes of a header; data take whole blocks, too."""
 _COMPRESSIONS = {
     b"\x1f\x8b": ("gzip", "rename it, so that its name ends in .tar.gz"),
     b"\x28\xb5\x2f\xfd": ("zstd", "rename it, so that its name ends in .tar.zst"),
@@ -236,3 +248,142 @@ def report_left_out(path: str, counts: Counter[str]) -> None:
     """Log the files that are left out of an archive."""
     if counts:
         log_warning("%s: left out: %s", path, counted(counts.items()))
+
+
+# The table of an archive
+
+
+def read_table(archive: AnyPath, file: File, spec: Spec | None) -> tuple[Table, Labels]:
+    """Return the table of an archive, and the names of the classes of its fields.
+
+    An index of Energon beside an archive on a server is used.
+
+    Args:
+        archive: Its path.
+        file: Its bytes.
+        spec: Fields that the user declared, or None.
+
+    Raises:
+        FormatError: The archive is damaged, a member is a sparse file, or members cannot be grouped
+            into samples.
+        SpecError: The declared fields do not fit those that the archive describes.
+    """
+    if (
+        not isinstance(file, MappedFile)
+        and (starts := recorded_starts(archive, file.size)) is not None
+    ):
+        members = scan_parts(file, starts)
+        if members is not None:
+            junk = Counter[str]()
+            table = tabulate(without_junk(members, junk), spec, file.path)
+            report_left_out(file.path, junk + table.left_out)
+            return table, {}
+    return _one_pass(file, spec)
+
+
+def _one_pass(
+    file: File, declared: Spec | None, comment: bytes | None = None
+) -> tuple[Table, Labels]:
+    """Return the table and the names by a scan of the headers. `comment` describes the fields, if it is known.
+
+    Damage is reported before an error of the samples.
+    """
+    left_out, links = Counter[str](), Links(file)
+    labels: Labels = {}
+    table: SampleTable | None = None
+    sparse: FormatError | None = None
+    refused: FormatError | SpecError | None = None
+    for scanned in pieces_of(file):
+        sparse = sparse or sparse_file(scanned, file.path)
+        members = without_junk(links.followed(scanned), left_out)
+        try:
+            if table is None and refused is None:
+                comment = scanned.comment if comment is None else comment
+                spec, labels = fields_and_names(comment, declared, file.path)
+                table = SampleTable(spec, file.path, file.size // BLOCK)
+            if table is not None and refused is None:
+                table.add(members, scanned.end / max(file.size, 1))
+        except (FormatError, SpecError) as error:
+            refused = error
+    if (problem := damage(scanned, file) or sparse) is not None:
+        raise problem
+    if scanned.comment != comment:  # fields are described after the first members
+        return _one_pass(file, declared, scanned.comment)
+    if refused is not None or table is None:
+        raise refused or FormatError("no members were read", file.path)
+    finished = table.finish()
+    report_left_out(file.path, left_out + links.left_out + finished.left_out)
+    finished.report_pieces(file.path)
+    return finished, labels
+
+
+_STARTS = ".idx"  # the suffix that Energon adds to the name of an archive
+_PREPARE = "run `energon prepare` again, or delete the index"
+_PARTS = 32
+# bytes of a part, at least: headers that are closer are read faster one after the other
+_LEAST = 1 << 20
+
+
+def recorded_starts(archive: AnyPath, size: int) -> I64 | None:
+    """Return where samples begin, and the end, by Energon's index beside an archive; None without an index.
+
+    An index whose offsets do not increase, or are outside the archive, is left out with a warning.
+    """
+    path = archive.parent / f"{archive.name}{_STARTS}"
+    try:
+        file = open_file(path)
+        # a sample has a block or more
+        data = file.read(0, min(file.size, 8 * (size // BLOCK + 2)))
+    except (FileNotFoundError, PermissionError):
+        # a store that forbids listing refuses access to missing objects
+        return None
+    starts = np.frombuffer(data, "<u8", len(data) // 8).astype(np.int64)
+    outside = (starts < 0) | (starts > size)
+    if len(data) % 8 or outside.any() or (np.diff(starts) <= 0).any():
+        log_warning("%s: it does not fit the %d bytes of %s: %s", path, size, archive, _PREPARE)
+        return None
+    return starts
+
+
+def scan_parts(file: File, starts: I64) -> Members | None:
+    """Return the regular files of an archive, whose parts are scanned at once.
+
+    None if it is small, or the offsets do not fit it, or it has records for the whole archive.
+    `starts` has offsets of headers, ascending, and the end.
+
+    Raises:
+        FormatError: The file shrank, or a member is a sparse file.
+    """
+    count = min(_PARTS, file.size // _LEAST)
+    if len(starts) < 2 or count < 2:
+        return None
+    from bushel._runtime.parallel import map_all
+
+    evenly = np.linspace(0, file.size, count + 1)[1:-1]
+    inner = np.unique(starts[np.maximum(np.searchsorted(starts[:-1], evenly) - 1, 0)])
+    borders = [0, *inner[(inner > 0) & (inner % BLOCK == 0)].tolist(), file.size]
+    spans = list(zip(borders[:-1], borders[1:], strict=True))
+    scanned = map_all(lambda span: _part(file, *span), spans, threads=len(spans))
+    parts = [part for part in scanned if part is not None]
+    if len(parts) == len(spans):
+        return Members.joined(parts)
+    return None
+
+
+def _part(file: File, first: int, last: int) -> Members | None:
+    """Return the regular files of a part, if it consists of members and ends where the next one begins."""
+    scanned = scan(file, first, last)
+    ends = scanned.offset + -(-scanned.size // BLOCK) * BLOCK
+    if last == file.size:
+        whole = scanned.terminated and not scanned.trailing_bytes
+    else:
+        whole = not scanned.terminated and len(ends) > 0 and int(ends[-1]) == last
+    # a record for the whole archive would be between a member and the next header
+    if (
+        not whole
+        or scanned.problem is not None
+        or scanned.comment
+        or (scanned.header != [first, *ends[:-1]]).any()
+    ):
+        return None
+    return regular(scanned, file.path)
