@@ -231,7 +231,7 @@ def keyed_shards(shards: int) -> Path:
     _make_sparse_shards(
         root, shards, lambda number: Keys.of([_key(number * SAMPLES + place) for place in range(SAMPLES)])
     )
-    _, wall, cpu = _elapsed(lambda: write_key_file(bushel.open(root)._reader.shards))
+    _, wall, cpu = _elapsed(lambda: write_key_file(bushel.open(root).shards))
     console.print(f"the key file was written in {wall / 1e3:.1f} s, {cpu / 1e3:.1f} s of CPU")
     return root
 

@@ -22,7 +22,18 @@ def _modules_of_names() -> dict[str, str]:
 
 _MODULE_OF = _modules_of_names()
 _SHOWN_MODULES = ("jpeg", "transforms")
-_ELSEWHERE = {"load_dataset": "open", "load": "open", "DataLoader": "Loader", "from_pandas": "pack"}
+_INSTEAD = {
+    "Loader": "DataLoader",
+    "Writer": "ShardWriter TarWriter DatasetWriter write",
+    "concat": "concatenate concatenate_datasets ConcatDataset ChainDataset",
+    "mix": "interleave interleave_datasets",
+    "open": "load load_dataset load_from_disk open_dataset dataset read info "
+    "from_folder from_parquet from_json from_csv ImageFolder WebDataset",
+    "open_stream": "IterableDataset",
+    "pack": "save from_pandas from_dict from_list from_generator",
+    "split": "random_split train_test_split",
+}
+"""Public names, and the names that other libraries have for the same."""
 _HOMES_OF_RARE_NAMES = ("datasets", "runs", "errors", "integrity", "loader")
 
 __all__ = sorted(
@@ -37,8 +48,9 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         homes = [f"bushel.{home}" for home in _HOMES_OF_RARE_NAMES if name[:1].isupper()]
         hints = [f"; it is {home}.{name}" for home in homes if name in import_module(home).__all__]
-        if name in _ELSEWHERE:
-            hints.append(f": write bushel.{_ELSEWHERE[name]}")
+        hints += [
+            f": write bushel.{ours}" for ours, names in _INSTEAD.items() if name in names.split()
+        ]
         raise AttributeError(f"module 'bushel' has no attribute {name!r}{''.join(hints)}")
     if _MODULE_OF[name] == __name__:
         return import_module(f"bushel.{name}")

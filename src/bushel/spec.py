@@ -95,7 +95,7 @@ def parse_spec(spec: Mapping[str, str]) -> dict[str, Field]:
         if not isinstance(kind, str) or not _is_type(kind):
             raise SpecError(
                 f"field {name!r} has the malformed type {kind!r}: "
-                "write 'jpg', or 'jpg[]' for a sequence"
+                "write a text such as 'int', 'utf8' or 'jpg', or 'jpg[]' for a sequence"
             )
         fields[name] = Field(name, kind.removesuffix("[]"), kind.endswith("[]"))
     return fields

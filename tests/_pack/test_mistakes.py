@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +69,13 @@ def test_an_empty_path_is_not_the_current_folder(place: Path, do: Callable[[str]
         (lambda: untyped.Loader([], num_workers=2), r"'num_workers': did you mean 'threads' or 'processes'"),
         (lambda: untyped.Loader([], collate_fn=list), r"'collate_fn': did you mean 'collate' or 'batch_transform'"),
         (lambda: untyped.Loader([], columns=["n"]), r"'columns': did you mean 'fields'"),
+        (lambda: untyped.Writer("x", {"n": "int"}, maxcount=5), r"'maxcount': did you mean 'shard_samples'"),
+        (lambda: untyped.Writer("x", {"n": "int"}, overwrite=True), r"'overwrite': did you mean 'mode'"),
+        (lambda: untyped.Loader([], epochs=5), r"'epochs': write a `for` over the loader for each epoch"),
+        (lambda: untyped.Loader([], generator=5), r"'generator': did you mean 'seed'"),
+        (lambda: untyped.split("numbers.tar", "x", train=0.9), r"'train': did you mean 'shares'"),
+        (lambda: untyped.open("numbers.tar", shuffle=True), r"'shuffle': write bushel.Loader\(ds, shuffle=True\)"),
+        (lambda: untyped.open("numbers.tar", mode="r"), r"'mode': write bushel.Writer\(path, mode='append'\)"),
         (lambda: untyped.open("numbers.tar", zzzz=1), r"open\(\) got an unexpected keyword argument 'zzzz'$"),
     ],
 )
@@ -81,6 +90,24 @@ def test_other_wrong_calls_stay_as_python_says_them() -> None:
         untyped.pack("photos")
     with pytest.raises(TypeError, match="takes 1 positional argument"):
         untyped.open("photos", "tar")
+
+
+def test_options_without_their_names(place: Path) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: untyped.pack("photos", "x", "tar"),
+        lambda: untyped.remove("numbers.tar", ["000000000"]),
+        lambda: untyped.split("numbers.tar", "x", {"a": 1.0}, True),
+    ]
+    for do in calls:
+        with pytest.raises(TypeError, match="were given: options are given by name, as in option=value$"):
+            do()
+
+
+def test_fields_are_no_attributes(place: Path) -> None:
+    sample: Any = bushel.open("numbers.tar")[0]
+    with pytest.raises(AttributeError, match=r"a sample has no attribute 'n': a field is sample\['n'\]"):
+        sample.n  # noqa: B018
+    assert copy.deepcopy(sample) == pickle.loads(pickle.dumps(sample)) == sample
 
 
 def test_warnings_of_open_name_the_line_that_opens(tmp_path: Path) -> None:
@@ -99,10 +126,98 @@ def test_a_text_is_no_truth_value(place: Path, name: str) -> None:
         untyped.open("numbers.tar", **{name: "no"})
 
 
-@pytest.mark.parametrize("position", [0, np.int64(1), "000000000", None, 1.5])
+@pytest.mark.parametrize("position", [0, np.int64(1), None, 1.5])
 def test_one_position_where_a_list_is_wanted(place: Path, position: Any) -> None:
     with pytest.raises(TypeError, match=r"expected a list of positions, not .*: write \["):
         bushel.open("numbers.tar").read(position)
+
+
+def test_a_key_where_a_list_of_positions_is_wanted(place: Path) -> None:
+    with pytest.raises(TypeError, match=r"positions are integers, not texts: ds\.select_keys\(\['000000000'\]\)"):
+        untyped.open("numbers.tar").read("000000000")
+
+
+@pytest.mark.parametrize("do", [untyped.pack, untyped.convert])
+def test_one_field_where_a_list_is_wanted(place: Path, do: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=r"fields='n' is one name: give a list, as in fields=\['n'\]"):
+        do(bushel.open("numbers.tar"), "out.tar", fields="n")
+    assert not (place / "out.tar").exists()
+
+
+@pytest.mark.parametrize("path", ["numbers.tar", Path("numbers.tar")])
+def test_a_dataset_is_not_made_of_a_path(path: Any) -> None:
+    with pytest.raises(TypeError, match=r"write bushel.open\('numbers.tar'\)"):
+        bushel.Dataset(path)
+
+
+ATTRIBUTES = [
+    ("writer", "write", "writer.append(sample, key)"),
+    ("writer", "add", "writer.append(sample, key)"),
+    ("writer", "write_batch", "writer.extend(columns)"),
+    ("writer", "finish", "writer.close()"),
+    ("dataset", "classes", "ds.labels"),
+    ("dataset", "n", "sample['n'] with a sample such as ds[0]"),
+    ("dataset", "num_rows", "len(ds)"),
+    ("dataset", "save_to_disk", "bushel.pack(ds, target)"),
+    ("dataset", "select", "ds[[5, 1, 1]] for positions"),
+    ("dataset", "train_test_split", "ds.split(train=0.9, test=0.1)"),
+    ("loader", "set_epoch", "loader.epoch = n"),
+    ("loader", "state", "loader.state_dict()"),
+    ("stream", "shuffle", "bushel.StreamLoader(stream, batch_size, buffer=1000)"),
+    ("stream", "take", "itertools.islice(stream, n)"),
+    ("view", "set_epoch", "view.epoch = n"),
+]
+"""An object, an attribute of another library, and what the error says instead."""
+
+
+def things(place: Path) -> dict[str, Any]:
+    dataset = bushel.open("numbers.tar")
+    return {
+        "writer": bushel.Writer("x.tar", {"n": "int"}, sync=False),
+        "dataset": dataset,
+        "loader": bushel.Loader(dataset, 2),
+        "stream": bushel.open_stream("numbers.tar"),
+        "view": bushel.loader.MapView(dataset),
+    }
+
+
+@pytest.mark.parametrize(("thing", "name", "said"), ATTRIBUTES)
+def test_attributes_of_other_libraries(place: Path, thing: str, name: str, said: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(things(place)[thing], name)
+    assert f"has no attribute '{name}': write {said}" in str(caught.value)
+    # Python proposes similar attributes of the object
+    assert caught.value.obj is None
+
+
+@pytest.mark.parametrize("thing", ["writer", "dataset", "loader", "stream", "view"])
+def test_python_proposes_no_private_names(place: Path, thing: str) -> None:
+    names = dir(things(place)[thing])
+    assert [name for name in names if name.startswith("_") and not name.startswith("__")] == []
+    assert {"__class__", "__iter__"} - {"__iter__" if thing in ("writer", "view") else ""} <= {*names}
+    with pytest.raises(AttributeError, match="has no attribute 'zzzz'$"):
+        things(place)[thing].zzzz  # noqa: B018
+
+
+def test_a_property_that_fails_keeps_its_error(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bushel.Dataset, "size", property(lambda ds: ds.info.zzzz))
+    with pytest.raises(AttributeError, match="'Info' object has no attribute 'zzzz'"):
+        bushel.open("numbers.tar").size  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("load_dataset", "open"),
+        ("DataLoader", "Loader"),
+        ("TarWriter", "Writer"),
+        ("concatenate_datasets", "concat"),
+        ("from_pandas", "pack"),
+    ],
+)
+def test_names_of_other_packages(name: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=f"module 'bushel' has no attribute '{name}': write bushel.{said}$"):
+        getattr(bushel, name)
 
 
 def test_a_condition_where_a_function_is_wanted(place: Path) -> None:

@@ -430,6 +430,18 @@ def test_progress_counts_everything(tmp_path: Path) -> None:
     assert done.bytes == sum(len(sample[name]) for sample in stored for name in done.spec)
 
 
+@pytest.mark.parametrize("container", ["bag", "tar"])
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_the_container_of_a_dataset_that_is_there_needs_no_name(
+    tmp_path: Path, container: str, mode: Literal["append", "overwrite"]
+) -> None:
+    bushel.pack({"x": np.arange(3)}, tmp_path / "out", container=container, sync=False)
+    done = bushel.pack({"x": np.arange(2)}, tmp_path / "out", mode=mode, sync=False)
+    assert (done.container, len(bushel.open(tmp_path / "out"))) == (container, 5 if mode == "append" else 2)
+    with pytest.raises(FileExistsError, match="is a dataset already: use mode='append'"):
+        bushel.pack({"x": np.arange(2)}, tmp_path / "out")
+
+
 def test_wrong_arguments(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="does not tell the container"):
         bushel.pack(Numbered(3), tmp_path / "out")

@@ -28,6 +28,41 @@ class Form(Struct, frozen=True):
     round: Annotated[bool, Option("Round corners.")] = False
 
 
+class Plain(Struct, frozen=True):
+    """Options that the docstring describes.
+
+    Attributes:
+        colour: NAME=VALUE: A colour, which is described
+            on two lines: long.
+        fast: Quickly.
+    """
+
+    colour: str | None = None
+    fast: bool = False
+
+
+class Derived(Plain, frozen=True):
+    """Such options with others.
+
+    Attributes:
+        fast: More quickly.
+        depth: Levels.
+    """
+
+    depth: int = 1
+
+
+def test_docstrings_describe_options() -> None:
+    def command(*, options: Derived) -> None:
+        """Do something."""
+
+    text = CliRunner().invoke(command_from(command, "test"), ["--help"]).output
+    words = " ".join(text.split())
+    assert "--colour NAME=VALUE A colour, which is described on two lines: long." in words
+    assert "--fast More quickly." in words
+    assert "--depth N Levels. [default: 1]" in words
+
+
 def _ran(*words: str) -> tuple[int, str, dict[str, Any]]:
     called: dict[str, Any] = {}
 

@@ -17,7 +17,7 @@ from tests.integrity.small import SPEC, flip, jpeg, key, reading, sample, write
 import bushel
 from bushel._dataset.views.info import summarise
 from bushel.cli.app import _COMMANDS, START, app
-from bushel.cli.describe import find_sample, readable
+from bushel.cli.describe import one_sample, readable
 from bushel.cli.output import columns, size
 
 
@@ -354,8 +354,9 @@ def test_get(data: Path, tmp_path: Path) -> None:
     assert (tmp_path / "x.jpg").read_bytes() == jpeg(6)
     assert lines(run("get", data, 2))[0]["label"] == 74
     for arguments, says in (
-        ((99,), "position 99 is out of range: the dataset has 7 samples"),
+        ((99,), "position 99 is out of range for a dataset of 7 samples"),
         (("nobody",), "no sample has the key 'nobody'"),
+        ((key(3)[:-1],), "did you mean "),
         ((0, "x"), "unknown field 'x': the fields are image, label"),
         ((0, "image[1]"), "field 'image' is not a sequence"),
         ((0, "image", "-o", tmp_path / "no" / "x"), "No such file or directory"),
@@ -381,8 +382,8 @@ def test_keys_go_before_positions(tmp_path: Path) -> None:
     assert run("get", tmp_path / "in", 0, "x", "--position") == "2"
     assert run("get", tmp_path / "in", 3, "x") == "-1"
     dataset = reading(tmp_path / "in")
-    assert find_sample(dataset, "-1", by_position=False) == 3
-    assert find_sample(dataset, "-2", by_position=True) == 2
+    assert one_sample(dataset, "-1", by_position=False)[0]["x"] == "-1"
+    assert one_sample(dataset, "-2", by_position=True)[0]["x"] == "0"
 
 
 def test_a_field_may_look_like_an_element(tmp_path: Path) -> None:
@@ -455,6 +456,19 @@ def test_the_list_of_commands_says_what_each_command_says(name: str) -> None:
 
 def test_an_unknown_command_is_answered_with_those_like_it() -> None:
     assert "Did you mean 'verify'?" in fails("verfy", "x")
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("--format", "'--format'. Did you mean --container?"),
+        ("--num-workers", "'--num-workers'. Did you mean --processes or --threads?"),
+        ("--thread", "'--threads'"),
+        ("--zzz", "'--zzz'."),
+    ],
+)
+def test_options_of_other_tools_are_answered_with_those_that_do_their_work(option: str, says: str) -> None:
+    assert says in fails("pack", "photos", "x.tar", option, "4")
 
 
 def test_bushel_alone_prints_the_commands_to_start_with() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -25,6 +26,14 @@ def test_lines_fit_into_80_columns(name: str) -> None:
 def test_options_say_what_they_take(name: str) -> None:
     found = re.findall(r"^  (?:-\w, )?(--[\w-]+) (?:INTEGER|FLOAT)", help_of(name), re.MULTILINE)
     assert found == []
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_each_option_is_described(name: str) -> None:
+    command = app.get_command(click.Context(app), name)
+    assert command is not None
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    assert [option.name for option in options if not option.help] == []
 
 
 def test_options_are_in_groups() -> None:

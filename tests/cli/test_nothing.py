@@ -63,7 +63,7 @@ COMMANDS: dict[str, str] = {
     "info PATH --columns": "",
     "ls PATH": "",
     "cat PATH": "",
-    "get PATH 0": "position 0 is out of range: the dataset has 0 samples",
+    "get PATH 0": "position 0 is out of range for a dataset of 0 samples",
     "verify PATH": "",
     "index PATH": "",
     "index PATH --keys": "",

@@ -54,6 +54,15 @@ def test_output_that_nobody_reads_to_its_end(tmp_path: Path, command: str) -> No
         assert process.wait() == 141
 
 
+@pytest.mark.parametrize("arguments", [["info"], ["cat"], ["get", "0"]])
+def test_output_that_is_closed_from_the_beginning(tmp_path: Path, arguments: list[str]) -> None:
+    write(tmp_path / "in", "tar")
+    name, *more = arguments
+    command = bushel_command(name, tmp_path / "in", *more)
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *command], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_bytes_go_through_standard_output_as_they_are(tmp_path: Path) -> None:
     write(tmp_path / "in", "recordio")
     command = bushel_command("get", tmp_path / "in", 2, "image")

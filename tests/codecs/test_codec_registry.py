@@ -58,6 +58,10 @@ def test_same_codec_each_time() -> None:
     ("name", "message"),
     [
         ("jpgg", "did you mean 'jpg'"),
+        ("str", "did you mean 'utf8'"),
+        ("text", "did you mean 'utf8'"),
+        ("video", "did you mean 'clip' or 'mp4'"),
+        ("ndarray", "did you mean 'array'"),
         ("zzzzzzzzz", "known codecs: array, audio, avif"),
         ("", "unknown codec ''"),
         ("utf8(3)", "takes no parameters: write 'utf8'"),

@@ -67,7 +67,7 @@ def test_iterators_as_options_are_read_once() -> None:
         assert not {1, 6} & set(numbers.tolist())
     view = MapView(dataset, fields=(name for name in ["number"]))
     assert [*view[3]] == ["__key__", "number"]
-    with pytest.raises(TypeError, match="a generator is not a dataset"):
+    with pytest.raises(TypeError, match="this generator is not a dataset"):
         Loader((sample for sample in dataset.read([0, 1])), 2)  # type: ignore[arg-type]
 
 

@@ -423,7 +423,7 @@ def test_what_comes_is_announced_before_it_is_read() -> None:
         ({"shuffle": True, "weights": [1] * 10}, ValueError, "leave out shuffle=True"),
         ({"dataset": "packed"}, TypeError, r"open it first.*bushel.open\('packed'\)"),
         ({"dataset": Path("packed")}, TypeError, r"open it first.*bushel.open\('packed'\)"),
-        ({"dataset": [{"name": "a"}]}, TypeError, "a list is not a dataset"),
+        ({"dataset": [{"name": "a"}]}, TypeError, "this list is not a dataset"),
         ({"seed": None}, TypeError, "seed=None.*secrets.randbits"),
         ({"seed": -1}, ValueError, "seed=-1"),
         ({"batch_size": "2"}, TypeError, "batch_size='2'"),

@@ -207,9 +207,13 @@ class Encoder(Struct, frozen=True):
         try:
             stored = [self._element(plan, position, element) for element in elements]
         except CodecError as error:
-            if plan.copied or (self.feed.of_source and isinstance(value, _BYTES)):
+            transformed = target.name in self.steps
+            from_source = plan.copied or (self.feed.of_source and isinstance(value, _BYTES))
+            if from_source and not transformed:
                 raise
             place = f"field {target.name!r}"
+            if transformed:
+                place += f" after its transforms (spec={{{target.name!r}: TYPE}} names their type)"
             if not self.feed.of_source:
                 place = f"sample {key!r}, {place}"
             raise CodecError(f"{place}: {error}", **error.details) from error

@@ -18,13 +18,13 @@ from msgspec.structs import replace
 from bushel._dataset.open.folders import overwrite_folder
 from bushel._dataset.views.mapped import Mapped
 from bushel._index.headers import PartOfRun
+from bushel._runtime.messages import count
 from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.public import public
 from bushel._writer.dataset_writer import DatasetWriter
 from bushel._writer.publishing import lock_for_writing
-from bushel._writer.target import Mode, Target, WriterOptions
-from bushel.containers import container_for, get_writable
+from bushel._writer.target import Mode, Target, WriterOptions, choose_container
 from bushel.errors import UnsupportedError, error_limit
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, in_memory
@@ -288,7 +288,7 @@ class PackResult:
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
-        counts = f"{self.samples:,} samples" + (f" after {self.kept:,}" if self.kept else "")
+        counts = count(self.samples, "sample") + (f" after {self.kept:,}" if self.kept else "")
         errors = ""
         if self.errors:
             errors = f", {self.errors:,} errors (see {', '.join(self.error_logs)})"
@@ -311,8 +311,7 @@ def write_dataset(
         raise UnsupportedError(
             f"cannot pack to {target}: expected a local path, or the URL of an object store"
         )
-    name = options.writer.container
-    container = get_writable(name) if name else container_for(target.name)
+    container = choose_container(target, options.writer.container)
     started = time.monotonic()
     with ExitStack() as stack:
         lock = None

@@ -23,6 +23,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.names import check_labels
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.order import Sequential
+from bushel._runtime.public import check_list
 from bushel._runtime.shuffle import Order, Shuffle
 from bushel._runtime.threads import cpu_count
 from bushel._writer.target import WriterOptions
@@ -104,6 +105,7 @@ class PackOptions(Struct, frozen=True, kw_only=True):
         """
         options = {**arguments, **changed}
         names, engine = options["fields"], options["engine"]
+        check_list("fields", names)
         labels = check_labels(options.get("labels") or {})
         images = options["images"] or ()
         images = [images] if isinstance(images, str) else list(images)

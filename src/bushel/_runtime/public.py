@@ -24,22 +24,53 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound=Callable[..., Any])
 
-_OTHER_LIBRARIES = {
-    "num_workers": ("threads", "processes"),
-    "workers": ("threads", "processes"),
-    "collate_fn": ("collate", "batch_transform"),
-    "columns": ("fields",),
-    "format": ("container",),
-    "resize": ("transforms",),
-    "sampler": ("shuffle", "weights"),
+PARAMETERS = {
+    "collate": "collate_fn",
+    "batch_transform": "collate_fn",
+    "container": "format",
+    "fields": "columns",
+    "mode": "overwrite append resume exist_ok",
+    "threads": "num_workers workers num_proc",
+    "processes": "num_workers workers persistent_workers num_proc",
+    "seed": "generator random_state",
+    "shard_bytes": "maxsize",
+    "shard_samples": "maxcount",
+    "shares": "train val test",
+    "shuffle": "sampler",
+    "spec": "features schema",
+    "transforms": "resize augment",
+    "weights": "sampler",
+    "world_size": "num_replicas",
 }
-"""Parameters of other libraries, and the ones that do their work."""
+"""Parameters, and the parameters of other libraries that do the same work."""
+
+_ELSEWHERE = {
+    "a `for` over the loader for each epoch": "epochs num_epochs",
+    "bushel.Loader(ds, batch_size=n)": "batch_size",
+    "bushel.Loader(ds, shuffle=True)": "shuffle",
+    "bushel.Loader(ds, transforms=…)": "transform transforms",
+    "bushel.Writer(path, mode='append')": "mode",
+    "bushel.open(path).select_fields(names)": "columns fields",
+    "bushel.open(path, split=name)": "split",
+    "bushel.open_stream(path)": "streaming",
+}
+"""Calls, and the parameters of other libraries that do the same work."""
 
 
-def public(module: str = "bushel") -> Callable[[T], T]:
-    """Return a decorator that names a class or a function by a public module, which must have it."""
+def public(module: str = "bushel", instead: Mapping[str, str] = {}) -> Callable[[T], T]:
+    """Return a decorator that names a class or a function by a public module, which must have it.
+
+    Args:
+        module: The module from which users import it.
+        instead: What to write, such as `len(ds)`, to the names of attributes of other libraries
+            that do the same, such as `num_rows length`: errors of a class say it.
+    """
 
     def name(thing: T) -> T:
+        if isinstance(thing, type):
+            type.__setattr__(thing, "__dir__", _names_without_private)
+            if instead:
+                type.__setattr__(thing, "__getattr__", _lookup(instead))
         if hasattr(thing, "__struct_fields__"):
             # a signature would look for the types in the public module
             annotations = vars(thing).get("__annotations__", {})
@@ -49,6 +80,36 @@ def public(module: str = "bushel") -> Callable[[T], T]:
         return thing
 
     return name
+
+
+def _names_without_private(thing: object) -> list[str]:
+    """Return the names of an object that messages may propose for a misspelt one, and shells for its beginning."""
+    names = object.__dir__(thing)
+    return [name for name in names if not name.startswith("_") or name.startswith("__")]
+
+
+def _lookup(instead: Mapping[str, str]) -> Callable[[Any, str], Any]:
+    """Return a `__getattr__` whose error says what to write in the place of the name.
+
+    Type checkers do not see it, so that they still find misspelt names.
+    """
+
+    def get(self: Any, name: str) -> Any:
+        try:
+            # a property that failed fails again, with its own error
+            return object.__getattribute__(self, name)
+        except AttributeError as error:
+            hints = instead_of(name, instead)
+            if hasattr(type(self), "spec") and not name.startswith("_") and name in self.spec:
+                hints.append(
+                    f"sample[{name!r}] with a sample such as ds[0], or ds.column({name!r})"
+                )
+            if not hints:
+                raise
+            # without the object, so that Python adds no similar name
+            raise AttributeError(f"{error}: write {hints[0]}", name=name, obj=None) from None
+
+    return get
 
 
 def names_of_stub(
@@ -86,8 +147,10 @@ def check_names(called: str, given: Collection[str], known: Iterable[str]) -> No
     for name in given:
         if name not in names:
             free = [parameter for parameter in names if parameter not in given]
-            same = [parameter for parameter in _OTHER_LIBRARIES.get(name, ()) if parameter in free]
-            question = _question(same) or did_you_mean(name, free)
+            question = did_you_mean(name, free, PARAMETERS)
+            calls = instead_of(name, _ELSEWHERE)
+            if calls and not question:
+                question = f"write {calls[0]}"
             hint = f": {question}" if question else ""
             raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
 
@@ -105,7 +168,9 @@ def names_near(function: Callable[P, R]) -> Callable[P, R]:
                 raise
             from inspect import signature
 
-            problem = error
+            if "were given" in str(error):
+                message = f"{error}: options are given by name, as in option=value"
+                raise TypeError(message) from None
             try:
                 check_names(
                     function.__qualname__.removesuffix(".__init__"),
@@ -113,8 +178,8 @@ def names_near(function: Callable[P, R]) -> Callable[P, R]:
                     signature(function).parameters,
                 )
             except TypeError as named:
-                problem = named
-            raise problem from None
+                raise named from None
+            raise
 
     return run
 
@@ -130,6 +195,16 @@ def check_flags(**flags: Any) -> None:
             raise TypeError(f"{name}={value!r}: expected True or False")
 
 
+def check_list(name: str, value: Any) -> None:
+    """Check that an option which takes names is not a single name, whose letters would be taken for names.
+
+    Raises:
+        TypeError: It is.
+    """
+    if isinstance(value, str):
+        raise TypeError(f"{name}={value!r} is one name: give a list, as in {name}=[{value!r}]")
+
+
 class _AsWritten:
     """The text of a type, which nobody looks up."""
 
@@ -142,11 +217,21 @@ class _AsWritten:
         return self._text
 
 
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """Return a question that names what may be meant, or nothing."""
+def did_you_mean(name: str, known: Sequence[str], instead: Mapping[str, str] = {}) -> str:
+    """Return a question that names what may be meant, or nothing.
+
+    Args:
+        name: The name that is not known.
+        known: The names that are.
+        instead: Names, and the names that other libraries have for the same.
+    """
     import difflib  # for mistakes only
 
-    return _question(difflib.get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.6))
+    near = [ours for ours in instead_of(name, instead) if ours in known]
+    near = near or difflib.get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.6)
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    return ""
 
 
 def meant(name: Any, known: Sequence[str]) -> str:
@@ -155,10 +240,9 @@ def meant(name: Any, known: Sequence[str]) -> str:
     return question or f"expected one of {', '.join(map(repr, known)) or 'none'}"
 
 
-def _question(near: Sequence[str]) -> str:
-    if near:
-        return f"did you mean {' or '.join(map(repr, near))}?"
-    return ""
+def instead_of(name: str, table: Mapping[str, str]) -> list[str]:
+    """Return the keys of a table whose texts have this word: the names of Bushel for a name of other libraries."""
+    return [ours for ours, names in table.items() if name in names.split()]
 
 
 def command(*words: object) -> str:

@@ -401,8 +401,8 @@ class DatasetWriter:
         replaces = self._written.replaced is not None
         if lost and not replaces:
             error.add_note(
-                f"the last {lost:,} samples are not kept, as their shard was not finished: "
-                f"mode='resume' continues after {self._written.samples:,} samples"
+                f"the shard that was not finished is not kept (samples: {lost:,}): "
+                f"mode='resume' continues after those before it ({self._written.samples:,})"
             )
         advice = _FREE_SPACE_OVERWRITE if replaces else _FREE_SPACE
         if is_out_of_room(error) and advice not in getattr(error, "__notes__", ()):

@@ -16,7 +16,15 @@ from .written_shards import WrittenShards
 _log = logging.getLogger("bushel")
 
 
-@public()
+_INSTEAD = {
+    "writer.append(sample, key)": "write add put push insert add_sample write_sample write_one",
+    "writer.extend(columns)": "write_batch append_many add_batch write_many write_table update",
+    "writer.close(), or leave its `with` statement": "finish finalize commit save done end",
+}
+"""What to write instead of methods that writers of other libraries have."""
+
+
+@public(instead=_INSTEAD)
 class Writer(DatasetWriter):
     """Writes a dataset: one sample at a time, or many as columns (`extend`).
 

@@ -20,6 +20,8 @@ def main() -> None:
     # nothing here needs them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _collect_later()
+    if sys.stdout is None:  # it was closed, as by `>&-`
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         from .app import app
 

@@ -13,85 +13,89 @@ from bushel._runtime.public import did_you_mean
 from .command import command_from, complete_files
 from .output import WRONG_USE, guarded, say_json, stopped
 
-_GULP = "bushel.compat.gulpio2.commands"
-_MXNET = "bushel.compat.mxnet.commands"
-_WEBDATASET = "bushel.compat.webdataset.commands."
-
-_GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+_GROUPS = {
     "Look": {
-        "info": ("info", "Describe a dataset: container, samples, fields, sizes, keys, checksums."),
-        "view": ("ls", "Look at datasets in a browser."),
-        "ls": ("ls", "List the keys of a dataset, in order."),
-        "cat": ("ls", "Print samples as lines of JSON."),
-        "get": ("ls", "Print a sample as JSON, or the stored bytes of one of its fields."),
-        "who": (
-            "ranks",
-            "Print the keys of the samples that a rank had "
-            "at a step, or the steps that had a sample.",
-        ),
-        "views": ("info", "List the views that are saved beside a dataset, or delete one."),
+        "info": "Describe a dataset: container, samples, fields, sizes, keys, checksums.",
+        "view": "Look at datasets in a browser.",
+        "ls": "List the keys of a dataset, in order.",
+        "cat": "Print samples as lines of JSON.",
+        "get": "Print a sample as JSON, or the stored bytes of one of its fields.",
+        "who": "Print the keys of the samples that a rank had at a step, "
+        "or the steps that had a sample.",
+        "views": "List the views that are saved beside a dataset, or delete one.",
     },
     "Make": {
-        "pack": ("pack", "Pack images, videos, lists, arrays or files into a dataset."),
-        "convert": (
-            "pack",
-            "Write a dataset in another container, or with other fields, types or shards.",
-        ),
-        "split": ("pack", "Divide a dataset into several datasets."),
-        "merge": ("pack", "Concatenate several datasets into one."),
-        "card": ("info", "Describe a dataset for others: a data card in Markdown."),
+        "pack": "Pack images, videos, lists, arrays or files into a dataset.",
+        "convert": "Write a dataset in another container, or with other fields, types or shards.",
+        "split": "Divide a dataset into several datasets.",
+        "merge": "Concatenate several datasets into one.",
+        "card": "Describe a dataset for others: a data card in Markdown.",
     },
     "Check": {
-        "verify": ("check", "Check a dataset: structure, index, checksums, keys."),
-        "index": ("check", "Index a dataset, and store the index in `.bushel` beside it."),
-        "repair": ("check", "Write the intact samples of a damaged dataset to a new one."),
-        "remove": ("remove", "Remove samples from a dataset, or restore them."),
-        "diff": (
-            "check",
-            "Compare two datasets: samples that only one has, and fields that changed.",
-        ),
-        "audit": (
-            "ranks",
-            "Examine what any loader gave to each rank: shared, missing and repeated samples.",
-        ),
+        "verify": "Check a dataset: structure, index, checksums, keys.",
+        "index": "Index a dataset, and store the index in `.bushel` beside it.",
+        "repair": "Write the intact samples of a damaged dataset to a new one.",
+        "remove": "Remove samples from a dataset, or restore them.",
+        "diff": "Compare two datasets: samples that only one has, and fields that changed.",
+        "audit": "Examine what any loader gave to each rank: shared, missing and repeated samples.",
     },
     "Scale": {
-        "parts": ("runs", "Show the progress of a run in parts: missing parts and errors."),
-        "finish": (
-            "runs",
-            "Join the parts of a run to one dataset: manifest, class names, error log.",
-        ),
-        "bench": ("bench", "Measure how fast a dataset loads, and what limits it."),
+        "parts": "Show the progress of a run in parts: missing parts and errors.",
+        "finish": "Join the parts of a run to one dataset: manifest, class names, error log.",
+        "bench": "Measure how fast a dataset loads, and what limits it.",
     },
     "Commands of the original tools": {
-        "im2rec-list": ("pack", "Write lists of images for `bushel pack` and MXNet's im2rec."),
-        "gulp2_20bn_json_videos": (_GULP, "Gulp videos listed in a JSON file."),
-        "gulp2_20bn_csv_webm": (_GULP, "Gulp videos listed in a CSV file."),
-        "gulp2_20bn_csv_jpeg": (_GULP, "Gulp folders of frames listed in a CSV file."),
-        "gulp2_activitynet": (_GULP, "Gulp a subset of ActivityNet."),
-        "gulp2_kinetics": (_GULP, "Gulp Kinetics."),
-        "gulp2_image_folder": (_GULP, "Gulp images in a folder for each label."),
-        "gulp2_image_list": (_GULP, "Gulp the images of a list."),
-        "gulp2_video_folder": (_GULP, "Gulp videos in a folder for each label."),
-        "gulp2_register_adapter": (_GULP, "Make a command line for an adapter."),
-        "gulp2_sanity_check": (_GULP, "Check the files of a gulp directory."),
-        "im2rec": (_MXNET, "Make lists of images and MXNet record files (both im2rec tools)."),
-        "rec2idx": (_MXNET, "Rebuild the index of an MXNet record file."),
-        "tarp": (_WEBDATASET + "tarp", "Make, split and shuffle WebDataset archives."),
-        "widsindex": (_WEBDATASET + "widsindex", "Make an index of wids."),
+        "im2rec-list": "Write lists of images for `bushel pack` and MXNet's im2rec.",
+        "gulp2_20bn_json_videos": "Gulp videos listed in a JSON file.",
+        "gulp2_20bn_csv_webm": "Gulp videos listed in a CSV file.",
+        "gulp2_20bn_csv_jpeg": "Gulp folders of frames listed in a CSV file.",
+        "gulp2_activitynet": "Gulp a subset of ActivityNet.",
+        "gulp2_kinetics": "Gulp Kinetics.",
+        "gulp2_image_folder": "Gulp images in a folder for each label.",
+        "gulp2_image_list": "Gulp the images of a list.",
+        "gulp2_video_folder": "Gulp videos in a folder for each label.",
+        "gulp2_register_adapter": "Make a command line for an adapter.",
+        "gulp2_sanity_check": "Check the files of a gulp directory.",
+        "im2rec": "Make lists of images and MXNet record files (both im2rec tools).",
+        "rec2idx": "Rebuild the index of an MXNet record file.",
+        "tarp": "Make, split and shuffle WebDataset archives.",
+        "widsindex": "Make an index of wids.",
     },
 }
-"""The commands by what they are for, in the order of the help: their modules and descriptions.
+"""The commands by what they are for, in the order of the help, and what each does."""
 
-A command is the function of its name in its module, which is imported when the command is used. In
-`bushel.compat`, that function takes the arguments and returns the exit code.
+_COMMANDS_OF_MODULES = {
+    "bushel.cli.info": "info views card",
+    "bushel.cli.ls": "view ls cat get",
+    "bushel.cli.ranks": "who audit",
+    "bushel.cli.pack": "pack convert split merge im2rec-list",
+    "bushel.cli.check": "verify index repair diff",
+    "bushel.cli.remove": "remove",
+    "bushel.cli.runs": "parts finish",
+    "bushel.cli.bench": "bench",
+    "bushel.compat.gulpio2.commands": (
+        "gulp2_20bn_json_videos gulp2_20bn_csv_webm gulp2_20bn_csv_jpeg gulp2_activitynet "
+        "gulp2_kinetics gulp2_image_folder gulp2_image_list gulp2_video_folder "
+        "gulp2_register_adapter gulp2_sanity_check"
+    ),
+    "bushel.compat.mxnet.commands": "im2rec rec2idx",
+    "bushel.compat.webdataset.commands.tarp": "tarp",
+    "bushel.compat.webdataset.commands.widsindex": "widsindex",
+}
+"""The modules of the commands, which are imported when a command is used.
+
+A command is the function of its name. In `bushel.compat`, that function takes the arguments and
+returns the exit code.
 """
 
-_LISTED = {name: command for group in _GROUPS.values() for name, command in group.items()}
-ORIGINALS = {
-    name: module for name, (module, _) in _LISTED.items() if module.startswith("bushel.compat")
+_MODULE_OF = {
+    name: module for module, names in _COMMANDS_OF_MODULES.items() for name in names.split()
 }
-_COMMANDS = {name: text for name, (_, text) in _LISTED.items() if name not in ORIGINALS}
+_LISTED = {name: text for group in _GROUPS.values() for name, text in group.items()}
+ORIGINALS = {
+    name: module for name, module in _MODULE_OF.items() if module.startswith("bushel.compat")
+}
+_COMMANDS = {name: text for name, text in _LISTED.items() if name not in ORIGINALS}
 
 START = """\
 bushel: read, check and write training data, and feed it to models
@@ -133,7 +137,7 @@ class _Group(click.Group):
             return _original(cmd_name)
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f"bushel.cli.{_LISTED[cmd_name][0]}")
+        module = import_module(_MODULE_OF[cmd_name])
         return command_from(guarded(getattr(module, cmd_name.replace("-", "_"))), cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -166,7 +170,7 @@ class _Group(click.Group):
         """Write the groups of commands into the help."""
         for title, rows in _GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, text) for name, (_, text) in rows.items()])
+                formatter.write_dl(list(rows.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse a command line. Without any words, the commands to start with are printed."""
@@ -191,7 +195,7 @@ def _original(name: str) -> click.Command:
             )
         ],
         callback=guarded(call),
-        help=_LISTED[name][1],
+        help=_LISTED[name],
         add_help_option=False,
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )

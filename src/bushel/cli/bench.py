@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 class TrainingOptions(Struct, frozen=True):
-    """The batches to load, and how."""
+    """The batches to load, and how.
+
+    Attributes:
+        shuffle: Order of samples.
+    """
 
     batch: Annotated[int, Option("Samples in a batch.", "--batch", "-b", min=1)] = 256
     seconds: Annotated[float, Option("Time to measure.", min=0.05)] = 5.0
@@ -30,7 +34,7 @@ class TrainingOptions(Struct, frozen=True):
         int | None,
         Option("Take random crops of this size and flip them at random, as in training.", min=1),
     ] = None
-    shuffle: Annotated[Literal["exact", "blocks", "none"], Option("Order of samples.")] = "exact"
+    shuffle: Literal["exact", "blocks", "none"] = "exact"
     threads: Workers = None
     processes: Annotated[int, Option("Number of worker processes.", min=0)] = 0
 

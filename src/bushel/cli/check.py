@@ -39,7 +39,11 @@ if TYPE_CHECKING:
 
 
 class CheckOptions(Struct, frozen=True):
-    """Options for the checks of values."""
+    """Options for the checks of values.
+
+    Attributes:
+        decode: Also decode every value.
+    """
 
     checksums: Annotated[
         bool,
@@ -47,7 +51,7 @@ class CheckOptions(Struct, frozen=True):
             "Read all bytes and compare them with their checksums.", "--checksums/--no-checksums"
         ),
     ] = True
-    decode: Annotated[bool, Option("Also decode every value.")] = False
+    decode: bool = False
     index: IndexPlace = "auto"
 
 
@@ -106,7 +110,15 @@ def _show(shown: OutputOptions, facts: dict[str, Any], result: Any, *lines: str)
 
 
 class ContentOptions(Struct, frozen=True):
-    """Options for the contents of the index."""
+    """Options for the contents of the index.
+
+    Attributes:
+        segments: Record the segments of tiled JPEGs, so that crops read only their bytes.
+        frames: Record the places of the packets of video clips, so that single frames can be read.
+        seek: Record decoder states of plain JPEGs, so that crops decode faster.
+        columns: Record columns, such as label,image.width; auto for those that writers record.
+        keys: Write a key file, which finds keys of very many samples without a table in memory.
+    """
 
     checksums: Annotated[
         bool,
@@ -114,28 +126,11 @@ class ContentOptions(Struct, frozen=True):
             "Record the CRC-32 of every field, which reads all data.", "--checksums/--no-checksums"
         ),
     ] = True
-    segments: Annotated[
-        bool, Option("Record the segments of tiled JPEGs, so that crops read only their bytes.")
-    ] = False
-    frames: Annotated[
-        bool,
-        Option(
-            "Record the places of the packets of video clips, so that single frames can be read."
-        ),
-    ] = False
-    seek: Annotated[
-        bool, Option("Record decoder states of plain JPEGs, so that crops decode faster.")
-    ] = False
-    columns: Annotated[
-        str | None,
-        Option("Record columns, such as label,image.width; auto for those that writers record."),
-    ] = None
-    keys: Annotated[
-        bool,
-        Option(
-            "Write a key file, which finds keys of very many samples without a table in memory."
-        ),
-    ] = False
+    segments: bool = False
+    frames: bool = False
+    seek: bool = False
+    columns: str | None = None
+    keys: bool = False
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.index`."""
@@ -143,13 +138,15 @@ class ContentOptions(Struct, frozen=True):
 
 
 class PlaceOptions(Struct, frozen=True):
-    """Options for the place of the index, and for an index that exists there."""
+    """Options for the place of the index, and for an index that exists there.
 
-    index: Annotated[
-        str | None,
-        Option("Folder or URL for the index, if the data are read-only: bushel.open(…, index=…)."),
-    ] = None
-    force: Annotated[bool, Option("Index all shards again, and accept data that changed.")] = False
+    Attributes:
+        index: Folder or URL for the index, if the data are read-only: bushel.open(…, index=…).
+        force: Index all shards again, and accept data that changed.
+    """
+
+    index: str | None = None
+    force: bool = False
 
 
 def index(
@@ -171,7 +168,7 @@ def index(
     With checksums, `bushel verify` finds any later damage. Data that differ from the recorded
     checksums are refused; --force accepts them.
 
-    Example:
+    Examples:
       bushel index train/
       bushel index --seek train/
       bushel index --columns label,image.width train/
@@ -228,28 +225,29 @@ def index(
 
 
 class FormOptions(Struct, frozen=True):
-    """The containers, and which samples count as intact."""
+    """The containers, and which samples count as intact.
+
+    Attributes:
+        to: Container of the new dataset. [default: the damaged one's]
+        decode: Also leave out samples that do not decode.
+    """
 
     container: Kind = None
-    to: Annotated[
-        str | None,
-        Option("Container of the new dataset. [default: the damaged one's]"),
-    ] = None
-    decode: Annotated[bool, Option("Also leave out samples that do not decode.")] = False
+    to: str | None = None
+    decode: bool = False
     index: IndexPlace = "auto"
 
 
 class RunOptions(Struct, frozen=True):
-    """How the work is divided, and where it runs."""
+    """How the work is divided, and where it runs.
+
+    Attributes:
+        engine: Where shards are read and parts are written: local, ray, dask, an address.
+    """
 
     threads: Workers = None
     parts: Parts = None
-    engine: Annotated[
-        str | None,
-        Option(
-            "Where shards are read and parts are written: local, ray, dask, an address.",
-        ),
-    ] = None
+    engine: str | None = None
 
 
 def repair(

@@ -7,11 +7,12 @@ import os
 import re
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import click
 
 from bushel._runtime.messages import few
+from bushel._runtime.public import PARAMETERS, instead_of
 
 if typing.TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -85,7 +86,8 @@ def command_from(function: Callable[..., None], name: str) -> click.Command:
     Args:
         function: The function. Each parameter is annotated with an `Argument` or an `Option`, or
             with a struct that groups options: each of its fields is annotated with an `Option` or
-            another such struct, and the function gets an instance.
+            another such struct, or is described under `Attributes:` of its docstring, and the
+            function gets an instance.
         name: Name of the command.
     """
     parameters = [_parameter(parameter, hint) for parameter, hint, _ in _flat(function)]
@@ -112,17 +114,36 @@ def _groups(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: kind for name, kind in hints.items() if hasattr(kind, "__struct_fields__")}
 
 
+def _texts(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the descriptions of options that the docstrings of a struct and its bases have under `Attributes:`."""
+    texts = {}
+    # the bases of a struct first; a function has none
+    for kind in reversed(getattr(function, "__mro__", ())):
+        _, _, attributes = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
+        for name, text in _ATTRIBUTE.findall(attributes):
+            texts[name] = " ".join(text.split())
+    return texts
+
+
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+"""An attribute of a struct in its docstring: its name and its description."""
+
+
 def _flat(
     function: Callable[..., Any], title: str = "Options"
 ) -> Iterator[tuple[inspect.Parameter, Any, str]]:
     """Yield the parameters of a function, their annotations and the titles of their groups."""
     hints, groups = typing.get_type_hints(function, include_extras=True), _groups(function)
+    texts = _texts(function)
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name in groups:
             words = re.sub("(?<=[a-z])(?=[A-Z])", " ", groups[parameter.name].__name__)
             yield from _flat(groups[parameter.name], words.capitalize())
         else:
-            yield parameter, hints[parameter.name], title
+            hint = hints[parameter.name]
+            if typing.get_origin(hint) is not Annotated:  # `python -OO` has no docstrings
+                hint = Annotated[hint, Option(texts.get(parameter.name, ""))]
+            yield parameter, hint, title
 
 
 def _arguments(function: Callable[..., Any], values: dict[str, Any]) -> dict[str, Any]:
@@ -204,6 +225,14 @@ class _Command(click.Command):
         last = args[-1:]
         try:
             return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name.strip("-").replace("-", "_")
+            options = {f"--{ours.replace('_', '-')}" for ours in instead_of(name, PARAMETERS)}
+            names = {name for parameter in self.params for name in parameter.opts}
+            if not options & names:
+                raise
+            meant = " or ".join(sorted(options & names))
+            raise click.UsageError(f"{error.message} Did you mean {meant}?", ctx) from None
         except click.UsageError as error:
             if "unexpected extra argument" not in error.message or not os.path.exists(*last):
                 raise

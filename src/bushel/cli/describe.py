@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bushel._dataset.views.stream import StreamDataset
 
 _CHUNK, _BATCH = 1024, 64  # number of samples listed and read at a time
+_POSITION = re.compile("-?[0-9]+")
 _ELEMENT = re.compile(r"(.+)\[(-?[0-9]+)\]", re.DOTALL)
 _READABLE = frozenset({"utf8", "json", "msgpack", "bool", "datetime64", "timedelta64", *NUMBERS})
 
@@ -77,29 +78,19 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def find_sample(dataset: Dataset, text: str, *, by_position: bool) -> int:
-    """Return the position of a sample, given its key or its position.
+def one_sample(dataset: Dataset, text: str, *, by_position: bool) -> Dataset:
+    """Return the view of one sample, given its key or its position.
 
-    Negative positions count from the end. With `by_position`, the text is a position even if a
+    Negative positions count from the end. With `by_position`, a number is a position even if a
     sample has it as its key.
 
     Raises:
-        KeyError: `text` is not a key and not a number.
+        KeyError: `text` is not a key and not a number; the message names similar keys.
         IndexError: The position is out of range.
     """
-    if not by_position and text in dataset:
-        return dataset.position(text)
-    try:
-        position = int(text)
-    except ValueError:
-        raise KeyError(
-            f"no sample has the key {text!r}; the dataset has {len(dataset)} samples"
-        ) from None
-    if not -len(dataset) <= position < len(dataset):
-        raise IndexError(
-            f"position {position} is out of range: the dataset has {len(dataset)} samples"
-        )
-    return position % len(dataset)
+    if _POSITION.fullmatch(text) and (by_position or text not in dataset):
+        return dataset[[int(text)]]
+    return dataset.select_keys([text])
 
 
 def listing(
@@ -172,8 +163,8 @@ def _with_names(line: dict[str, Any], labels: Mapping[str, Sequence[str]]) -> di
     return line
 
 
-def stored_value(dataset: Dataset, position: int, name: str) -> tuple[str, bytes]:
-    """Return the type and the stored bytes of one value: `label`, or `frames[3]` of a sequence field.
+def stored_value(dataset: Dataset, name: str) -> tuple[str, bytes]:
+    """Return the type and the stored bytes of a value of the first sample: `label`, or `frames[3]` of a sequence field.
 
     Raises:
         KeyError: The field is unknown, or the sample lacks it.
@@ -182,9 +173,7 @@ def stored_value(dataset: Dataset, position: int, name: str) -> tuple[str, bytes
     """
     match = _ELEMENT.fullmatch(name)
     field = match[1] if match and name not in dataset.spec else name
-    if field not in dataset.spec:
-        raise KeyError(f"unknown field {field!r}: the fields are {', '.join(dataset.spec)}")
-    [sample] = dataset.read([position], [field], decode=False)
+    [sample] = dataset.read([0], [field], decode=False)
     if field not in sample:
         raise KeyError(f"sample {sample[KEY]!r} lacks the field {field!r}")
     kind, value = dataset.spec[field].removesuffix("[]"), sample[field]

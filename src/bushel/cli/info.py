@@ -147,15 +147,21 @@ def _named(names: Sequence[str]) -> str:
 
 
 class AboutOptions(Struct, frozen=True):
-    """Options for facts that the dataset does not have."""
+    """Options for facts that the dataset does not have.
 
-    title: Annotated[str | None, Option("Name of the dataset. [default: its folder's]")] = None
-    description: Annotated[str | None, Option("Description in a few sentences.")] = None
-    license: Annotated[
-        str | None, Option("Licence: an SPDX identifier, such as cc-by-4.0, or a URL.")
-    ] = None
-    url: Annotated[str | None, Option("Its page.")] = None
-    creator: Annotated[list[str] | None, Option("Creator of the dataset; may be repeated.")] = None
+    Attributes:
+        title: Name of the dataset. [default: its folder's]
+        description: Description in a few sentences.
+        license: Licence: an SPDX identifier, such as cc-by-4.0, or a URL.
+        url: Its page.
+        creator: Creator of the dataset; may be repeated.
+    """
+
+    title: str | None = None
+    description: str | None = None
+    license: str | None = None
+    url: str | None = None
+    creator: list[str] | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.card`."""

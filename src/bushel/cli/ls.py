@@ -37,19 +37,21 @@ _NOT_IN_JSON = (float("inf"), float("-inf"))
 
 
 class ListOptions(Struct, frozen=True):
-    """The samples to list, and their shown properties."""
+    """The samples to list, and their shown properties.
+
+    Attributes:
+        fields: Show the size in bytes of every field.
+        where: List samples for which this is true, such as 'label == 3 and image.width > 256'.
+        columns: Show these columns, such as label,image.width.
+        sort: Sort by this column; -image.width puts the largest values first.
+    """
 
     number: Number = None
     start: Annotated[int, Option("Number of samples to skip before the first one.", min=0)] = 0
-    fields: Annotated[bool, Option("Show the size in bytes of every field.")] = False
-    where: Annotated[
-        str | None,
-        Option("List samples for which this is true, such as 'label == 3 and image.width > 256'."),
-    ] = None
-    columns: Annotated[str | None, Option("Show these columns, such as label,image.width.")] = None
-    sort: Annotated[
-        str | None, Option("Sort by this column; -image.width puts the largest values first.")
-    ] = None
+    fields: bool = False
+    where: str | None = None
+    columns: str | None = None
+    sort: str | None = None
     as_csv: Annotated[bool, Option("Print CSV: position, key, and the columns.", "--csv")] = False
 
 
@@ -181,14 +183,14 @@ def get(
     """
     from bushel.errors import naming
 
-    from .describe import find_sample, is_readable, lines, stored_value
+    from .describe import is_readable, lines, one_sample, stored_value
 
     dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
-    at = find_sample(dataset, sample, by_position=position)
+    dataset = one_sample(dataset, sample, by_position=position)
     if field is None:
-        print_json(next(lines(dataset, at, 1, None)))
+        print_json(next(lines(dataset, 0, 1, None)))
         return
-    kind, data = stored_value(dataset, at, field)
+    kind, data = stored_value(dataset, field)
     if output != "-":
         from bushel.storage import as_path, write_whole
 
@@ -215,67 +217,45 @@ _MOST = 8  # largest number of datasets in one viewer
 
 
 class AddressOptions(Struct, frozen=True):
-    """Options for the address of the viewer."""
+    """Options for the address of the viewer.
+
+    Attributes:
+        host: Address to listen on, so that other machines have access. [default: this machine only]
+        token_file: Keep the token of the URL in FILE, which is made if it is missing. With the same
+            --port, links to pages then stay valid when the viewer is started again.
+    """
 
     port: Annotated[
         int | None,
         Option("Port; 0 for any free one, the default.", "--port", "-p", min=0, max=65535),
     ] = None
-    host: Annotated[
-        str | None,
-        Option(
-            "Address to listen on, so that other machines have access. [default: this machine only]"
-        ),
-    ] = None
+    host: str | None = None
     browser: Annotated[bool, Option("Open the page in a browser.", "--browser/--no-browser")] = True
-    token_file: Annotated[
-        str | None,
-        Option(
-            "Keep the token of the URL in FILE, which is made if it is missing. With the "
-            "same --port, links to pages then stay valid when the viewer is started again."
-        ),
-    ] = None
+    token_file: str | None = None
 
 
 class PageOptions(Struct, frozen=True):
-    """Options for what the pages show."""
+    """Options for what the pages show.
 
-    tags: Annotated[
-        str | None,
-        Option(
-            "Keep the tags that samples are given in the "
-            "browser in this file. It is made if missing."
-        ),
-    ] = None
-    overlay: Annotated[
-        list[str] | None,
-        Option(
-            "FIELD=FORM: How a field annotates pictures, where its name and "
-            "values do not say: xyxy, xywh or cxcywh for boxes, or keypoints, "
-            "with ,relative or ,pixels; mask; caption; none. May be repeated."
-        ),
-    ] = None
-    embeddings: Annotated[
-        list[str] | None,
-        Option(
-            "A .npy file with an array (samples, numbers): a vector for each "
-            "sample, by which 'More like this' finds others. May be repeated."
-        ),
-    ] = None
-    loader: Annotated[
-        list[str] | None,
-        Option(
-            "MODULE:NAME of a bushel.Loader, or of a function that returns one: a page shows "
-            "its batches, as training gets them, of any rank and step. May be repeated."
-        ),
-    ] = None
-    tokenizer: Annotated[
-        str | None,
-        Option(
-            "Show tokens of batches as text: a tokenizer.json, "
-            "or MODULE:NAME of a function of tokens."
-        ),
-    ] = None
+    Attributes:
+        tags: Keep the tags that samples are given in the browser in this file. It is made if
+            missing.
+        overlay: FIELD=FORM: How a field annotates pictures, where its name and values do not say:
+            xyxy, xywh or cxcywh for boxes, or keypoints, with ,relative or ,pixels; mask; caption;
+            none. May be repeated.
+        embeddings: A .npy file with an array (samples, numbers): a vector for each sample, by which
+            'More like this' finds others. May be repeated.
+        loader: MODULE:NAME of a bushel.Loader, or of a function that returns one: a page shows its
+            batches, as training gets them, of any rank and step. May be repeated.
+        tokenizer: Show tokens of batches as text: a tokenizer.json, or MODULE:NAME of a function of
+            tokens.
+    """
+
+    tags: str | None = None
+    overlay: list[str] | None = None
+    embeddings: list[str] | None = None
+    loader: list[str] | None = None
+    tokenizer: str | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `make_shelf`."""

@@ -45,7 +45,7 @@ Target = Annotated[
 NewKind = Annotated[
     str | None,
     Option(
-        "bag, tar, ffrecord, gulp or recordio. [default: from the suffix of TARGET]",
+        "bag, tar, ffrecord, gulp or recordio. [default: from the suffix of TARGET, or the dataset there]",
         "--container",
         "-c",
     ),
@@ -76,31 +76,28 @@ class TrustOptions(Struct, frozen=True):
 
 
 class ShardRunOptions(Struct, frozen=True):
-    """Where shards are read, and by how many threads."""
+    """Where shards are read, and by how many threads.
+
+    Attributes:
+        engine: Where shards are read: local, ray, dask, an address.
+    """
 
     threads: Workers = None
-    engine: Annotated[
-        str | None, Option("Where shards are read: local, ray, dask, an address.")
-    ] = None
+    engine: str | None = None
 
 
 class SplitOptions(Struct, frozen=True):
-    """Options that choose files of a dataset of the Hugging Face Hub, or of a local copy."""
+    """Options that choose files of a dataset of the Hugging Face Hub, or of a local copy.
 
-    config: Annotated[
-        str | None,
-        Option("Configuration of a dataset of the Hub (hf://), or of a local copy."),
-    ] = None
-    split: Annotated[
-        str | None,
-        Option(
-            "Split of a dataset of the Hub, or of a folder of splits; 'all' joins these.",
-        ),
-    ] = None
-    revision: Annotated[
-        str | None,
-        Option("Branch, tag or commit of a dataset of the Hub. [default: main]"),
-    ] = None
+    Attributes:
+        config: Configuration of a dataset of the Hub (hf://), or of a local copy.
+        split: Split of a dataset of the Hub, or of a folder of splits; 'all' joins these.
+        revision: Branch, tag or commit of a dataset of the Hub. [default: main]
+    """
+
+    config: str | None = None
+    split: str | None = None
+    revision: str | None = None
 
     def files(self, source: str, *, ask: bool = False) -> Any:
         """Return the files that are chosen; the source itself, if no option is given and it names files.
@@ -168,12 +165,14 @@ class OutputOptions(Struct, frozen=True):
 
 
 class SizeOptions(Struct, frozen=True):
-    """Options for the sizes of shards."""
+    """Options for the sizes of shards.
+
+    Attributes:
+        shard_bytes: Size of a shard, such as 500MB; by default 1GiB in a folder.
+    """
 
     shard_samples: Annotated[int | None, Option("Number of samples in a shard.", min=1)] = None
-    shard_bytes: Annotated[
-        str | None, Option("Size of a shard, such as 500MB; by default 1GiB in a folder.")
-    ] = None
+    shard_bytes: str | None = None
 
 
 SameKind = Annotated[
@@ -187,27 +186,29 @@ SameKind = Annotated[
 
 
 class ShardOptions(SizeOptions, frozen=True):
-    """Options for the files of a new dataset."""
+    """Options for the files of a new dataset.
 
-    generation: Annotated[
-        str | None,
-        Option(
-            "Generation of a bag: B (Granular 0.20, 0.21) or C (0.22 and later).",
-        ),
-    ] = None
+    Attributes:
+        generation: Generation of a bag: B (Granular 0.20, 0.21) or C (0.22 and later).
+    """
+
+    generation: str | None = None
 
 
 _MODES: tuple[Mode, ...] = ("append", "resume", "overwrite")
 
 
 class ModeOptions(Struct, frozen=True):
-    """Options for a dataset that exists at the target."""
+    """Options for a dataset that exists at the target.
 
-    append: Annotated[bool, Option("Add samples to the dataset at TARGET.")] = False
+    Attributes:
+        append: Add samples to the dataset at TARGET.
+        overwrite: Replace the dataset at TARGET once the new one is complete.
+    """
+
+    append: bool = False
     resume: Resume = False
-    overwrite: Annotated[
-        bool, Option("Replace the dataset at TARGET once the new one is complete.")
-    ] = False
+    overwrite: bool = False
 
     def mode(self) -> Mode:
         """Return the mode of `bushel.Writer`. Raise BadParameter if more than one of the options is given."""

@@ -142,7 +142,9 @@ def resumable(target: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say(f"bushel: stopped; the same command with --resume continues {target}")
+        say(
+            f"bushel: stopped; the same command with --resume continues {target} after its last finished shard"
+        )
         raise click.exceptions.Exit(130) from None
 
 

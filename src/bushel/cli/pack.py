@@ -126,23 +126,21 @@ def pack(
 
 
 class ChangeOptions(Struct, frozen=True):
-    """The samples and fields of the new dataset, and how they differ from the old ones."""
+    """The samples and fields of the new dataset, and how they differ from the old ones.
+
+    Attributes:
+        fields: Fields to keep, such as image,label. [default: all]
+        rename: OLD=NEW: Rename a field; may be repeated.
+        spec: FIELD=TYPE: A new type, such as label=int; may be repeated.
+        transform: FIELD=MODULE:FUNCTION: Changes the values of a field (by its new name); may be
+            repeated.
+    """
 
     view: View = None
-    fields: Annotated[str | None, Option("Fields to keep, such as image,label. [default: all]")] = (
-        None
-    )
-    rename: Annotated[list[str] | None, Option("OLD=NEW: Rename a field; may be repeated.")] = None
-    spec: Annotated[
-        list[str] | None, Option("FIELD=TYPE: A new type, such as label=int; may be repeated.")
-    ] = None
-    transform: Annotated[
-        list[str] | None,
-        Option(
-            "FIELD=MODULE:FUNCTION: Changes the values of "
-            "a field (by its new name); may be repeated."
-        ),
-    ] = None
+    fields: str | None = None
+    rename: list[str] | None = None
+    spec: list[str] | None = None
+    transform: list[str] | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.convert`.
@@ -197,7 +195,11 @@ def convert(
 
 
 class ChoiceOptions(Struct, frozen=True):
-    """Options that decide which samples each dataset gets."""
+    """Options that decide which samples each dataset gets.
+
+    Attributes:
+        stratify: Field, such as label: each dataset gets its share of the samples of every value.
+    """
 
     shuffle: Annotated[
         bool,
@@ -207,10 +209,7 @@ class ChoiceOptions(Struct, frozen=True):
         ),
     ] = False
     seed: Annotated[int, Option("Seed of the random choice.", min=0)] = 0
-    stratify: Annotated[
-        str | None,
-        Option("Field, such as label: each dataset gets its share of the samples of every value."),
-    ] = None
+    stratify: str | None = None
 
 
 def split(
@@ -307,7 +306,12 @@ def merge(
 
 
 class DivideOptions(Struct, frozen=True):
-    """How the images are divided among the lists, and in which order they are listed."""
+    """How the images are divided among the lists, and in which order they are listed.
+
+    Attributes:
+        im2rec_order: Number classes and shuffle as MXNet's im2rec does: every folder is a class;
+            --seed has no effect.
+    """
 
     chunks: Annotated[int, Option("Number of chunks to cut the images into.", min=1)] = 1
     train_ratio: Annotated[float, Option("Share for training.", min=0, max=1)] = 1.0
@@ -318,13 +322,7 @@ class DivideOptions(Struct, frozen=True):
         bool, Option("Shuffle the images or sort them by name.", "--shuffle/--no-shuffle")
     ] = True
     seed: Annotated[int, Option("Seed of the random order.", min=0)] = 0
-    im2rec_order: Annotated[
-        bool,
-        Option(
-            "Number classes and shuffle as MXNet's im2rec does: "
-            "every folder is a class; --seed has no effect."
-        ),
-    ] = False
+    im2rec_order: bool = False
 
 
 def im2rec_list(

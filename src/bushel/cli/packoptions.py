@@ -35,29 +35,24 @@ _OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality")
 
 
 class SourceOptions(Struct, frozen=True):
-    """The options for reading the source."""
+    """The options for reading the source.
 
-    kind: Annotated[
-        str | None,
-        Option(
-            "images, videos, list, table, arrays or dataset, "
-            "detected from SOURCE by default; or files.",
-        ),
-    ] = None
-    root: Annotated[str | None, Option("Folder that the paths of a list are relative to.")] = None
-    file: Annotated[
-        str | None, Option("Pattern of the file name of each row of a table, such as '{id}.webm'.")
-    ] = None
-    columns: Annotated[
-        str | None, Option("Column names of a CSV file without a header, such as id,label.")
-    ] = None
-    exts: Annotated[list[str] | None, Option("Suffix of the files to pack; may be repeated.")] = (
-        None
-    )
-    split: Annotated[
-        str | None,
-        Option("Split of a folder of splits, such as train/ and val/; 'all' joins them."),
-    ] = None
+    Attributes:
+        kind: images, videos, list, table, arrays or dataset, detected from SOURCE by default; or
+            files.
+        root: Folder that the paths of a list are relative to.
+        file: Pattern of the file name of each row of a table, such as '{id}.webm'.
+        columns: Column names of a CSV file without a header, such as id,label.
+        exts: Suffix of the files to pack; may be repeated.
+        split: Split of a folder of splits, such as train/ and val/; 'all' joins them.
+    """
+
+    kind: str | None = None
+    root: str | None = None
+    file: str | None = None
+    columns: str | None = None
+    exts: list[str] | None = None
+    split: str | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.sources.open_source` that are given."""
@@ -71,18 +66,23 @@ class SourceOptions(Struct, frozen=True):
 
 
 class ImageOptions(Struct, frozen=True):
-    """The options that change images, as im2rec has them."""
+    """The options that change images, as im2rec has them.
 
-    resize: Annotated[str | None, Option("Pixels of the shorter edge, or WIDTHxHEIGHT.")] = None
-    center_crop: Annotated[bool, Option("Crop to the middle square first.")] = False
-    quality: Annotated[
-        int | None, Option("JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3].")
-    ] = None
-    color: Annotated[int | None, Option("1 RGB, 0 grey, -1 unchanged.")] = None
-    encoding: Annotated[str | None, Option(".jpg or .png.")] = None
-    inter_method: Annotated[
-        int | None, Option("0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10.")
-    ] = None
+    Attributes:
+        resize: Pixels of the shorter edge, or WIDTHxHEIGHT.
+        center_crop: Crop to the middle square first.
+        quality: JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3].
+        color: 1 RGB, 0 grey, -1 unchanged.
+        encoding: .jpg or .png.
+        inter_method: 0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10.
+    """
+
+    resize: str | None = None
+    center_crop: bool = False
+    quality: int | None = None
+    color: int | None = None
+    encoding: str | None = None
+    inter_method: int | None = None
 
     @property
     def codec(self) -> str:
@@ -135,12 +135,18 @@ class ImageOptions(Struct, frozen=True):
 
 
 class VideoOptions(Struct, frozen=True):
-    """The options for storing videos."""
+    """The options for storing videos.
 
-    rate: Annotated[float | None, Option("Frames per second to take from videos.")] = None
+    Attributes:
+        rate: Frames per second to take from videos.
+        clip: Store video files unchanged, as a folder of videos is.
+        frames: Store the frames of videos as JPEGs.
+    """
+
+    rate: float | None = None
     stride: Annotated[int, Option("Keep every STRIDE-th of these frames.", min=1)] = 1
-    clip: Annotated[bool, Option("Store video files unchanged, as a folder of videos is.")] = False
-    frames: Annotated[bool, Option("Store the frames of videos as JPEGs.")] = False
+    clip: bool = False
+    frames: bool = False
 
     def framed(self, kind: str, *, resized: bool) -> bool:
         """Return whether the videos of a source of this kind are stored as frames.

@@ -19,22 +19,29 @@ from .output import print_json, print_text
 
 
 class OrderOptions(Struct, frozen=True):
-    """Options of the loader that its state does not have."""
+    """Options of the loader that its state does not have.
 
-    lengths: Annotated[
-        str | None,
-        Option("For packs and chunks: the column of the lengths, such as tokens.length."),
-    ] = None
-    drop_last: Annotated[bool, Option("The loader has drop_last=True.")] = False
-    pad: Annotated[Literal["wrap"] | None, Option("The loader's pad=.")] = None
+    Attributes:
+        lengths: For packs and chunks: the column of the lengths, such as tokens.length.
+        drop_last: The loader has drop_last=True.
+        pad: The loader's pad=.
+    """
+
+    lengths: str | None = None
+    drop_last: bool = False
+    pad: Literal["wrap"] | None = None
 
 
 class StepOptions(Struct, frozen=True):
-    """The step or the sample that is asked for."""
+    """The step or the sample that is asked for.
+
+    Attributes:
+        key: Print the steps that have this sample instead.
+    """
 
     step: Annotated[int | None, Option("Step, counted from the start of the epoch.", min=0)] = None
     rank: Annotated[int, Option("Rank.", min=0)] = 0
-    key: Annotated[str | None, Option("Print the steps that have this sample instead.")] = None
+    key: str | None = None
     epoch: Annotated[int | None, Option("Epoch. [default: the state's]", min=0)] = None
 
 

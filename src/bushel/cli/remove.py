@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 
 
 class ChoiceOptions(Struct, frozen=True):
-    """Options that choose the samples to remove."""
+    """Options that choose the samples to remove.
 
-    keys: Annotated[
-        str | None,
-        Option("Remove samples with the keys in a file, one per line; - for standard input."),
-    ] = None
-    where: Annotated[
-        str | None, Option("Remove samples for which this is true, such as \"label == 'dog'\".")
-    ] = None
-    position: Annotated[
-        list[int] | None, Option("Remove the sample at this position; may be repeated.")
-    ] = None
+    Attributes:
+        keys: Remove samples with the keys in a file, one per line; - for standard input.
+        where: Remove samples for which this is true, such as "label == 'dog'".
+        position: Remove the sample at this position; may be repeated.
+    """
+
+    keys: str | None = None
+    where: str | None = None
+    position: list[int] | None = None
 
 
 class CallOptions(Struct, frozen=True):
-    """Options for earlier calls that removed samples, and for the bytes of these samples."""
+    """Options for earlier calls that removed samples, and for the bytes of these samples.
+
+    Attributes:
+        undo: Undo a call, by the id of --list.
+        erase: Write the local files again without removed samples: the given ones, the ones of
+            --call, or all.
+        call: Id of the call to erase, as --list prints it.
+    """
 
     listed: Annotated[bool, Option("List the calls that removed samples.", "--list")] = False
-    undo: Annotated[str | None, Option("Undo a call, by the id of --list.")] = None
-    erase: Annotated[
-        bool,
-        Option(
-            "Write the local files again without removed "
-            "samples: the given ones, the ones of --call, or all."
-        ),
-    ] = False
-    call: Annotated[str | None, Option("Id of the call to erase, as --list prints it.")] = None
+    undo: str | None = None
+    erase: bool = False
+    call: str | None = None
 
 
 def remove(

@@ -20,47 +20,33 @@ if TYPE_CHECKING:
 
 
 class WriteOptions(ShardOptions, frozen=True):
-    """How samples are written, in which order, and by how many threads."""
+    """How samples are written, in which order, and by how many threads.
+
+    Attributes:
+        images: check: decode every image, to find damaged ones; upright: rotate by Exif; baseline:
+            rewrite progressive JPEGs without loss; tile: store JPEGs in tiles, without loss, so
+            that crops decode faster; may be repeated.
+        seek: Record decoder states of plain JPEGs in the index, so that crops decode faster.
+        index_columns: Columns to record in the index: label,image.width; auto for numbers, short
+            texts and sizes of images, the default; none.
+        max_errors: Samples that may fail in the whole run: 100, 1% or all.
+        replace_dots: Text that replaces every dot in a key; keys in a tar cannot have dots.
+        forget_removed: With --overwrite: drop the list of removed samples.
+        progress: bar (in a terminal), json (a line of JSON at a time, on standard error) or none.
+    """
 
     container: NewKind = None
-    images: Annotated[
-        list[str] | None,
-        Option(
-            "check: decode every image, to find damaged ones; upright: rotate by Exif; "
-            "baseline: rewrite progressive JPEGs without loss; tile: store JPEGs in "
-            "tiles, without loss, so that crops decode faster; may be repeated.",
-        ),
-    ] = None
-    seek: Annotated[
-        bool,
-        Option("Record decoder states of plain JPEGs in the index, so that crops decode faster."),
-    ] = False
-    index_columns: Annotated[
-        str | None,
-        Option(
-            "Columns to record in the index: label,image.width; auto for "
-            "numbers, short texts and sizes of images, the default; none."
-        ),
-    ] = None
+    images: list[str] | None = None
+    seek: bool = False
+    index_columns: str | None = None
     shuffle: Annotated[bool, Option("Write in a random order.", "--shuffle/--no-shuffle")] = False
     seed: Annotated[int, Option("Seed of the random order.", min=0)] = 0
-    max_errors: Annotated[
-        str, Option("Samples that may fail in the whole run: 100, 1% or all.")
-    ] = "0"
+    max_errors: str = "0"
     keys: Annotated[bool, Option("Keep the keys or leave them out.", "--keys/--no-keys")] = True
-    replace_dots: Annotated[
-        str | None, Option("Text that replaces every dot in a key; keys in a tar cannot have dots.")
-    ] = None
-    forget_removed: Annotated[
-        bool, Option("With --overwrite: drop the list of removed samples.")
-    ] = False
+    replace_dots: str | None = None
+    forget_removed: bool = False
     threads: Workers = None
-    progress: Annotated[
-        str,
-        Option(
-            "bar (in a terminal), json (a line of JSON at a time, on standard error) or none.",
-        ),
-    ] = "bar"
+    progress: str = "bar"
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.pack` and `bushel.convert`.
@@ -101,25 +87,19 @@ class _DotsReplaced(Struct, frozen=True):
 
 
 class PartOptions(Struct, frozen=True):
-    """The parts of a run, and where they are written."""
+    """The parts of a run, and where they are written.
+
+    Attributes:
+        part: Write only this part, counted from 0; or plan: only the plan of the parts, which lists
+            the source once.
+        engine: Where parts are written: local, ray, dask, an address, or slurm.
+        sbatch: Options of sbatch, with --engine slurm: '--mem=4G -p cpu'.
+    """
 
     parts: Parts = None
-    part: Annotated[
-        str | None,
-        Option(
-            "Write only this part, counted from 0; or plan: only "
-            "the plan of the parts, which lists the source once.",
-        ),
-    ] = None
-    engine: Annotated[
-        str | None,
-        Option(
-            "Where parts are written: local, ray, dask, an address, or slurm.",
-        ),
-    ] = None
-    sbatch: Annotated[
-        str | None, Option("Options of sbatch, with --engine slurm: '--mem=4G -p cpu'.")
-    ] = None
+    part: str | None = None
+    engine: str | None = None
+    sbatch: str | None = None
 
     def check(self) -> None:
         """Check that the options go together.

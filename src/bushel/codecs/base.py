@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from typing import Any, Literal, Protocol, TypeAlias
@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8, Array
-from bushel._runtime.public import public
+from bushel._runtime.public import did_you_mean, public
 from bushel.errors import CodecError, MissingPackageError, SpecError
 
 MAX_EXPANDED = 1 << 30
@@ -23,13 +23,6 @@ INTEGERS = ("int", "uint", "i64", "u64", "cls")
 
 REAL = ("float", "f32", "float-text")
 """The codecs of real numbers."""
-
-OF_DTYPES = {
-    **dict.fromkeys(("int8", "int16", "int32"), "int"),
-    **dict.fromkeys(("uint8", "uint16", "uint32"), "uint"),
-    **{"int64": "i64", "uint64": "u64", "float64": "float", "float32": "f32"},
-}
-"""The codecs of single numbers of NumPy's types, whose names people write instead."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Stored bytes. Memoryviews are contiguous and of format `B`."""
@@ -232,6 +225,33 @@ def plain(
         return Codec(name, encode, decode, ranged, encode_column, layout, runs_code)
 
     return factory
+
+
+_OF_DTYPES = {
+    **dict.fromkeys(("int8", "int16", "int32"), "int"),
+    **dict.fromkeys(("uint8", "uint16", "uint32"), "uint"),
+    **{"int64": "i64", "uint64": "u64", "float64": "float", "float32": "f32"},
+}
+"""The codecs of single numbers of NumPy's types, whose names people write instead."""
+
+_INSTEAD = {
+    "array": "tensor ndarray list sequence",
+    "audio": "sound",
+    "clip": "video",
+    "int": "integer label class category",
+    "json": "dict object",
+    "mp4": "video",
+    "utf8": "str string text unicode",
+}
+"""Codecs, and the types of other libraries that hold such values."""
+
+
+def unknown_codec(name: str, base: str, names: Sequence[str]) -> SpecError:
+    """Return the error for a codec that is not among `names`. `base` is its name without parameters."""
+    meant = did_you_mean(base, names, _INSTEAD) or f"known codecs: {', '.join(names)}."
+    if base in _OF_DTYPES:
+        meant = f"did you mean {_OF_DTYPES[base]!r}, or 'array' for arrays of {base}?"
+    return SpecError(f"unknown codec {name!r}: {meant} Add your own with bushel.register_codec")
 
 
 def codec_error(codec: str, expected: str, found: str) -> CodecError:

@@ -10,12 +10,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bushel._runtime.public import broken_plugin, has_plugin, load_plugin, plugin_names, public
+from bushel._runtime.public import (
+    broken_plugin,
+    has_plugin,
+    load_plugin,
+    plugin_names,
+    public,
+)
 from bushel.errors import CodecError, SpecError, UnsupportedError
 
 from .base import (
     INTEGERS,
-    OF_DTYPES,
     REAL,
     ArrayLayout,
     Buffer,
@@ -27,6 +32,7 @@ from .base import (
     describe,
     found_bytes,
     refused,
+    unknown_codec,
 )
 
 _NAME = r"[a-z0-9_-]+"
@@ -126,7 +132,7 @@ def get_codec(name: str) -> Codec:
     if has_plugin(_GROUP, base):
         registered[base] = _added(base)
         return get_codec(name)
-    raise SpecError(_unknown(name, base))
+    raise unknown_codec(name, base, codec_names())
 
 
 def _parts(name: str) -> tuple[str, str]:
@@ -163,15 +169,6 @@ def _added(name: str) -> Codec:
     if codec.name != name:
         raise broken_plugin(_GROUP, name, f"it is the codec {codec.name!r}")
     return codec
-
-
-def _unknown(name: str, base: str) -> str:
-    from bushel._runtime.public import did_you_mean
-
-    meant = did_you_mean(base, codec_names()) or f"known codecs: {', '.join(codec_names())}"
-    if base in OF_DTYPES:
-        meant = f"did you mean {OF_DTYPES[base]!r}, or 'array' for arrays of {base}?"
-    return f"unknown codec {name!r}: {meant} Add your own with bushel.register_codec"
 
 
 def codec_names() -> tuple[str, ...]:

@@ -14,7 +14,15 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
-from bushel._runtime.public import broken_plugin, has_plugin, load_plugin, plugin_names, public
+from bushel._runtime.public import (
+    broken_plugin,
+    did_you_mean,
+    has_plugin,
+    instead_of,
+    load_plugin,
+    plugin_names,
+    public,
+)
 from bushel.errors import UnsupportedError
 
 from .base import Container
@@ -130,31 +138,23 @@ def get_writable(name: str) -> Container:
 
 
 _OF_PACKAGES = {
-    "webdataset": "tar",
-    "wds": "tar",
-    "granular": "bag",
-    "bags": "bag",
-    "gulpio": "gulp",
-    "gulpio2": "gulp",
-    "mxnet": "recordio",
-    "rec": "recordio",
+    "bag": "granular bags",
+    "gulp": "gulpio gulpio2",
+    "recordio": "mxnet rec",
+    "tar": "webdataset wds",
 }
-"""The containers of packages whose names people write instead."""
+"""Containers, and the packages whose names people write instead."""
 
 
 def meant_container(text: str) -> str | None:
     """Return the container that is written if a text is its name, or that of its package."""
-    name = _OF_PACKAGES.get(text.lower(), text)
+    name = [*instead_of(text.lower(), _OF_PACKAGES), text][0]
     return name if name in container_names(written=True) else None
 
 
 def _unknown(name: str, names: Sequence[str]) -> ValueError:
     """Return the error for an unknown container, which proposes one of these names."""
-    from bushel._runtime.public import did_you_mean
-
-    package = _OF_PACKAGES.get(name.lower())
-    advice = f"did you mean {package!r}?" if package else did_you_mean(name, names)
-    advice = advice or f"use one of {', '.join(names)}"
+    advice = did_you_mean(name.lower(), names, _OF_PACKAGES) or f"use one of {', '.join(names)}"
     return ValueError(f"unknown container {name!r}: {advice}")
 
 

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from bushel._index.shard import Keys
+from bushel._runtime.messages import count
 from bushel._runtime.public import public
 from bushel.errors import CorruptError, FormatError
 
@@ -158,8 +159,8 @@ class VerifyResult:
     def __repr__(self) -> str:
         compared = f"{self.bytes_checked:,} bytes compared with checksums"
         return (
-            f"<VerifyResult: {self.verdict}; {self.samples:,} "
-            f"samples in {self.shards:,} shards, {compared}>"
+            f"<VerifyResult: {self.verdict}; {count(self.samples, 'sample')} "
+            f"in {count(self.shards, 'shard')}, {compared}>"
         )
 
     def _repr_html_(self) -> str:

@@ -19,6 +19,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.shard import Keys
 from bushel._pack import convert
 from bushel._runtime.arrays import I64, NO_NUMBERS
+from bushel._runtime.messages import count
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.tasks import AnyEngine
@@ -75,8 +76,8 @@ class RepairResult:
     def __repr__(self) -> str:
         problems = len(self.problems) + self.more
         return (
-            f"<RepairResult: {self.samples:,} samples written, "
-            f"{self.lost:,} lost, {problems} problems>"
+            f"<RepairResult: {count(self.samples, 'sample')} written, "
+            f"{self.lost:,} lost, {count(problems, 'problem')}>"
         )
 
 

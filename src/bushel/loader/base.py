@@ -99,6 +99,21 @@ else:  # the default of a type is for type checkers only
     Item = typing.TypeVar("Item")
 
 
+INSTEAD = {
+    "batch_transform=function of the loader": "map apply",
+    "batch_size=n of the loader": "batch batched",
+    "shuffle=True of the loader": "sampler",
+    "loader.collate": "collate_fn",
+    "loader.epoch = 0": "reset",
+    "loader.epoch = n": "set_epoch",
+    "loader.load_state_dict(state)": "load_state set_state resume restore load",
+    "loader.state_dict()": "state get_state save checkpoint",
+    "loader.threads or loader.processes": "num_workers workers",
+    "next(iter(loader)), or loader.peek() for a batch that is not counted": "next get_batch",
+}
+"""What to write instead of methods that loaders of other libraries have."""
+
+
 class Progress(Struct):
     """The progress of one iteration. Each `for` has its own, so an old iterator cannot change a newer one.
 

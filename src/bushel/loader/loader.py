@@ -23,12 +23,12 @@ from bushel.loader.run.runners import run_batches
 from bushel.loader.values.bad_samples import write_errors
 from bushel.loader.values.outputs import Finished
 
-from .base import Item, Progress
+from .base import INSTEAD, Item, Progress
 from .options import LoaderOptions, check_dataset, check_whole_batches
 from .state import LoaderState, place_after, resume
 
 
-@public()
+@public(instead=INSTEAD)
 class Loader(LoaderOptions, PlanAnswers[Item]):
     """Iterates over a dataset in batches. One `for` is one epoch; the next `for` is the next epoch.
 

@@ -10,6 +10,7 @@ import numpy as np
 from bushel._dataset.read.selection import Selection
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.order import Sequential
+from bushel._runtime.public import public
 from bushel._runtime.threads import Clock
 from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms
@@ -26,6 +27,7 @@ from .options import MapOptions, check_dataset, check_fields
 _MOST_EPOCHS = (1 << 63) - 2
 
 
+@public("bushel.loader", {"view.epoch = n": "set_epoch"})
 class MapView(MapOptions):
     """Decoded and transformed samples by position.
 

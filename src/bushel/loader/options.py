@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bushel._dataset.views.stream import StreamDataset
 from bushel._runtime.arrays import check_count
-from bushel._runtime.public import check_flags, check_names, meant
+from bushel._runtime.public import check_flags, check_list, check_names, meant
 from bushel._runtime.shuffle import Shuffle
 from bushel.errors import SpecError, UnsupportedError
 from bushel.loader.order.bucketed import BatchSizes
@@ -221,7 +221,7 @@ def check_dataset(dataset: Any) -> None:
     missing = [name for name in _METHODS if not any(hasattr(each, name) for each in objects)]
     if missing:
         raise TypeError(
-            f"a {type(dataset).__name__} is not a dataset (it has no {', '.join(missing)}): "
+            f"this {type(dataset).__name__} is not a dataset (it has no {', '.join(missing)}): "
             "give what bushel.open returns; or write it once by bushel.pack(dataset, "
             "'set/', container='tar', spec={'image': 'png', 'label': 'int'}), where spec= "
             "names the values of samples that are tuples, and give bushel.open('set/')"
@@ -237,8 +237,7 @@ def check_fields(fields: Any, spec: Mapping[str, str], transformed: Collection[s
     """
     if fields is None:
         return
-    if isinstance(fields, str):
-        raise TypeError(f"fields={fields!r} is one name: give a list, as in fields=[{fields!r}]")
+    check_list("fields", fields)
     check_known("fields", fields, spec)
     read = names_read(fields, spec)
     if left_out := [name for name in transformed if name not in read]:

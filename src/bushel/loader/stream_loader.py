@@ -26,7 +26,7 @@ from bushel.loader.values.collate import Sample
 from bushel.loader.values.outputs import Finished
 from bushel.transforms.values import Call
 
-from .base import Item, LoaderBase, Progress
+from .base import INSTEAD, Item, LoaderBase, Progress
 from .options import StreamOptions, check_rules
 from .state import LoaderState
 
@@ -95,7 +95,7 @@ def in_batches(items: Iterable[T], size: int, *, drop_last: bool = False) -> Ite
             yield batch
 
 
-@public()
+@public(instead=INSTEAD)
 class StreamLoader(StreamOptions, LoaderBase[Item]):
     """Iterates over a stream in batches. One `for` is one epoch, as with a `Loader`.
 

@@ -255,7 +255,7 @@ def _type_of(name: str, array: np.ndarray) -> str:
     if array.dtype.hasobject:
         raise SpecError(
             f"the array {name!r} holds Python objects: "
-            "pass numbers or text, or an iterable of dicts"
+            "pass numbers or text, or an iterable of dicts; of a dict of datasets, pack each"
         )
     if array.ndim > 1:
         images = [image_codec(name, value) for value in array[:1]]

@@ -91,7 +91,7 @@ def open(
             `FormatError`.
         episodes: Whether an episode is a sample instead of a frame, for LeRobot's datasets
             (docs/format-lerobot.md).
-        view: Name of a view that `Dataset.save` stored.
+        view: Name of a view that `Dataset.save_view` saved.
         allow_stale: Whether to open the remaining samples of a view whose dataset has changed, with
             a warning.
         delta_timestamps: Seconds from a frame to its neighbours, by field: `{"action": [0, 0.1]}`,
@@ -297,11 +297,6 @@ def _refuse(on_damage: object, unknown: Mapping[str, object]) -> None:
     """Raise the error of an argument that `open` does not take."""
     if on_damage not in ("warn", "raise"):
         raise ValueError(f"on_damage must be 'warn' or 'raise', not {on_damage!r}")
-    if "columns" in unknown or "fields" in unknown:
-        raise TypeError(
-            "open() opens all fields: bushel.open(path).select_fields(names) "
-            "is a view with some of them"
-        )
     from inspect import signature
 
     check_names("open", unknown, list(signature(open).parameters)[:-1])

@@ -176,7 +176,9 @@ class Selection(Struct, frozen=True):
             for end in (given[0], given[-1]) if given else ():
                 self._checked(end)
             return np.arange(given.start, given.stop, given.step)
-        if isinstance(given, int | np.integer | str) or not (
+        if isinstance(given, str):
+            return self.numbers([given])  # which refuses it
+        if isinstance(given, int | np.integer) or not (
             hasattr(given, "__array__") or hasattr(given, "__iter__")
         ):
             raise TypeError(f"expected a list of positions, not {given!r}: write [{given!r}]")

@@ -23,30 +23,42 @@ if TYPE_CHECKING:
     from .info import Info
     from .mapped import Mapped
 
-_ELSEWHERE = {
-    "batch": "bushel.Loader(ds, batch_size=n)",
-    "classes": "ds.labels",
-    "column_names": "list(ds.spec)",
-    "features": "ds.spec",
-    "fields": "ds.spec for their types, or ds.select_fields(names)",
-    "head": "ds[:5], or bushel.show(ds)",
-    "num_rows": "len(ds)",
-    "remove_columns": "ds.select_fields(names) with the others",
-    "select": "ds[[5, 1, 1]] for positions, ds.select_keys(keys), "
-    "ds.where(condition) or ds.filter(function)",
-    "select_columns": "ds.select_fields(names)",
-    "shuffle": "bushel.Loader(ds, shuffle=True), or "
-    "ds[numpy.random.default_rng(0).permutation(len(ds))]",
-    "skip": "ds[n:]",
-    "take": "ds[:n]",
-    "to_pandas": "ds.to_arrow().to_pandas()",
-    "train_test_split": "bushel.split(ds, target, {'train': 0.9, 'test': 0.1}, shuffle=True)",
-    "with_format": "bushel.Loader(ds, to='torch')",
+_INSTEAD = {
+    "bushel.Loader(ds, batch_size=n)": "batch dataloader loader",
+    "bushel.Loader(ds, shuffle=True), or ds[numpy.random.default_rng(0).permutation(len(ds))]": (
+        "shuffle sample"
+    ),
+    "bushel.Loader(ds, to='torch')": "with_format set_format to_torch to_tensor",
+    "bushel.Loader(ds, transforms=…), or ds.map(function)": "with_transform set_transform",
+    "bushel.Writer(path, mode='append')": "append add write extend",
+    "bushel.concat([a, b])": "concatenate concat",
+    "bushel.convert(ds, target, rename={old: new}, spec={field: type})": (
+        "rename rename_column rename_columns cast cast_column"
+    ),
+    "bushel.pack(ds, target)": "save save_to_disk export to_parquet to_json to_csv",
+    "bushel.to_hf(ds)": "to_iterable_dataset push_to_hub",
+    "bushel.verify(path)": "verify check",
+    "ds.position(key)": "index find",
+    "ds.labels": "classes class_to_idx names",
+    "ds.select_fields(names), which keeps these": "select_columns remove_columns drop",
+    "ds.spec": "features schema types dtypes column_names",
+    "ds.spec for their types, or ds.select_fields(names)": "fields",
+    "ds.split(train=0.9, test=0.1)": "train_test_split random_split",
+    "ds.to_arrow().to_pandas()": "to_pandas",
+    "ds[5] for a position, or ds['key']": "get",
+    "ds[:5], or bushel.show(ds)": "head describe",
+    "ds[:n]": "take",
+    "ds[[5, 1, 1]] for positions, ds.select_keys(keys), "
+    "ds.where(condition) or ds.filter(function)": "select query",
+    "ds[n:]": "skip",
+    "ds[numpy.argsort(ds.column(name))]": "sort sort_values",
+    "for sample in ds": "iter iterrows items values samples",
+    "len(ds)": "num_rows length count shape",
 }
-"""Methods that datasets of other libraries have, and what to write instead."""
+"""What to write instead of methods that datasets of other libraries have."""
 
 
-@public()
+@public(instead=_INSTEAD)
 class Dataset(StoredValues):
     """A read-only sequence of samples, opened by `bushel.open` or made as a view of another dataset.
 
@@ -182,14 +194,6 @@ class Dataset(StoredValues):
 
     def __add__(self, other: object) -> Never:
         raise TypeError("datasets are not added: bushel.concat([a, b]) has the samples of both")
-
-    def __getattr__(self, name: str) -> Never:
-        message = f"a dataset has no attribute {name!r}"
-        if name in _ELSEWHERE:
-            message += f": write {_ELSEWHERE[name]}"
-        elif not name.startswith("_") and name in self.spec:
-            message += f": write ds[position][{name!r}] for this field of a sample"
-        raise AttributeError(message, name=name, obj=self)
 
     def filter(self, keep: Callable[[Sample], bool], fields: Mask = None) -> Dataset:
         """Return a view of the samples for which `keep(sample)` is true.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, Self, SupportsIndex, overload
 
 import numpy as np
@@ -39,6 +40,9 @@ class ShownSample(dict[str, Any]):
 
         raise KeyError(missing_field(name, self))
 
+    def __getattr__(self, name: str) -> Never:
+        raise AttributeError(f"a sample has no attribute {name!r}: a field is sample[{name!r}]")
+
     def __reduce__(self) -> tuple[Any, ...]:
         return ShownSample, (dict(self),)
 
@@ -71,6 +75,8 @@ class Samples:
         reader: Reader | None = None,
         selection: Selection | None = None,
     ) -> None:
+        if isinstance(shards, str | Path):
+            raise TypeError(f"a dataset is not made of a path: write bushel.open({str(shards)!r})")
         self.reader = Reader(shards, verify=verify) if reader is None else reader
         if selection is None:
             # not by `Reader.whole`, a call into a file more for each dataset

@@ -58,7 +58,16 @@ class _Handle:
 _Source = str | AnyPath | _Handle
 
 
-@public("bushel.datasets")
+_INSTEAD = {
+    "bushel.StreamLoader(stream, batch_size, buffer=1000)": "shuffle batch batched",
+    "bushel.StreamLoader(stream, batch_size, sample_transform=function)": "map map_dict",
+    "for sample in stream, which decodes the values": "decode to_tuple samples",
+    "itertools.islice(stream, n)": "take slice skip select",
+}
+"""What to write instead of methods that streams of other libraries have."""
+
+
+@public("bushel.datasets", _INSTEAD)
 class StreamDataset:
     """Samples of WebDataset archives, read once from front to back. `bushel.open_stream` makes it.
 
