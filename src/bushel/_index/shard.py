@@ -89,6 +89,12 @@ class Shard(Struct, frozen=True):
             return as_path(name)
         return below(self.root, name, any_text=True)
 
+    def open(self, number: int = 0) -> File:
+        """Open one of its files for reading."""
+        from bushel.storage import open_file
+
+        return open_file(self.path(number))
+
     def path_texts(self, numbers: Sequence[int]) -> list[str]:
         """Return the paths of some of its local files as text, without the time that a `Path` takes."""
         root, files = f"{self.root}/", self.files

@@ -27,7 +27,7 @@ from bushel.filters import FilterError, expand
 from bushel.filters.riegeli import BLOCK, HEADER, KINDS, SIDE, read_number, sides_of
 from bushel.kernels import MappedFile, decode_varints, scan_riegeli
 from bushel.spec import Field
-from bushel.storage import BlockFile, Blocks, ExtentError, File, Side, open_file
+from bushel.storage import BlockFile, Blocks, ExtentError, File, Side
 
 from .base import Container, ReadOptions, Report
 from .features import codec_of_first_bytes
@@ -244,7 +244,7 @@ class _ArrayRecord(Container):
                 " and its features are only read in TFRecord files: bushel.pack(tfds.data_source(…))"
                 f" decodes them, and spec={{{_FIELD!r}: 'bytes'}} reads whole records"
             )
-        stored = open_file(shard.path(0))
+        stored = shard.open()
         reader = Reader(stored)
         records = Records(reader)
         for chunks in chunks_of(reader):

@@ -54,11 +54,11 @@ BUILT_IN: dict[str, Facts] = {
         forward=_STREAMED_TAR,
         slow=_INDEXED_TAR,
     ),
-    "ffrecord": Facts("ffrecord", (".ffr",), suffix=".ffr", recovery="ffrecord.recover"),
+    "ffrecord": Facts("ffrecord", (".ffr",), suffix=".ffr", recovery="ffrecord.container"),
     "gulp": Facts("gulp", (".gulp", ".gmeta"), suffix=".gulp", recovery="gulp.reading"),
     # im2rec names parts x.rec.part000
     "recordio": Facts(
-        "recordio", (".rec", ".rec.part#"), suffix=".rec", recovery="recordio.reading"
+        "recordio", (".rec", ".rec.part#"), suffix=".rec", recovery="recordio.container"
     ),
     "lerobot": Facts("lerobot.container", file_names=("meta",), episodes="lerobot-episodes"),
     "lerobot-episodes": Facts("lerobot.episodes", file_names=("meta/info.json",)),

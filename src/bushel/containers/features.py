@@ -61,8 +61,9 @@ class Feature(Struct, frozen=True):
 
 def labels_of(features: Mapping[str, Feature], names: Iterable[str]) -> Labels:
     """Return the names of the classes of those columns of these names that have some."""
-    labels = {name: features[name].names for name in names if name in features}
-    return {name: classes for name, classes in labels.items() if classes}
+    return {
+        name: features[name].names for name in names if name in features and features[name].names
+    }
 
 
 def features_in(text: str | bytes | None, path: str) -> dict[str, Feature]:

@@ -36,7 +36,7 @@ from bushel._runtime.threads import cpu_count
 from bushel.errors import FormatError
 from bushel.kernels import file_stamps
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, absolute
+from bushel.storage import AnyPath, absolute, names_in
 from bushel.storage.names import leads_to_folder
 
 from .base import Container, ReadOptions
@@ -237,7 +237,7 @@ def _rows_above(shard: Shard, tables: Sequence[str]) -> list[Row]:
         return []
     root = absolute(shard.root)
     before = f"{root.name}/"
-    beside = {entry.name for entry in root.parent.iterdir()} - {root.name}
+    beside = {*names_in(root.parent)} - {root.name}
     inside = {before + name for name in shard.files}
     rows_of_all = metadata_rows(root.parent, tables, inside, others=beside)
     rows = [

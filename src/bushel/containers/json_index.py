@@ -32,6 +32,7 @@ from bushel.storage import (
     as_path,
     below,
     gather,
+    names_in,
     open_file,
 )
 
@@ -213,21 +214,16 @@ class Listing:
 
     def __init__(self, folder: AnyPath) -> None:
         self._folder = folder
-        self._known: dict[str, frozenset[str]] = {
-            "": frozenset(entry.name for entry in folder.iterdir())
-        }
+        self._known: dict[str, frozenset[str]] = {"": frozenset(names_in(folder))}
 
     def has(self, name: str) -> bool:
         """Return whether there is a file or folder of this path, which is relative to the folder, with `/`."""
         above, _, base_name = name.rpartition("/")
         if above not in self._known:
-            may_exist = name.count("/") <= _MOST_FOLDERS and self.has(above)
-            path = below(self._folder, above) if may_exist else None
-            names = (
-                ()
-                if path is None or not path.is_dir()
-                else (entry.name for entry in path.iterdir())
-            )
+            names: list[str] = []
+            if name.count("/") <= _MOST_FOLDERS and self.has(above):
+                path = below(self._folder, above)
+                names = names_in(path) if path.is_dir() else []
             self._known[above] = frozenset(names)
         return base_name in self._known[above]
 

@@ -19,7 +19,7 @@ from bushel._runtime.system import keep_freed_memory
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import LineScanner
 from bushel.spec import KEY, parse_spec
-from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
+from bushel.storage import AnyPath, BlockFile, Blocks, File
 
 from .base import Container, ReadOptions, Report, unreported
 from .facts import BUILT_IN
@@ -73,11 +73,6 @@ class LineFile(Struct, frozen=True):
     start: int
     array: bool = False
 
-    @property
-    def number(self) -> int:
-        """Number of the file that has the lines, in the table."""
-        return len(self.blocks)
-
 
 def open_lines(shard: Shard) -> LineFile:
     """Open the file of a shard.
@@ -87,7 +82,7 @@ def open_lines(shard: Shard) -> LineFile:
             is not.
         UnsupportedError: It is compressed in a way that allows no reading in part.
     """
-    real = open_file(shard.path(0))
+    real = shard.open()
     lines, blocks = real, tuple[Blocks, ...]()
     if shard.files[0].lower().endswith(COMPRESSED):
         from bushel.storage.restart import compressed_blocks
@@ -289,7 +284,7 @@ class LineTable(Struct):
                     continue
                 checked = name not in options.recorded
                 fields[name], column = line_field.table(
-                    lines, spec.get(name), self.file.number, checked=checked
+                    lines, spec.get(name), len(self.file.blocks), checked=checked
                 )
                 if column is not None:
                     columns[name] = column

@@ -23,7 +23,7 @@ from bushel.codecs import codec_of_extension
 from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
+from bushel.storage import AnyPath, BlockFile, Blocks, File
 from bushel.storage.restart import frames_between, packed_blocks
 
 from .base import ReadOptions
@@ -268,7 +268,7 @@ class _Litdata(ListedContainer[Description]):
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the leaves of the items of one chunk are. A compressed chunk is expanded for that."""
         dataset = self.contents_of(shard)
-        stored, items = open_file(shard.path(0)), dataset.chunks[shard.name]
+        stored, items = shard.open(), dataset.chunks[shard.name]
         config, spec = dataset.config, options.spec or {}
         plain = shard.files[0] != shard.name or config.compression is None
         with self.expanding(shard):

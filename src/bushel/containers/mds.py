@@ -20,7 +20,7 @@ import msgspec
 from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, BlockFile, File, below, open_file
+from bushel.storage import AnyPath, BlockFile, File, below
 from bushel.storage.restart import COMPRESSIONS, packed_blocks
 
 from .base import ReadOptions, Report
@@ -240,7 +240,7 @@ class _Mds(ListedContainer[dict[str, Entry]]):
         """Compare sizes and hashes of the shard's files, as they are and expanded, with those in index.json."""
         entry = self.contents_of(shard)[shard.name]
         packed = entry.packed_in(shard)
-        yield from compared(open_file(shard.path(0)), packed or entry.raw_data, report)
+        yield from compared(shard.open(), packed or entry.raw_data, report)
         if packed is None:
             return
         try:
@@ -255,7 +255,7 @@ CONTAINER = _Mds()
 
 def _opened(shard: Shard, entry: Entry) -> File:
     """Return the file of the samples: the block file that it expands to if it is compressed."""
-    stored = open_file(shard.path(0))
+    stored = shard.open()
     if entry.packed_in(shard) is None:
         return stored
     blocks = packed_blocks(stored, entry.compression_kind, entry.raw_data.bytes)

@@ -16,7 +16,7 @@ from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64, offsets_of
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
-from bushel.storage import AnyPath, File, below, open_file
+from bushel.storage import AnyPath, File, below, names_in
 
 from .base import Container, ReadOptions
 from .plain_table import PlainField, table_of
@@ -44,7 +44,7 @@ class _Megatron(Container):
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of a `.bin` with its `.idx`, or a shard for each such pair in a folder."""
         if path.is_dir():
-            names = {entry.name for entry in path.iterdir()}
+            names = set(names_in(path))
             stems = sorted(
                 name[:-4] for name in names if name.endswith(".bin") and f"{name[:-4]}.idx" in names
             )
@@ -61,7 +61,7 @@ class _Megatron(Container):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the tokens of each document are."""
-        data, file = open_file(shard.path(0)), open_file(shard.path(1))
+        data, file = shard.open(), shard.open(1)
         table = _read(file, data)
         options.report(file.size)
         field = _field(options, f"array({table.dtype},-1)", file)

@@ -14,7 +14,7 @@ from bushel._runtime.arrays import I64, U8, if_any, joined
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.spec import Field, Spec, format_spec
-from bushel.storage import AnyPath, open_file
+from bushel.storage import AnyPath, names_in, open_file
 
 if TYPE_CHECKING:
     from bushel._index.columns import Column
@@ -172,7 +172,7 @@ def file_shards(
         if owns(path.name.lower()):
             return [Shard.of(path)]
         return None
-    names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
+    names = sorted(name for name in names_in(path) if not name.startswith("."))
     owned = [name for name in names if owns(name.lower())]
     strange = (name for name in names if not owns(name.lower()) and not beside(name))
     if owned and next(strange, None) is None:

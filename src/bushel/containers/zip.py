@@ -28,7 +28,7 @@ from bushel._recognise.names import LeftOut, may_hold_junk
 from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, MemberGroups, ZipScanner, zip_data
-from bushel.storage import Blocks, ExtentError, Extents, File, gather, open_file
+from bushel.storage import Blocks, ExtentError, Extents, File, gather
 
 from .base import Container, ReadOptions
 from .growing import GrowingArrays
@@ -356,7 +356,7 @@ class _Zip(Container):
                 extension; or the names have too many different extensions for a table.
             OSError: The temporary file cannot be written.
         """
-        file = open_file(shard.path(0))
+        file = shard.open()
         members = members_of(file)
         blocks, files = list[Blocks](), members.files
         if members.filter.any():

@@ -21,7 +21,7 @@ from bushel.codecs.base import reason
 from bushel.codecs.extensions import extensions_of
 from bushel.codecs.video import say_narrowed
 from bushel.errors import FormatError, SpecError, needed_by
-from bushel.storage import AnyPath, is_local, read_whole
+from bushel.storage import AnyPath, is_local, names_in, read_whole
 
 IMAGES = tuple(f".{suffix}" for suffix in extensions_of(holds_image))
 """Suffixes of the images that the image codecs read."""
@@ -202,7 +202,7 @@ class Frames:
     def read(self, path: AnyPath) -> list[bytes]:
         """Return the frames of a video file, or the images of a folder in the order of their names."""
         if ending_of(path.name) not in VIDEOS and path.is_dir():
-            names = sorted(child.name for child in path.iterdir())
+            names = sorted(names_in(path))
             images = [path / name for name in names if ending_of(name) in IMAGES]
             # samples of remote folders are read at the same time, too
             images, threads = images[:: self.stride], 1 if is_local(path) else 8

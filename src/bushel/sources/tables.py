@@ -20,7 +20,7 @@ from bushel._index.names import in_order
 from bushel.containers.folder_metadata import CODECS, codec_of_cells, keys_of_rows, number_type
 from bushel.errors import FormatError
 from bushel.spec import KEY
-from bushel.storage import AnyLocation, AnyPath, absolute, as_path, read_whole
+from bushel.storage import AnyLocation, AnyPath, absolute, as_path, names_in, read_whole
 
 from .base import FileSource, Sample, caller_path, extend_labels, listed, relative_to
 from .media import Media, media_of_names
@@ -289,7 +289,7 @@ class Table(FileSource):
             ]
         above, _, last = pattern.rpartition("/")
         folder = self._place(above) if above else self._root
-        names = sorted(child.name for child in folder.iterdir())
+        names = sorted(names_in(folder))
         return [folder / name for name in names if fnmatch.fnmatchcase(name, last)]
 
     @property

@@ -19,7 +19,7 @@ from bushel._index.table import ShardIndex
 from bushel.containers import candidates
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile, crc32
-from bushel.storage import Extents, File, is_local, is_object, open_file, read_many
+from bushel.storage import Extents, File, is_local, is_object, read_many
 from bushel.storage.base import FROM_TAG
 
 _BLOCK = 4096  # size of a block of a stamp in bytes
@@ -109,7 +109,7 @@ def stamped(
     for number in range(0, len(entries), 1 if most is None else -(-len(entries) // most) or 1):
         entry = entries[number]
         if entry.crc32 is None:
-            file = open_file(shard.path(number))
+            file = shard.open(number)
             if (file.size, file.mtime_ns) == (entry.size, entry.mtime_ns):
                 entries[number] = replace(entry, crc32=stamp_of(file))
     return tuple(entries)
@@ -167,7 +167,7 @@ def bind(
 
 
 def _has_stamp(shard: Shard, number: int, entry: FileStamp) -> bool:
-    file = open_file(shard.path(number))
+    file = shard.open(number)
     try:
         return file.size == entry.size and stamp_of(file) == entry.crc32
     except ExtentError:  # it is being changed

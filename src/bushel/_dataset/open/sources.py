@@ -34,7 +34,7 @@ from bushel.containers import (
     needs_index,
 )
 from bushel.errors import SpecError, UnsupportedError, naming
-from bushel.storage import AnyPath, absolute, as_path, is_object, read_whole
+from bushel.storage import AnyPath, absolute, as_path, is_object, names_in, read_whole
 from bushel.storage.names import leads_to_folder
 
 from .completeness import interrupted_write
@@ -295,7 +295,7 @@ def _is_dataset(path: AnyPath) -> bool:
 
     if is_data_file(path.name) or is_data_if_named(path.name):
         return True
-    owners = candidates(entry.name for entry in path.iterdir() if entry.name not in METADATA)
+    owners = candidates(name for name in names_in(path) if name not in METADATA)
     return any(container.shards(path) is not None for container in owners)
 
 

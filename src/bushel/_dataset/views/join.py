@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bushel._dataset.read.join_match import lists_of_values, match
-from bushel._dataset.read.join_names import Names
+from bushel._dataset.read.join_match import Names, lists_of_values, match
 from bushel._dataset.read.joined import joined_readers
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.sides import Joined

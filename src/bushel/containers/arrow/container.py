@@ -30,7 +30,7 @@ from bushel.containers.row_table import RowTable
 from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, BlockFile, File, Seekable, open_file, read_whole
+from bushel.storage import AnyPath, BlockFile, File, Seekable, names_in, read_whole
 from bushel.storage.blocks import BlockList
 
 from .messages import MAGIC, Batch, Column, Schema, Type, batches_of, read_schema
@@ -362,7 +362,7 @@ class _Arrow(Container):
         Raises:
             FormatError: It is damaged.
         """
-        file = open_file(shard.path(0))
+        file = shard.open()
         schema = read_schema(file)
         names = [column.name for column in schema.columns]
         if len(set(names)) < len(names):
@@ -409,7 +409,7 @@ def _listed(path: AnyPath) -> list[str]:
             place,
             hint="call flatten_indices() of the dataset, and save_to_disk() again",
         )
-    files = {entry.name for entry in path.iterdir()}
+    files = set(names_in(path))
     for name in names:
         if name not in files:
             raise FormatError(

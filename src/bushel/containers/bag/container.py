@@ -24,7 +24,7 @@ from bushel.codecs.registry import from_file
 from bushel.containers.base import Container, Layout, ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
-from bushel.storage import AnyPath, Extents, File, gather, look_at_file, open_file
+from bushel.storage import AnyPath, Extents, File, gather, look_at_file, names_in, open_file
 
 from .tables import (
     Refs,
@@ -72,7 +72,7 @@ class _Bag(Container):
             table = path.name.removesuffix(".bag") + ".idx"
             files = (path.name, table) if (path.parent / table).is_file() else (path.name,)
             return [Shard(path.parent, path.name, files)]
-        names = [entry.name for entry in path.iterdir()]
+        names = names_in(path)
         if "spec.json" in names or any(name.endswith(".bag") for name in names):
             return [Shard(path, "", _files(path))]
         return _numbered(path, [name for name in names if _SHARD.fullmatch(name)])
@@ -214,9 +214,7 @@ def _numbered(path: AnyPath, names: list[str]) -> list[Shard] | None:
 def _is_dataset(folder: AnyPath) -> bool:
     if not folder.is_dir():
         return False
-    return any(
-        entry.name == "spec.json" or entry.name.endswith(".bag") for entry in folder.iterdir()
-    )
+    return any(name == "spec.json" or name.endswith(".bag") for name in names_in(folder))
 
 
 def _files(folder: AnyPath) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.shard import FileStamp, Keys, Shard, stamps
 from bushel._index.table import FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, U32, batches_of, offsets_of
+from bushel._runtime.arrays import I64, U32, Bools, batches_of, offsets_of
 from bushel._runtime.messages import log_warning
 from bushel.containers.base import (
     Container,
@@ -38,14 +39,15 @@ from bushel.containers.packed_map import (
     limit_of,
 )
 from bushel.containers.plain_table import declared_field
+from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import (
     ExtentError,
     Extents,
     File,
+    checksums_of,
     copy_to_append,
-    open_file,
     read_many,
     write_whole,
 )
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from bushel.storage import Staging
 
 
+_LARGEST_TABLE = 1 << 26
 _DATA = Field("data", "bytes")
 _BATCH = 1 << 24
 _LOOKS = 3  # number of records that are looked at, since the first one may be damaged
@@ -88,7 +91,7 @@ class _FFRecord(Container):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one file, from its header; of a file of maps, from a pass that checks every CRC."""
-        file = open_file(shard.path(0))
+        file = shard.open()
         header = _read_header(file)
         if header.form != "folder":
             return index_of(shard, file, header, options)
@@ -101,7 +104,7 @@ class _FFRecord(Container):
         Raises:
             FormatError: The file is damaged.
         """
-        file = open_file(shard.path(0))
+        file = shard.open()
         header = _read_header(file)
         if header.form == "folder":
             return _folder(file, header)[1]
@@ -123,7 +126,7 @@ class _FFRecord(Container):
         self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging
     ) -> dict[str, int]:
         """Copy a file into staging, without the table of a packed folder; `finish` rewrites the header."""
-        file = open_file(shard.path(0))
+        file = shard.open()
         header = _read_header(file)
         form = FFRecordWriter.form(layout)
         if header.form != form and len(header.offset):
@@ -169,7 +172,7 @@ def index_all_records(shard: Shard) -> ShardIndex:
     Raises:
         FormatError: The file is damaged.
     """
-    file = open_file(shard.path(0))
+    file = shard.open()
     return index_of(shard, file, replace(_read_header(file), form="plain"), ReadOptions())
 
 
@@ -355,3 +358,87 @@ def _corrupt(file: File, offset: int, what: str, expected: int, actual: int) -> 
     return CorruptError(
         message, file=file.path, offset=offset, expected=expected, found=actual, hint=advice
     )
+
+
+# Damaged files
+
+
+def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
+    """Return the records that match their CRC-32.
+
+    Raises:
+        FormatError: The tables of the file cannot be located.
+    """
+    file = shard.open()
+    for header in _possible_headers(file):
+        good = _matching(file, header)
+        if good.any():
+            break
+    else:
+        raise FormatError(
+            "the tables in its header are damaged, so its records cannot be located", file.path
+        )
+    offset, last = header.offset.tolist(), len(header.offset) - 1
+    for row in np.flatnonzero(~good).tolist():
+        message = f"record {row} is lost: it does not match its CRC-32"
+        fault(FormatError(message, file.path, offset[row]))
+    # the table of a packed folder does not count as a sample
+    is_folder = file.read(offset[last], min(len(MAGIC), file.size - offset[last])) == MAGIC
+    paths: list[str] | None = None
+    if good[last] and is_folder:
+        good[last] = False
+        with suppress(FormatError):
+            paths = parse_folder(file.read(offset[last], int(header.length[last])))[0]
+        if paths is None or len(paths) != last:
+            fault(FormatError("the keys are lost: samples get their positions as keys", file.path))
+            paths = None
+    rows = np.flatnonzero(good)
+    gaps = tuple(
+        (int(np.searchsorted(rows, row)), f"at-{offset[row]}" if paths is None else paths[row])
+        for row in np.flatnonzero(~good[: last + (not is_folder)]).tolist()
+    )
+    if paths is not None:
+        paths = [paths[row] for row in rows.tolist()]
+    index = index_of(shard, file, with_form(header.chosen(rows), file), options, paths)
+    return Recovered(index, np.ones(len(rows), np.bool_), len(gaps), gaps)
+
+
+def _possible_headers(file: File) -> Iterator[Header]:
+    """Yield the records: for the stated number of records, then for others that fit."""
+    if file.size < 12:
+        return
+    stated = int.from_bytes(file.read(4, 8), "little", signed=True)
+    words = np.frombuffer(
+        file.read(12, min(file.size - 12, _LARGEST_TABLE) // 4 * 4), "<u4"
+    ).astype(np.int64)
+    # N checksums are followed by the offset of the first record, which is the end of the tables: 12
+    # + 12 * N
+    first = words[:-1] | words[1:] << 32
+    fitting = np.flatnonzero(first == 12 + 12 * np.arange(len(first)))
+    for records in dict.fromkeys([stated, *fitting.tolist()]):
+        if 0 < records <= (file.size - 12) // 12:
+            raw = file.read(12, 12 * records)
+            offset = np.frombuffer(raw, "<i8", records, 4 * records).astype(np.int64)
+            ends = np.append(offset[1:], file.size)
+            inside = (offset >= 12 + 12 * records) & (ends >= offset) & (ends <= file.size)
+            yield Header(
+                np.where(inside, offset, np.clip(offset, 0, file.size)),
+                np.where(inside, ends - offset, -1),
+                np.frombuffer(raw, "<u4", records).astype(np.uint32),
+            )
+
+
+def _matching(file: File, header: Header) -> Bools:
+    """Return which records match their CRC-32.
+
+    The last record ends with the file. If nothing is left of it, and its CRC-32 is 0, as of no
+    bytes, only a whole header shows that it was empty before.
+    """
+    good = header.length >= 0
+    rows = np.flatnonzero(good)
+    extents = Extents(0, header.offset[rows], header.length[rows])
+    good[rows] = checksums_of([file], extents) == header.crc32[rows]
+    if good[-1] and header.length[-1] == 0:  # the header has its CRC-32, or 0 of the first releases
+        expected = kernels.crc32(file.read(4, 8 + 12 * len(good)))
+        good[-1] = int.from_bytes(file.read(0, 4), "little") in (0, expected)
+    return good

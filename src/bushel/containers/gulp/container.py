@@ -33,7 +33,7 @@ from bushel.containers.base import (
 from bushel.containers.stored_column import StoredColumn, StoredColumns
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, File, copy_to_append, is_local, open_file, read_whole
+from bushel.storage import AnyPath, File, copy_to_append, is_local, read_whole
 
 from .gmeta import Gmeta, frames_field, hint, parse_gmeta
 from .reading import (
@@ -198,7 +198,7 @@ class _Gulp(Container):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one chunk, from its `.gmeta`."""
-        data, table = open_file(shard.path(DATA)), open_file(shard.path(TABLE))
+        data, table = shard.open(DATA), shard.open(TABLE)
         text = table.read(0, table.size)
         parsed = parse_gmeta(text, table.path, unpickle=options.pickle)
         options.report(len(text))

@@ -19,7 +19,7 @@ from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered, intact_ranges
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
-from bushel.storage import AnyPath, File, is_local, open_file
+from bushel.storage import AnyPath, File, is_local
 
 from .gmeta import (
     Gmeta,
@@ -211,7 +211,7 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     Raises:
         FormatError: Nothing can be recovered.
     """
-    data, table = open_file(shard.path(0)), open_file(shard.path(1))
+    data, table = shard.open(), shard.open(1)
     text = table.read(0, table.size)
     lost = 0
 

@@ -146,7 +146,7 @@ def _video(shard: Shard, name: str) -> Video | FormatError:
         return FormatError(message, shard.root / INFO, hint=HINT)
     number = shard.files.index(name)
     with _all_there(shard):
-        file = open_file(shard.path(number))
+        file = shard.open(number)
     try:
         packets = read_packets(file)
     except FormatError as error:

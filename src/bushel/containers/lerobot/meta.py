@@ -20,7 +20,7 @@ from bushel.containers.parquet.container import CONTAINER as PARQUET
 from bushel.containers.parquet.container import only_columns
 from bushel.containers.references import texts_of
 from bushel.errors import FormatError, SpecError
-from bushel.storage import AnyPath, as_path, below, open_file
+from bushel.storage import AnyPath, as_path, below, names_in, open_file
 
 INFO, _TASKS, _EPISODES = "meta/info.json", "meta/tasks.parquet", "meta/episodes"
 _PLACE, _BEGIN = ("chunk_index", "file_index"), "from_timestamp"
@@ -151,7 +151,7 @@ def load_meta(root: AnyPath) -> Meta | None:
 
 
 def _entries(folder: AnyPath) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    return sorted(names_in(folder)) if folder.is_dir() else []
 
 
 @lru_cache(maxsize=8)

@@ -80,7 +80,7 @@ class _Tar(Container):
         """Return the error of a comment that describes the fields of an archive, and cannot be read."""
         from .scan import pieces_of
 
-        file = open_file(shard.path(0))
+        file = shard.open()
         if file.path.endswith(COMPRESSED):
             return []
         return description_in(next(pieces_of(file, 1)).comment, file.path)[1]
@@ -124,7 +124,7 @@ class _Tar(Container):
         from .scan import scan
 
         [name] = shard.files
-        archive = scan(open_file(shard.path(0)))
+        archive = scan(shard.open())
         copy_to_append(shard.path(0), staging.path_of(name))
         return {name: archive.end}
 

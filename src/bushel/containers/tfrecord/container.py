@@ -31,7 +31,7 @@ from bushel.containers.references import with_keys
 from bushel.errors import FormatError
 from bushel.kernels import ExampleScanner, TfrecordScanner, crc32c
 from bushel.spec import KEY, Field
-from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
+from bushel.storage import AnyPath, BlockFile, Blocks, File
 
 from .features import (
     AS_THEY_ARE,
@@ -159,7 +159,7 @@ def _opened(shard: Shard) -> tuple[File, File, tuple[Blocks, ...]]:
     Raises:
         FormatError: The compressed data are damaged.
     """
-    stored = open_file(shard.path(0))
+    stored = shard.open()
     head = stored.read(0, min(stored.size, _HEAD.size))
     is_gzip = head[:2] == b"\x1f\x8b"
     is_zlib = len(head) > 1 and head[0] & 0xF == 8 and int.from_bytes(head[:2], "big") % 31 == 0
