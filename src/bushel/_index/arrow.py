@@ -9,7 +9,7 @@ import numpy as np
 
 from bushel._runtime.arrays import I64, Bools
 from bushel.errors import needed_by
-from bushel.spec import KEY
+from bushel.spec import KEY, Spec
 
 from .shard import Keys
 from .table import MISSING, FieldExtents
@@ -22,7 +22,7 @@ _DIGITS = 38  # digits of the integers of a decimal of 128 bits
 
 def index_table(
     shards: Sequence[Any],
-    names: Sequence[str],
+    fields: Spec,
     positions: Any,
     values: Mapping[str, Part],
     rows: Mapping[str, I64],
@@ -31,7 +31,7 @@ def index_table(
 
     Args:
         shards: All shards of the dataset.
-        names: The fields that become columns.
+        fields: The fields that become columns.
         positions: range or int64[n], the positions of the samples in the whole dataset.
         values: Name of a column to its values in these samples.
         rows: Field to the place of each value among the samples of all shards, -1 for none; empty
@@ -46,13 +46,13 @@ def index_table(
     first = 0
     for shard in shards:
         columns = {KEY: _keys(pa, shard.index.keys, shard.samples, first)}
-        for name in names:
+        for name, field in fields.items():
             column = shard.index.fields.get(name)
             title = f"{name}.extent" if name in values else name
             if column is None:
                 columns[title] = pa.nulls(shard.samples)
             else:
-                columns[title] = _column(pa, shard, column)
+                columns[title] = _column(pa, shard, column, sequence=field.sequence)
         tables.append(pa.table(columns))
         first += shard.samples
     table = pa.concat_tables(tables, promote_options="permissive")
@@ -103,7 +103,7 @@ def values_array(pa: Any, part: Part) -> Any:
     return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
-def _column(pa: Any, shard: Any, column: FieldExtents) -> Any:
+def _column(pa: Any, shard: Any, column: FieldExtents, *, sequence: bool) -> Any:
     """Return a struct per sample for a plain field, and a list of structs per sample for a sequence field."""
     rows = column.rows
     missing: Bools = column.length == MISSING
@@ -125,11 +125,12 @@ def _column(pa: Any, shard: Any, column: FieldExtents) -> Any:
         ["file", "offset", "length", "crc32"],
         mask=pa.array(missing),
     )
-    if column.starts is None:
+    starts, absent = column.starts, column.absent
+    if (
+        sequence and starts is None
+    ):  # lists of texts with nulls are JSON in a section of a remote file
+        starts, absent = np.arange(rows + 1), missing
+    if starts is None:
         return struct
-    offsets = pa.array(np.ascontiguousarray(column.starts))
-    if column.absent is None:
-        mask = None
-    else:
-        mask = pa.array(np.ascontiguousarray(column.absent))
-    return pa.LargeListArray.from_arrays(offsets, struct, mask=mask)
+    mask = None if absent is None else pa.array(np.ascontiguousarray(absent))
+    return pa.LargeListArray.from_arrays(pa.array(np.ascontiguousarray(starts)), struct, mask=mask)

@@ -213,6 +213,8 @@ def test_lists_of_texts_with_and_without_nulls_in_one_batch(server: Server, monk
     assert [sample.get("lists") for sample in remote.read(order)] == [lists[at] for at in order]
     [batch] = bushel.Loader(remote, 8, fields=["lists"], collate={"lists": "list"})
     assert batch["lists"] == lists
+    extents = remote.to_arrow()["lists"].to_pylist()
+    assert [None if extent is None else len(extent) for extent in extents] == [1, 2, 1, 1, None, 0, 1, 2]
     with pytest.raises(TypeError, match="can only decode whole values"):
         remote.read([0, 2], {"lists": slice(1)})
     with pytest.raises(KeyError, match="'lists.length' is not in the index"):  # not the bytes of JSON

@@ -17,7 +17,7 @@ from bushel._index.names import Labels
 from bushel._index.shard import MANY_FILES, SMALL_FILE, FileStamp, Shard
 from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64, LazySequence
-from bushel.containers import register_container, registered_here
+from bushel.containers import get_container, register_container, registered_here
 from bushel.errors import FormatError
 from bushel.kernels import decimal_texts
 from bushel.spec import Field, wider
@@ -409,18 +409,29 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
                 continue
             if has_no_value(one.name, having_before):
                 fields[one.name], sources[one.name] = one, having
-            elif {before.type, one.type} == {"json", "utf8[]"}:  # lists of texts, some with nulls
-                fields[one.name] = Field(one.name, "json")
-            elif before.sequence != one.sequence:
-                raise FormatError(
-                    f"field {one.name!r} is a sequence in some shards and plain in others",
-                    having[0].path(0),
-                    hint="open the files one by one, write the field alike in all of "
-                    f"them, or read lists of texts with spec={{{one.name!r}: 'json'}}",
-                )
             else:
-                fields[one.name] = wider(before, one)
+                fields[one.name] = _holding_both(one, before, having[0], having_before[0])
     return fields
+
+
+def _holding_both(field: Field, before: Field, shard: OpenShard, shard_before: OpenShard) -> Field:
+    """Return a field with a type that holds the values of a field of a shard, and of those before.
+
+    Raises:
+        FormatError: No type does.
+    """
+    union = wider(before, field)
+    if union is None:
+        raise FormatError(
+            f"field {field.name!r} is {field.type} here, and {before.type} in "
+            f"{shard_before.path(0)}: no type holds the values of both",
+            shard.path(0),
+            hint="open the files one by one, write the field alike in all of "
+            f"them, or read it with spec={{{field.name!r}: TYPE}}",
+        )
+    if union.codec == "json" and "utf8" in (field.codec, before.codec):
+        return replace(union, codec=get_container(shard.container).mixed)
+    return union
 
 
 def has_no_value(name: str, shards: Sequence[OpenShard]) -> bool:

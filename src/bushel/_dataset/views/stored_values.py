@@ -338,7 +338,7 @@ class StoredValues(Samples):
             rows = {name: self.reader.rows_of(name, positions) for name in self.selection.fields}
         return index_table(
             self.reader.shards,
-            list(self.selection.fields),
+            self.selection.fields,
             self.selection.positions,
             values,
             rows,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _NARROWER = {
     "float": ["bool", "int", "uint"],
     "int": ["bool"],
+    "json": ["bool", "int", "uint", "float", "utf8"],
     **{codec: types for types in TIMES for codec in types},
 }
 """Types whose values another type holds. Whole numbers of both signs have one type in batches anyway."""

@@ -163,7 +163,7 @@ class AsOneType(Struct, frozen=True):
     """Collate values of a field whose type differs between files: always as the type that holds all.
 
     Attributes:
-        codec: The type: `int`, `float`, or one of times.
+        codec: The type: `int`, `float`, or one of times; `json` for texts beside numbers, always a list.
         must: Whether other values than numbers and times have to stack, too.
     """
 
@@ -177,8 +177,10 @@ class AsOneType(Struct, frozen=True):
             CodecError: A value has no equal in the type.
             ValueError: Values do not stack.
         """
+        if self.codec == "json" and not self.must:
+            return list(values)
         dtype = time_dtype(self.codec)
-        kind = _KINDS[self.codec] if dtype is None else dtype.type
+        kind = _KINDS.get(self.codec, ()) if dtype is None else dtype.type
         if all(isinstance(value, kind) for value in values):  # others are of a transform
             values = [exact(self.codec, value) for value in values]
         return _stack(list(values), must=self.must)
