@@ -165,8 +165,7 @@ class FormatError(BushelError):
         Traceback (most recent call last):
             ...
         bushel.errors.FormatError: ...photo.jpg: this file does not belong to any container that Bushel
-            reads (bag, tar, ffrecord, ...) (a folder of plain files is a dataset: open the folder, or
-            pack it with `bushel pack`)
+            reads (bag, tar, ffrecord, ...) (of plain files, open or pack the folder; ...)
     """
 
     def __init__(

@@ -119,6 +119,31 @@ LAYOUTS: dict[str, Row] = {
         (),
         [],
     ),
+    "other folders without media": (
+        [
+            *("VOC/JPEGImages/a.jpg", "VOC/JPEGImages/b.jpg", "VOC/Annotations/a.xml", "VOC/Annotations/b.xml"),
+            *("VOC/SegmentationClass/a.png", "VOC/SegmentationObject/a.png", "VOC/ImageSets/Main/train.txt"),
+        ],
+        ["VOC/a", "VOC/b"],
+        {"image": "jpg", "annotation": "bytes", "mask": "png", "object_mask": "png"},
+        (),
+        ["VOC/ImageSets/Main/train.txt"],
+    ),
+    "fields beside a folder of images": (
+        ["images/a.jpg", "masks/a.png", "cat/b.jpg"],
+        ["cat/b", "images/a", "masks/a"],
+        {"image": "image"},
+        ("cat", "images", "masks"),
+        [],
+    ),
+    "a folder of one field": (["images/a.jpg", "labels.csv"], ["images/a"], {"image": "jpg"}, (), ["labels.csv"]),
+    "classes in a folder of one field": (
+        ["images/cat/a.jpg", "images/dog/b.jpg"],
+        ["images/cat/a", "images/dog/b"],
+        {"image": "jpg"},
+        ("cat", "dog"),
+        [],
+    ),
     "images and masks": (
         ["images/x/a.jpg", "masks/x/a.png"],
         ["x/a"],

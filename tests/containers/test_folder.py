@@ -251,6 +251,12 @@ class TestMetadata:
             ("metadata.csv", 'file_name,n\n1.jpg,"1\n', "not a CSV file"),
             ("metadata.csv", "file_name,n\n../1.jpg,1\n", "not the name of a file"),
             ("metadata.csv", "file_name,n\n9.jpg,1\n", "name '9.jpg', which does not exist"),
+            (
+                "metadata.csv",
+                "file_name,n\n1.JPG,1\n",
+                r"name '1.JPG', which does not exist \(a file is called '1.jpg'",
+            ),
+            ("metadata.csv", "0|a text, and more\n", "file_name and others .*give the table another name"),
             ("metadata.csv", "file_name,image\n1.jpg,1\n", "have a column 'image'"),
             ("metadata.csv", "file_name,n\n1.jpg,1\nn.txt,2\n", "of several kinds"),
             ("metadata.jsonl", '{"file_name": "1.jpg"}\n{"file', "line 2 is not JSON"),

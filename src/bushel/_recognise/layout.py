@@ -22,6 +22,7 @@ from .names import (
     class_folders,
     folders_of_splits,
     inside_only_folder,
+    role_of,
     roles_of,
     split_in,
     tops_of,
@@ -131,32 +132,34 @@ def layout_of(
         place: The folder, for errors.
 
     Raises:
-        FormatError: Folders are named like fields of the same samples, and their files have other
-            names.
+        FormatError: Folders are named like fields of samples, and their files have other names.
     """
     around, inside, folders = inside_only_folder(names)
     splits = _folders_of_splits(inside, folders)
     if splits:
         folders = {name.split("/", 2)[1] for name in inside if name.count("/") > 1}
+    depth, named = around.count("/") + bool(splits), set(filter(role_of, folders))
+    if named != folders and roles_of(named):  # ImageSets/ of VOC has lists, and no media
+        divided = (name.split("/", depth + 1) for name in names if media_of(suffix_of(name)))
+        folders = named | {parts[depth] for parts in divided if len(parts) > depth + 1}
     if roles := roles_of(folders):
-        return _by_roles(names, around, splits, roles, place)
+        return _by_roles(names, depth, splits, roles, place)
     listing = _Listing.of(names, _cut)
     if "." in "".join(listing.stems):
         dotted = _Listing.of(names, _cut_first)
         shared = _shared_extensions(dotted)
-        media = set(filter(media_of, shared))
-        if media:
+        if media := set(filter(media_of, shared)):
             return _by_extension(dotted, shared.union(declared), media, declared)
     counts = Counter(listing.extensions)
     kind_of = main_media(counts)
     companions = set[str]()
     if len(set(listing.stems)) < len(names) or counts.keys() & declared:
         companions = _companions(listing, counts, kind_of, declared)
-    main = set(kind_of.values())
-    codec = codec_of_files(next(iter(main)), kind_of) if len(main) == 1 else None
-    if companions or codec is None:
+    main, *other_kinds = {*kind_of.values()} or {""}
+    codec = codec_of_files(main, kind_of)
+    if companions or other_kinds or codec is None:
         return _by_extension(listing, kind_of.keys() | companions, kind_of, declared)
-    return _one_kind(listing, next(iter(main)), codec, kind_of, () if around else splits, known)
+    return _one_kind(listing, main, codec, kind_of, () if around else splits, known)
 
 
 def main_media(
@@ -241,9 +244,9 @@ def _shared_extensions(dotted: _Listing) -> set[str]:
 def layout_of_kind(
     names: Sequence[str],
     suffixes: Collection[str],
-    known: Collection[str] = (),
+    known: Collection[str],
     *,
-    ordered: bool = False,
+    ordered: bool,
 ) -> FolderLayout:
     """Return the samples of the files with some suffixes: one in the field `file` of each.
 
@@ -254,8 +257,11 @@ def layout_of_kind(
         ordered: Whether the samples have the order of the names instead of that of the keys.
     """
     listing = _Listing.of(names, _cut)
-    extensions = set(listing.extensions) - {""}
-    kinds = {name for name in extensions if f".{name.rpartition('.')[2]}" in suffixes}
+    kinds = {
+        name
+        for name in filter(None, set(listing.extensions))
+        if f".{name.rpartition('.')[2]}" in suffixes
+    }
     pairs = zip(names, listing.extensions, strict=True)
     read = [name for name, extension in pairs if extension in kinds]
     splits = _folders_of_splits(read, tops_of(read))
@@ -377,9 +383,8 @@ def labelled_media(counts: Mapping[str, int], samples: int) -> set[str]:
 def media_of_members(field: str) -> str | None:
     """Return the kind of media of a field of an archive that is named like the suffix of its members: `jpg`.
 
-    Returns:
-        None of another field, of a suffix with a dot, since the name may have the dot, and of
-        `image` and `audio`, which writers use as names of fields.
+    It is None of another field, of a suffix with a dot, since the name may have the dot, and of
+    `image` and `audio`, which writers use as names of fields.
     """
     if "." in field or field in _MEDIA:
         return None
@@ -397,7 +402,7 @@ def has_media(fields: frozenset[str]) -> bool:
 
 def _by_roles(
     names: Sequence[str],
-    around: str,
+    depth: int,
     splits: tuple[str, ...],
     roles: dict[str, str],
     place: str | None,
@@ -407,19 +412,16 @@ def _by_roles(
     Raises:
         FormatError: Most images of a folder have no file of their name in another one.
     """
-    at = around.count("/") + bool(splits)  # number of folders above the folders of fields
     files: dict[str, dict[str, int]] = {field: {} for field in roles.values()}
     left_out = []
     for number, name in enumerate(names):
-        parts = name.split("/", at + 1)
-        if len(parts) < at + 2:
-            left_out.append((name, _kind_left_out(suffix_of(name))))
-            continue
-        field = roles[parts[at]]
-        stem, extension = _cut("/".join((*parts[:at], parts[at + 1])))
-        if field == "image" and media_of(extension) != "image":
+        parts, extension = name.split("/", depth + 1), suffix_of(name)
+        field = roles.get(parts[depth]) if len(parts) > depth + 1 else None
+        if field is None or (field == "image" and media_of(extension) != "image"):
             left_out.append((name, _kind_left_out(extension)))
-        elif stem in files[field]:
+            continue
+        stem, _ = _cut("/".join((*parts[:depth], parts[depth + 1])))
+        if stem in files[field]:
             left_out.append((name, "second of a name"))
         else:
             files[field][stem] = number

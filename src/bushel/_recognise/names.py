@@ -22,6 +22,7 @@ ROLES = {
     **dict.fromkeys(("labels", "label", "labels_txt"), "label"),
     **dict.fromkeys(("masks", "mask", "segmentation", "segmentationclass"), "mask"),
     **dict.fromkeys(("annotations", "annotation"), "annotation"),
+    "segmentationobject": "object_mask",
     **dict.fromkeys(("captions", "caption"), "caption"),
     **dict.fromkeys(("depths", "depth"), "depth"),
 }
@@ -160,7 +161,7 @@ def class_folders(
     """Return the folder of each file that is its class; empty for a file outside of them.
 
     All are empty if most files are outside of folders, or if these are the only split, or fields
-    (`images`, `masks`). A folder around all others is not a class: `data/cat/1.jpg`, or
+    (`images`, `masks`), be it only one. A folder around all others is not a class: `data/cat/1.jpg`, or
     `set/cat/1.jpg` in an archive of the folder `set`.
 
     Args:
@@ -185,7 +186,7 @@ def class_folders(
         inner = class_folders(below, counts, inside=are_splits)
         if all(inner) or len({*inner} - {""}) > 1:
             return inner
-        if split_in(*different, folder=True) is not None:
+        if split_in(*different, folder=True) is not None or role_of(*different):
             return outside
     return folders
 

@@ -13,7 +13,7 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class Row(Struct, frozen=True):
 def metadata_rows(
     root: AnyPath,
     names: Sequence[str],
-    files: Container[str],
+    files: Collection[str],
     read: Callable[[str], bytes] | None = None,
     others: Container[str] = (),
 ) -> list[Row]:
@@ -108,14 +108,19 @@ def metadata_rows(
             is_of_others = file.partition("/")[0] in others
             if above + file not in files and not is_of_others:
                 missing = above + str(spelled)
-                raise FormatError(f"the metadata name {missing!r}, which does not exist", path)
+                alike = [name for name in files if name.lower() == (above + file).lower()]
+                raise FormatError(
+                    f"the metadata name {missing!r}, which does not exist",
+                    path,
+                    hint=f"a file is called {alike[0]!r}" if alike else None,
+                )
             values = {key: cell for key, cell in content.items() if cell is not None}
             rows.append(Row(above + file, values))
     return rows
 
 
-def _names_of_others(row: Iterable[str], path: AnyPath) -> str | None:
-    """Return how to read a table with several files in a row; None if a row has no column for them."""
+def _names_of_others(row: Iterable[str], path: AnyPath) -> str:
+    """Return how to read a table with several files in a row, or one that has no column for them."""
     if spec := {name: "image(path)" for name in row if name.endswith(f"_{FILE_NAME}")}:
         return f"bushel.open({str(path)!r}, spec={spec}) reads the files of each row"
     if any(name.endswith(f"{FILE_NAME}s") for name in row):
@@ -123,7 +128,10 @@ def _names_of_others(row: Iterable[str], path: AnyPath) -> str | None:
             "move the table to another folder, and bushel.join "
             "it with this one, which reads lists of files"
         )
-    return None
+    return (
+        f"call the column with the names of the files {FILE_NAME}, or give the table another "
+        "name: then it is not read"
+    )
 
 
 def _too_large(size: int, path: AnyPath) -> FormatError:

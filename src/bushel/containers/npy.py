@@ -15,7 +15,7 @@ from bushel._index.table import ShardIndex
 from bushel.codecs.arrays import NPY_HEADER_LIMIT, parse_npy
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.kernels import crc32
-from bushel.storage import AnyPath, File, open_file
+from bushel.storage import AnyPath, File
 
 from .base import Container, ReadOptions, Report
 from .plain_table import PlainField, file_shards, table_of
@@ -27,8 +27,8 @@ _FIELD = "data"
 _MOST_DIMENSIONS = 64  # of an array of NumPy
 _LARGEST_ROW = 1 << 48
 _TYPES = (
-    "little-endian numbers are read in place: save such arrays with numpy.savez; "
-    "bushel.pack takes texts and big-endian numbers, too"
+    "little-endian numbers are read in place: save such arrays with numpy.savez; bushel.pack takes a file with texts "
+    "and big-endian numbers, too; arrays of Python objects are pickles, which are not read"
 )
 
 
@@ -42,7 +42,7 @@ class _Npy(Container):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the rows of the arrays in one file."""
-        file = open_file(shard.path(0))
+        file = shard.open()
         fields, rows = {}, {}
         for name, (start, size, _) in _arrays(shard, file).items():
             fields[name], rows[name] = _rows_of(file, name, start, size)
@@ -63,7 +63,7 @@ class _Npy(Container):
 
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
         """Compare the members of a `.npz` with their CRC-32."""
-        file = open_file(shard.path(0))
+        file = shard.open()
         try:
             for name, (start, size, expected) in _arrays(shard, file).items():
                 if expected is None:
@@ -112,7 +112,7 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
     except CodecError as error:
         raise refuse(str(error), _TYPES) from error
     if not shape or not all(type(length) is int and length >= 0 for length in shape):
-        raise refuse(f"its shape is {shape}, which has no rows")
+        raise refuse(f"its shape is {shape}, which has no rows", "save it in another file")
     if len(shape) > _MOST_DIMENSIONS:
         raise refuse(
             f"its shape has {len(shape)} dimensions, and NumPy holds {_MOST_DIMENSIONS} at most"
@@ -122,7 +122,7 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
     if fortran and len(shape) > 1:
         raise refuse(
             "it is in Fortran order, so a row is not in one piece",
-            "save numpy.ascontiguousarray of it",
+            "save numpy.ascontiguousarray of it, or pack the file with bushel.pack",
         )
     count, row = shape[0], dtype.itemsize * math.prod(shape[1:])
     first, end = start + len(head) - len(rest), start + size

@@ -153,3 +153,16 @@ def test_a_dataset_of_lance_says_how_it_is_packed(tmp_path: Path) -> None:
         bushel.errors.FormatError, match=r"bushel\.pack\(lance\.dataset\('.*photos\.lance'\), 'out\.tar'\)"
     ):
         bushel.open(tmp_path / "photos.lance")
+
+
+@pytest.mark.parametrize("name", ["x.h5", "data.mdb", "a.mat", "batch_1"])
+def test_files_of_other_programs_are_packed_by_their_own_package(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"\x89HDF or another format")
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(
+            bushel.errors.FormatError, match=r"their own package .* bushel\.pack\(samples, 'out\.tar'\)"
+        ):
+            bushel.open(path)
+    (tmp_path / "a.jpg").write_bytes(b"a photo")
+    with pytest.raises(bushel.errors.FormatError, match="of plain files, open or pack the folder"):
+        bushel.open(tmp_path / "a.jpg")

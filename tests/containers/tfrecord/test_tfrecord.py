@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import struct
 import zlib
 from pathlib import Path
@@ -129,7 +130,7 @@ def test_a_record_among_examples_that_is_none(tmp_path: Path) -> None:
 
 
 def test_a_feature_of_two_types_and_sequence_examples(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="another type than before"):
+    with pytest.raises(FormatError, match=r"another type than before \('i'\)"):
         bushel.open(written(tmp_path / "x.tfrecord", {"i": int_list(3)}, {"i": float_list(3)}))
     sequence = example({"i": int_list(3)}) + piece(2, b"")
     (tmp_path / "y.tfrecord").write_bytes(framed([sequence]))
@@ -248,3 +249,22 @@ def test_a_declared_type_is_compared_when_a_file_is_opened(
     ds = bushel.open(path, spec=spec, index="memory")
     with pytest.raises(CodecError):
         ds[100]
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9\n", b"\xff"])
+def test_an_error_names_a_feature_in_any_bytes(tmp_path: Path, name: bytes) -> None:
+    features = [piece(1, piece(1, piece(1, name) + piece(2, values))) for values in (int_list(3), float_list(3))]
+    (tmp_path / "x.tfrecord").write_bytes(framed(features))
+    shown = "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in name)
+    with pytest.raises(FormatError, match=re.escape(f"({shown!r})")):
+        bushel.open(tmp_path / "x.tfrecord")
+    (tmp_path / "y.tfrecord").write_bytes(framed(features[:1]))
+    with pytest.raises(FormatError, match=re.escape(f"the feature {name!r} cannot be a field")):
+        bushel.open(tmp_path / "y.tfrecord")
+
+
+def test_a_sequence_that_is_declared_as_one_value(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.tfrecord", {"b": bytes_list(b"1", b"2")})
+    with pytest.raises(SpecError, match=r"x\.tfrecord: feature 'b' .* Declare the sequence 'utf8\[\]'"):
+        bushel.open(path, spec={"b": "utf8"})
+    assert bushel.open(path, spec={"b": "utf8[]"})[0]["b"] == ["1", "2"]

@@ -193,7 +193,10 @@ def _unowned(path: AnyPath, file: str, names: list[str]) -> FormatError:
         or lance_hint
         or splits_hint(path)
         or _container_hint(path)
-        or "a folder of plain files is a dataset: open the folder, or pack it with `bushel pack`",
+        or (
+            "of plain files, open or pack the folder; others are read by their own package "
+            "(h5py, lmdb, scipy, …): bushel.pack(samples, 'out.tar') takes dicts from any iterable"
+        ),
     )
 
 

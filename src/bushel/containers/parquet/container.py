@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from bushel._index.object_columns import of_objects
 from bushel._index.shard import Shard, stamps
 from bushel._index.table import ShardIndex
+from bushel._recognise.names import several
 from bushel._runtime.messages import log_warning
 from bushel.codecs import get_codec
 from bushel.containers.base import Container, Outline, ReadOptions, Section
@@ -37,7 +38,7 @@ from bushel.containers.row_table import check_pyarrow
 from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.spec import KEY, Field, Spec
-from bushel.storage import AnyPath, File, is_object, open_file
+from bushel.storage import AnyPath, File, is_object, names_in, open_file
 
 from .footer import TAIL, Footer, Node, RowGroup, read_footer
 from .page_index import index_faults, joined_spans, sections_of
@@ -48,7 +49,6 @@ _METADATA = "metadata.parquet"  # beside other files, a list of these: see folde
 _ABOUT = (".json", ".md", ".txt", ".yaml", ".yml", "LICENSE")
 _HINT = "the file is damaged: write or download it again"
 _SPLIT = re.compile(r"(?P<split>.+)-[0-9]{5}-of-[0-9]{5}.*\.parquet", re.DOTALL)
-_SHOWN = 10  # names of splits in an error
 # of a table: one value takes some 20 bytes of memory
 _ENOUGH_VALUES, _VALUES_PER_BYTE = 1 << 26, 64
 
@@ -64,7 +64,7 @@ class _Parquet(Container):
         for folder, before in ((path, ""), (path / "data", "data/")):
             if not folder.is_dir():
                 continue
-            names = sorted(entry.name for entry in folder.iterdir())
+            names = sorted(names_in(folder))
             visible = [name for name in names if not name.startswith(".")]
             tables = list(filter(self.owns, visible))
             further = [name for name in visible if name not in tables and not name.endswith(_ABOUT)]
@@ -235,12 +235,8 @@ def _naming(node: Node, file: File, groups: Sequence[RowGroup]) -> Iterator[None
 def _check_one_split(names: list[str], folder: str) -> None:
     splits = sorted({match["split"] for name in names if (match := _SPLIT.fullmatch(name))})
     if len(splits) > 1:
-        raise FormatError(
-            "the folder has several splits: "
-            f"{', '.join(splits[:_SHOWN])}{' and others' * (len(splits) > _SHOWN)}",
-            folder,
-            hint=f"name one of them: bushel.open({folder + '/' + splits[0] + '-*.parquet'!r})",
-        )
+        pattern = f"{folder}/{splits[0]}-*.parquet"
+        raise several(folder, "split", splits, f", or its files: bushel.open({pattern!r})")
 
 
 class ChunkReader:

@@ -166,7 +166,8 @@ def _why_unsuitable(key: str) -> str | None:
     if "." in base:
         return (
             "readers end the key at the first dot after the "
-            "last slash: use another character, such as `_`"
+            "last slash: use another character, such as `_`, as bushel.pack(..., "
+            "keys=lambda key: key.replace('.', '_')) does"
         )
     if ".." in folder.split("/"):
         return "`..` would leave the folder into which the archive is unpacked"

@@ -166,7 +166,7 @@ def field_name(name: bytes, file: File) -> str:
             parse_spec({text: "bytes"})
     except (UnicodeDecodeError, SpecError) as error:
         raise FormatError(
-            f"a feature cannot be a field: {error}", file.path, hint=AS_THEY_ARE
+            f"the feature {name!r} cannot be a field: {error}", file.path, hint=AS_THEY_ARE
         ) from error
     return text
 
@@ -290,10 +290,11 @@ class FeatureTable:
 
     def _add_bytes(self, name: str, feature: Feature, declared: Field | None) -> None:
         many = feature.most > 1 if declared is None else declared.sequence
-        if feature.most > 1 and not many:
-            shown = "by default" if declared is None else f"as {declared.type!r}"
-            what = f"a record has {feature.most} values of it, so it is a sequence"
-            raise SpecError(f"feature {name!r} cannot be read {shown}: {what}")
+        if declared is not None and feature.most > 1 and not many:
+            raise SpecError(
+                f"{self.file.path}: feature {name!r} cannot be read as {declared.type!r}: a record "
+                f"has {feature.most} values of it. Declare the sequence {declared.type + '[]'!r}"
+            )
         if declared is not None and declared.codec in OF_ANY_LENGTH:
             self._refuse_integers(name, feature, declared)
         places = feature.value_offset, feature.value_length

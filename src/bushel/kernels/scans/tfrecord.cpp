@@ -16,8 +16,15 @@ using namespace tfrecord_bytes;
 
 // The reason why a record is not an Example.
 struct NotExampleError {
-    const char *reason;
+    std::string reason;
 };
+
+// A name of a feature in quotes, with a question mark for each byte that is not printable ASCII.
+std::string shown(std::string_view name) {
+    std::string text = "'";
+    for (const char byte : name) text += byte >= ' ' && byte <= '~' ? byte : '?';
+    return text + "'";
+}
 
 // A length-delimited field of a message.
 struct Piece {
@@ -132,7 +139,12 @@ void TfrecordScan::read_example(const std::uint8_t *data, std::size_t size) {
                     (is_name ? name : feature) = piece;
                 }
                 const auto chars = static_cast<std::size_t>(name.end - name.data);
-                read_feature({reinterpret_cast<const char *>(name.data), chars}, feature.data, feature.end);
+                const std::string_view called{reinterpret_cast<const char *>(name.data), chars};
+                try {
+                    read_feature(called, feature.data, feature.end);
+                } catch (const NotExampleError &error) {
+                    throw NotExampleError{error.reason + " (" + shown(called) + ")"};
+                }
             }
         }
     } catch (const NotExampleError &error) {
