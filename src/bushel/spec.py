@@ -77,7 +77,7 @@ def wider(first: Field, second: Field) -> Field | None:
 
 
 def _wider_array(types: list[str]) -> str | None:
-    """Return the type of the arrays of two types, or of those of one and of single numbers; None if there is none."""
+    """Return the type of arrays of two types, or of arrays of one type and single numbers; None if no type does."""
     if types[0] == "array":  # of any dtype and shape
         return "array"
     (dtype, *shape), (other_dtype, *other_shape) = (

@@ -254,7 +254,7 @@ class TestMetadata:
             (
                 "metadata.csv",
                 "file_name,n\n1.JPG,1\n",
-                r"name '1.JPG', which does not exist \(a file is called '1.jpg'",
+                r"name '1.JPG', which does not exist \(names differ in capital letters",
             ),
             ("metadata.csv", "0|a text, and more\n", "file_name and others .*give the table another name"),
             ("metadata.csv", "file_name,image\n1.jpg,1\n", "have a column 'image'"),

@@ -160,8 +160,8 @@ def class_folders(
 ) -> list[str]:
     """Return the folder of each file that is its class; empty for a file outside of them.
 
-    All are empty if most files are outside of folders, or if these are the only split, or fields
-    (`images`, `masks`), be it only one. A folder around all others is not a class: `data/cat/1.jpg`, or
+    All are empty if most files are outside of folders, or if these are the only split, or fields, one
+    or more (`images`, `masks`). A folder around all others is not a class: `data/cat/1.jpg`, or
     `set/cat/1.jpg` in an archive of the folder `set`.
 
     Args:

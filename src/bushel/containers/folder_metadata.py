@@ -13,7 +13,7 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class Row(Struct, frozen=True):
 def metadata_rows(
     root: AnyPath,
     names: Sequence[str],
-    files: Collection[str],
+    files: Container[str],
     read: Callable[[str], bytes] | None = None,
     others: Container[str] = (),
 ) -> list[Row]:
@@ -108,11 +108,10 @@ def metadata_rows(
             is_of_others = file.partition("/")[0] in others
             if above + file not in files and not is_of_others:
                 missing = above + str(spelled)
-                alike = [name for name in files if name.lower() == (above + file).lower()]
                 raise FormatError(
                     f"the metadata name {missing!r}, which does not exist",
                     path,
-                    hint=f"a file is called {alike[0]!r}" if alike else None,
+                    hint="names differ in capital letters, too, and are relative to the table's folder",
                 )
             values = {key: cell for key, cell in content.items() if cell is not None}
             rows.append(Row(above + file, values))

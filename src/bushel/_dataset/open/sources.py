@@ -429,7 +429,7 @@ def _similar(path: AnyPath) -> str:
     if path.is_symlink():
         return f": it is a symbolic link to {os.readlink(path)}, which does not exist"
     try:
-        names = [entry.name for entry in os.scandir(path.parent)]
+        names = os.listdir(path.parent)
     except OSError:
         nearest = next(parent for parent in path.parents if parent.exists())
         return f": {nearest.absolute()} has no {path.relative_to(nearest).parts[0]}"

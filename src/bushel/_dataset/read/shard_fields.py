@@ -70,7 +70,7 @@ def _with_types(shard: OpenShard, types: Spec, *, again: bool = False) -> OpenSh
         return with_caller_fields(shard, declared)
     if shard.section is not None:
         raise FormatError(
-            "its values would be other lists, as those of some files are",
+            "its values would be other lists, as in some other files",
             shard.path(0),
             hint="run `bushel index` on the dataset, or read the field with spec=, as json",
         )
@@ -145,7 +145,7 @@ _NARROWER: Mapping[str, Collection[str]] = {
     "utf8": NUMBERS,
     "bytes": ("utf8",),
 }
-"""Types whose values are read as those of another type, where other shards have that."""
+"""Types whose values are read as another type, where other shards have that."""
 
 
 def _is_narrower(field: Field, union: Field) -> bool:

@@ -409,29 +409,20 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
                 continue
             if has_no_value(one.name, having_before):
                 fields[one.name], sources[one.name] = one, having
-            else:
-                fields[one.name] = _holding_both(one, before, having[0], having_before[0])
+                continue
+            union = wider(before, one)
+            if union is None:
+                raise FormatError(
+                    f"field {one.name!r} is {one.type} here, and {before.type} in "
+                    f"{having_before[0].path(0)}: no type holds the values of both",
+                    having[0].path(0),
+                    hint="open the files one by one, write the field alike in all of "
+                    f"them, or read it with spec={{{one.name!r}: TYPE}}",
+                )
+            if union.codec == "json" and "utf8" in (one.codec, before.codec):
+                union = replace(union, codec=get_container(having[0].container).mixed)
+            fields[one.name] = union
     return fields
-
-
-def _holding_both(field: Field, before: Field, shard: OpenShard, shard_before: OpenShard) -> Field:
-    """Return a field with a type that holds the values of a field of a shard, and of those before.
-
-    Raises:
-        FormatError: No type does.
-    """
-    union = wider(before, field)
-    if union is None:
-        raise FormatError(
-            f"field {field.name!r} is {field.type} here, and {before.type} in "
-            f"{shard_before.path(0)}: no type holds the values of both",
-            shard.path(0),
-            hint="open the files one by one, write the field alike in all of "
-            f"them, or read it with spec={{{field.name!r}: TYPE}}",
-        )
-    if union.codec == "json" and "utf8" in (field.codec, before.codec):
-        return replace(union, codec=get_container(shard.container).mixed)
-    return union
 
 
 def has_no_value(name: str, shards: Sequence[OpenShard]) -> bool:

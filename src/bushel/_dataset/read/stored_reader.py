@@ -95,8 +95,8 @@ class StoredReader(ShardRows):
         wanted: Mapping[str, Elements],
         *,
         parts: bool,
-        held: Held | None = None,
-        room: Room | None = None,
+        held: Held | None,
+        room: Room | None,
     ) -> list[Sample]:
         """Return samples with stored bytes, lists of them, and parts of values: see `Reader.read`.
 

@@ -251,19 +251,18 @@ def _read_header(file: File) -> Header:
 
 def with_form(header: Header, file: File) -> Header:
     """Return the records with the form that the first ones and the last one show."""
-    return replace(header, form=_form(file, header.offset, header.length))
-
-
-def _form(file: File, offset: I64, length: I64) -> Form:
-    if not len(offset):
-        return "plain"
-    if file.read(int(offset[-1]), min(len(MAGIC), int(length[-1]))) == MAGIC:
-        return "folder"
-    heads = (
-        file.read(int(offset[row]), min(16, int(length[row])))
-        for row in range(min(_LOOKS, len(offset)))
-    )
-    return "maps" if any(map(is_packed_map, heads)) else "plain"
+    offset, length = header.offset, header.length
+    form: Form = "plain"
+    if len(offset):
+        heads = (
+            file.read(int(offset[row]), min(16, int(length[row])))
+            for row in range(min(_LOOKS, len(offset)))
+        )
+        if file.read(int(offset[-1]), min(len(MAGIC), int(length[-1]))) == MAGIC:
+            form = "folder"
+        elif any(map(is_packed_map, heads)):
+            form = "maps"
+    return replace(header, form=form)
 
 
 def _folder(file: File, header: Header) -> tuple[list[str], list[str]]:

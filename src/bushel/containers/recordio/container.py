@@ -48,7 +48,7 @@ from bushel.storage import (
     write_whole,
 )
 
-from .idx import Table, format_idx, idx_name, parse_idx
+from .idx import format_idx, idx_name, parse_idx
 from .scan import (
     IMAGE_HEADER,
     LARGEST,
@@ -94,7 +94,7 @@ class _RecordIO(Container):
             if fault is not None:
                 raise fault
         else:
-            table = _table(files[1])
+            table = parse_idx(files[1].read(0, files[1].size), files[1].path)
             if not len(table.offset) and data.size:
                 raise FormatError(
                     f"it lists no record, but {data.path} has {data.size} bytes",
@@ -116,7 +116,7 @@ class _RecordIO(Container):
         records, _, fault = scan_records(files[0])
         faults = [] if fault is None else [fault]
         if len(files) > 1:
-            table = _table(files[1])
+            table = parse_idx(files[1].read(0, files[1].size), files[1].path)
             missing = np.setdiff1d(records.offset, table.offset)
             if len(missing):
                 message = (
@@ -187,10 +187,6 @@ class _RecordIO(Container):
 
 def _shard(root: AnyPath, name: str, *, has_idx: bool) -> Shard:
     return Shard(root, name, (name, idx_name(name)) if has_idx else (name,))
-
-
-def _table(file: File) -> Table:
-    return parse_idx(file.read(0, file.size), file.path)
 
 
 def _existing_form(payloads: Payloads, index: ShardIndex) -> str:
