@@ -78,7 +78,6 @@ class ShardCheck(Struct):
     checks: Checks
     found: Findings
     index: ShardIndex = ShardIndex(0, (), {}, "")  # the best available table, empty without any
-    nbytes: int = 0  # number of stored bytes of all values in this table
     bytes_checked: int = 0  # number of stored bytes that were compared with a checksum
     complete: bool = False  # whether all stored bytes were compared
     # the table of the index, if it describes the files as they are
@@ -103,7 +102,7 @@ class ShardCheck(Struct):
             index = within_files(known, shard, stamps, found)
         if index is None:
             return
-        shard, nbytes = index.shard_with_files(shard), index.nbytes
+        shard = index.shard_with_files(shard)
         if kept is not None and kept.digest != table_digest(kept):
             message = (
                 "its digest is not that of its contents: run `bushel index --force` on the dataset"
@@ -132,7 +131,7 @@ class ShardCheck(Struct):
                 self._check_stamps(kept, file_of)
         if checks.decode:
             self._check_values(index)
-        self.index, self.nbytes, self.fitting = index, nbytes, kept
+        self.index, self.fitting = index, kept
         self.bytes_checked, self.complete = checked, complete
 
     # Comparing the index with the files

@@ -96,6 +96,7 @@ def verify(
     """
     if threads is None:
         threads = cpu_count()
+    check_count("threads", threads, least=1)
     findings = Findings(check_count("max_problems", max_problems, least=1))
     load: Any = cache(load_manifest)  # each is read once
     places = discover(source, container, findings, index, load)
@@ -137,7 +138,7 @@ def verify(
         sum(result.bytes_checked for result in results),
         all(result.complete for result in results) and bool(places),
         findings.more,
-        sum(result.nbytes for result in results),
+        sum(result.index.nbytes for result in results),
         checksums,
     )
 
