@@ -19,7 +19,7 @@ from tests.formats import each_format
 from tests.sources.folders import image_folder, jpeg
 
 import bushel
-from bushel._runtime.shuffle import make_order
+from bushel._runtime.order import make_order
 from bushel.codecs import get_codec
 from bushel.errors import StateError, TooManyErrors
 from bushel.storage import publish

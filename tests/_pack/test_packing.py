@@ -23,7 +23,7 @@ import bushel
 from bushel._pack import PackResult
 from bushel._pack.part import OrderRange
 from bushel._pack.run_folder import part_starts
-from bushel._runtime.shuffle import make_order
+from bushel._runtime.order import make_order
 from bushel.codecs import get_codec
 from bushel.errors import SpecError, StateError, UnsupportedError
 from bushel.sources import LabelledFolder, Stream

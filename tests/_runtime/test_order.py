@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests._runtime.order_by_document import derive_by_document, hash32, mix64, permute_by_document
 
-from bushel._runtime.order import Blocks, Exact, Permutation, Sequential, derive
+from bushel._runtime.draws import Order, Weighted, balanced_order, weighted_order
+from bushel._runtime.order import Blocks, Exact, Permutation, Sequential, Shuffle, derive, make_order
 from bushel._runtime.scheduled import SampleOrder, Scheduled
-from bushel._runtime.shuffle import Order, Shuffle, Weighted, balanced_order, make_order, weighted_order
 from bushel.loader.order.bucketed import Bucketed, bucketed_order
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.packed import Packed, pieces_of

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.loader.memory_dataset import MemoryDataset, jitter
 
-from bushel._runtime.shuffle import Shuffle
+from bushel._runtime.order import Shuffle
 from bushel.errors import CorruptError, SpecError, StateError
 from bushel.loader import Blocks, Exact, Loader, MapView, Padded, Sequential, StreamLoader
 from bushel.loader.options import BatchOptions, Options

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.loader.memory_dataset import MemoryDataset
 
 from bushel.loader import Loader
-from bushel.loader.run.run import PrefetchWindow
+from bushel.loader.run.threads import PrefetchWindow
 from bushel.loader.values.collate import count_bytes
 
 

@@ -152,29 +152,23 @@ def element_rows(column: FieldExtents, samples: Group, elements: Elements) -> tu
         if (short := numbers >= np.repeat(counts, sizes)).any():
             place = int(np.repeat(np.arange(len(sizes)), sizes)[short][0])
             end = int(sizes[: place + 1].sum())
-            raise _beyond(column, int(counts[place]), numbers[end - int(sizes[place]) : end])
+            _chosen_elements(
+                column, int(counts[place]), numbers[end - int(sizes[place]) : end]
+            )  # raises
         return numbers + np.repeat(first, sizes), sizes
     rows: list[I64] = []
     chosen_counts = np.zeros(len(counts), np.int64)
     for place, (start, count) in enumerate(zip(first.tolist(), counts.tolist(), strict=True)):
-        if isinstance(elements, slice):
-            numbers = np.arange(*elements.indices(count))
-        elif column.absent is not None and column.absent[samples.rows[place]]:
+        if column.absent is not None and column.absent[samples.rows[place]]:
             continue
-        else:
-            numbers = np.where(elements < 0, elements + count, elements)
-            if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
-                raise _beyond(column, count, elements)
+        numbers = _chosen_elements(column, count, elements)
         chosen_counts[place] = len(numbers)
         rows.append(numbers + start)
     return (np.concatenate(rows) if rows else NO_NUMBERS), chosen_counts
 
 
-def _beyond(column: FieldExtents, count: int, numbers: I64) -> Exception:
-    return IndexError(
-        f"field {column.field.name!r} has {count} elements "
-        f"in this sample; asked for {numbers.tolist()}"
-    )
+def _chosen_elements(column: FieldExtents, count: int, elements: slice | I64) -> I64:
+    return choose(elements, count, f"field {column.field.name!r}", "elements")
 
 
 def damaged_sequences(column: FieldExtents, samples: Group) -> Exception:

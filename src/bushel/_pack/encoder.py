@@ -318,7 +318,7 @@ class WorkerPool:
         self._free: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
         try:
             for _ in range(processes):
-                self._workers.append(WorkerProcess("bushel._pack.encoder", "serve"))
+                self._workers.append(WorkerProcess("bushel._pack.encoder"))
             for worker in self._workers:
                 worker.send(job)
                 self._free.put(worker)

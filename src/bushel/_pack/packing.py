@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from bushel._runtime.order import Shuffle
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
-from bushel._runtime.shuffle import Shuffle
 from bushel._runtime.tasks import AnyEngine
 from bushel._writer.target import Mode
 from bushel.sources.opening import AnyData, files_asked

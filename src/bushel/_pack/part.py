@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64, batches_of
+from bushel._runtime.draws import Order
 from bushel._runtime.parallel import parallel_map
-from bushel._runtime.shuffle import Order
 from bushel._writer.dataset_plan import RepeatedKeyError
 from bushel._writer.dataset_writer import DatasetWriter
 from bushel._writer.target import Mode

@@ -30,9 +30,9 @@ from bushel._index.names import (
 )
 from bushel._recognise.types import is_converted
 from bushel._runtime.arrays import check_count, chunks
+from bushel._runtime.draws import Order
 from bushel._runtime.messages import few
-from bushel._runtime.order import Sequential
-from bushel._runtime.shuffle import Order, make_order
+from bushel._runtime.order import Sequential, make_order
 from bushel._writer.publishing import continued_shards
 from bushel._writer.target import Target
 from bushel.codecs import get_codec, holds_image

@@ -22,9 +22,9 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.names import check_labels
 from bushel._runtime.arrays import I64, check_count
-from bushel._runtime.order import Sequential
+from bushel._runtime.draws import Order
+from bushel._runtime.order import Sequential, Shuffle
 from bushel._runtime.public import check_list
-from bushel._runtime.shuffle import Order, Shuffle
 from bushel._runtime.threads import cpu_count
 from bushel._writer.target import WriterOptions
 from bushel.engines import connect

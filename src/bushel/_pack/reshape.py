@@ -18,9 +18,9 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel._dataset.views.stream import StreamDataset
 from bushel._index.sidecar import find_manifest
+from bushel._runtime.order import Shuffle
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
-from bushel._runtime.shuffle import Shuffle
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError, UnsupportedError
 from bushel.storage import AnyLocation, AnySource, as_path

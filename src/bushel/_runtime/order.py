@@ -10,7 +10,7 @@ without state, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -307,3 +307,61 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
         else:
             permuted_slots = permuted.take(slots)
         return permuted_slots * self.size + (positions - slots * self.size)
+
+
+OncePerEpoch = Sequential | Exact | Blocks
+
+Shuffle = bool | Literal["exact", "blocks"] | OncePerEpoch | None
+"""The values of `shuffle=`, which mean the same in `Loader`, `pack` and `split`:
+
+- False or None: as stored;
+- True or `"exact"`: a permutation of all samples;
+- `"blocks"`: blocks of neighbouring samples in random order, mixed within a window;
+- an order object, such as `Blocks(len(dataset), seed=7, size=1024, window=8)`.
+"""
+
+
+_WRITE = 'write False, True, "exact", "blocks" or an order such as Blocks(len(dataset), size=1024)'
+
+_KINDS: dict[object, type[OncePerEpoch]] = {
+    None: Sequential,
+    False: Sequential,
+    True: Exact,
+    "exact": Exact,
+    "blocks": Blocks,
+}
+
+
+def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> OncePerEpoch:
+    """Return the order that a user asks for with `shuffle=` and `seed=`.
+
+    Args:
+        shuffle: See `Shuffle`.
+        samples: Number of samples to order.
+        seed: 0 to 2**64 - 1. An order object has its own seed, so `seed` must then be 0 or equal to
+            it.
+
+    Raises:
+        TypeError: `shuffle` is neither a bool, a str, None nor an order.
+        ValueError: The name of the order is unknown, or an order object has another number of
+            samples or another seed than the arguments.
+    """
+    if shuffle is None or isinstance(shuffle, bool | str):
+        if shuffle not in _KINDS:
+            raise ValueError(f"unknown order shuffle={shuffle!r}: {_WRITE}")
+        return _KINDS[shuffle](samples, seed)
+    if not isinstance(shuffle, OncePerEpoch):
+        if isinstance(shuffle, int):
+            hint = f"to give a seed, write shuffle=True, seed={shuffle}"
+        else:
+            hint = _WRITE
+        raise TypeError(f"shuffle={shuffle!r} is not an order: {hint}")
+    if shuffle.samples != samples:
+        raise ValueError(
+            f"shuffle= is an order of {shuffle.samples} samples, but there are {samples}"
+        )
+    if seed not in (0, shuffle.seed):
+        raise ValueError(
+            f"shuffle= is an order with seed {shuffle.seed}, but seed={seed}: leave out seed="
+        )
+    return shuffle

@@ -117,26 +117,25 @@ class WorkerProcess:
     processes before you send to the first.
 
     Args:
-        module: Name of the module that does the work.
-        function: Name of a function in it, which is called with the descriptor of the worker's end
-            of the socket.
+        module: Name of the module that does the work: its function `serve` is called with the
+            descriptor of the worker's end of the socket.
     """
 
-    def __init__(self, module: str, function: str) -> None:
+    def __init__(self, module: str) -> None:
         import subprocess  # which the processes themselves do not need
 
         parent_end, child_end = socket.socketpair()
         with child_end:
             # imports leave no garbage, and collecting it would take an eighth of the time until the
             # work starts
-            imports = f"gc.disable(); from {module} import {function}; gc.freeze(); gc.enable()"
+            imports = f"gc.disable(); from {module} import serve; gc.freeze(); gc.enable()"
             self._process = subprocess.Popen(
                 [
                     sys.executable,
                     "-c",
                     (
                         f"import gc, sys; sys.path[:] = {sys.path}; "
-                        f"{imports}; {function}({child_end.fileno()})"
+                        f"{imports}; serve({child_end.fileno()})"
                     ),
                 ],
                 stdin=subprocess.DEVNULL,

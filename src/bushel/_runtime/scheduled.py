@@ -20,16 +20,14 @@ from msgspec.structs import force_setattr
 from bushel import kernels
 
 from .arrays import I64, U32
+from .draws import Order
 from .order import (
     LIMIT,
-    Blocks,
-    Exact,
-    Sequential,
+    OncePerEpoch,
     check_order,
     draw_samples,
     draws_of_epoch,
 )
-from .shuffle import Order
 
 ONE = 1 << 52
 """A draw, in the units of shares."""
@@ -262,7 +260,7 @@ def look_up(
 
     Entries of the same `window` positions, counted from 0, may come in any order.
     """
-    if isinstance(order, Sequential | Exact | Blocks):
+    if isinstance(order, OncePerEpoch):
         return order.look_up(table, epoch, first, last, window)
     return table[order.take(epoch, np.arange(first, last))]
 

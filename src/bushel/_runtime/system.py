@@ -39,6 +39,8 @@ _MOST_TIMES = 2
 _MOST_FREE = 512 << 20  # bytes that are kept, unless the system needs them
 # the garbage collector appends to it, in any thread: a deque needs no lock for that
 _free: deque[mmap.mmap] = deque()
+# a fifth of the time of weakref.finalize, which would be 2 % of a batch of tokens
+_lent: dict[int, tuple[weakref.ref[U8], mmap.mmap]] = {}
 
 
 _GLIBC_THRESHOLD = 16 << 20  # glibc then keeps up to twice as much free memory
@@ -184,7 +186,8 @@ def large_room(size: int, headroom: int = 0) -> U8 | None:
         return None
     whole = np.frombuffer(memory, np.uint8)
     # all views of the array refer to this one
-    weakref.finalize(whole, _give, memory).atexit = False
+    lent = weakref.ref(whole, _take_back)
+    _lent[id(lent)] = lent, memory
     return whole
 
 
@@ -198,13 +201,8 @@ def _take(size: int, headroom: int) -> mmap.mmap | None:
         if size <= len(memory) <= max(new_size, _MOST_TIMES * size):
             return memory
         _free.appendleft(memory)
-    return fresh_memory(new_size)
-
-
-def fresh_memory(size: int) -> mmap.mmap | None:
-    """Return `size` bytes of zeros, in huge pages where the system has them; None if memory is exhausted."""
     try:  # private, so that a forked process writes into pages of its own
-        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory = mmap.mmap(-1, new_size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError:
         return None
     if hasattr(mmap, "MADV_HUGEPAGE"):
@@ -212,7 +210,9 @@ def fresh_memory(size: int) -> mmap.mmap | None:
     return memory
 
 
-def _give(memory: mmap.mmap) -> None:
+def _take_back(lent: weakref.ref[U8]) -> None:
+    """Keep the memory of an array that was garbage-collected."""
+    memory = _lent.pop(id(lent))[1]
     if hasattr(mmap, "MADV_FREE"):
         with suppress(OSError):  # an old system cannot take the pages while nothing uses them
             memory.madvise(mmap.MADV_FREE)

@@ -88,7 +88,7 @@ class LocalEngine:
             worker.join()
 
     def _start(self, job: bytes) -> WorkerProcess:
-        worker = WorkerProcess("bushel.engines.local", "serve")
+        worker = WorkerProcess("bushel.engines.local")
         worker.send(job)
         return worker
 

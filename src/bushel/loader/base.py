@@ -23,8 +23,8 @@ from bushel._runtime.threads import Clock, cpu_count
 from bushel.errors import TooManyErrors, UnsupportedError, error_limit
 from bushel.loader.read.batch_arrays import BufferPool
 from bushel.loader.run.pipeline import Pipeline
-from bushel.loader.run.run import Iteration, PrefetchWindow
 from bushel.loader.run.stats import LoaderStats
+from bushel.loader.run.threads import Iteration, PrefetchWindow
 from bushel.loader.values.bad_samples import BadSample, ErrorReport
 from bushel.loader.values.collate import Batch
 from bushel.loader.values.outputs import Finished, Output

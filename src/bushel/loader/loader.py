@@ -17,9 +17,9 @@ from bushel.loader.plan.planning import plan_of
 from bushel.loader.plan.who import PlanAnswers, steps_without
 from bushel.loader.read.costs import warn_if_costly
 from bushel.loader.read.loadable import Loadable
+from bushel.loader.run.groups import run_batches
 from bushel.loader.run.make_pipeline import pipeline_of
 from bushel.loader.run.processes import run_processes
-from bushel.loader.run.runners import run_batches
 from bushel.loader.values.bad_samples import write_errors
 from bushel.loader.values.outputs import Finished
 
@@ -228,12 +228,11 @@ class Loader(LoaderOptions, PlanAnswers[Item]):
                 loader._plan = replace(loader._plan, rank=self.rank, world_size=self.world_size)
 
     def _steps(self, place: Progress) -> int:
-        loader, left_out = self._of(place.epoch), frozenset[int]()
-        if self.on_error != "replace":
-            left_out = loader._pipeline.excluded
-        if not left_out:
-            return loader._plan.at(place.epoch).steps(place.samples)
-        return steps_without(loader._plan, place.epoch, place.samples, left_out)
+        loader = self._of(place.epoch)
+        plan, left_out = loader._plan, loader._pipeline.excluded
+        if self.on_error == "replace" or not left_out:
+            return plan.at(place.epoch).steps(place.samples)
+        return steps_without(plan, place.epoch, place.samples, left_out)
 
     def __repr__(self) -> str:
         plan, units = self._plan, self._plan.at(self.epoch).units
@@ -419,10 +418,8 @@ class Loader(LoaderOptions, PlanAnswers[Item]):
     def _place(self) -> Progress:
         """Return the progress; the end of an epoch counts as the start of the next one."""
         progress = self._progress
-        plan = self._of(progress.epoch)._plan
-        is_over = (
-            self._started and progress.samples and plan.at(progress.epoch).is_over(progress.samples)
-        )
-        if is_over:
-            return Progress.at(progress.epoch + 1)
+        if self._started and progress.samples:
+            steps = self._of(progress.epoch)._plan.at(progress.epoch)
+            if steps.is_over(progress.samples):
+                return Progress.at(progress.epoch + 1)
         return progress

@@ -72,7 +72,7 @@ class MapView(MapOptions):
             reading=reading,
             sample=self.sample_transform,
         )
-        check_fields(self.fields, spec, planned.names)
+        check_fields(self.fields, spec, planned)
         seed = check_count("seed", self.seed, most=(1 << 64) - 1)
         fields, windows = self.fields, None
         if isinstance(fields, Mapping):

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from bushel._dataset.views.stream import StreamDataset
 from bushel._runtime.arrays import check_count
+from bushel._runtime.order import Shuffle
 from bushel._runtime.public import check_flags, check_list, check_names, meant
-from bushel._runtime.shuffle import Shuffle
 from bushel.errors import SpecError, UnsupportedError
 from bushel.loader.order.bucketed import BatchSizes
 from bushel.loader.order.chunks import Megatron
@@ -34,6 +34,7 @@ from bushel.loader.values.outputs import AnyDevice, To
 from bushel.transforms.by_field import Transforms, check_known
 
 if TYPE_CHECKING:
+    from bushel.loader.decode.sample_transforms import SampleTransforms
     from bushel.loader.device.device import DeviceDecoder
 
 _METHODS = (
@@ -182,11 +183,8 @@ def check_shared(options: BatchOptions) -> None:
         TypeError: One has another type.
         ValueError: One is out of its range.
     """
-    flags = ("drop_last", "decode", "keys", "exif_rotate", "allow_truncated", "pin_memory")
-    flags_given = {name: getattr(options, name) for name in flags if hasattr(options, name)}
-    if flags_given.get("decode") == "device":
-        del flags_given["decode"]
-    check_flags(**flags_given)
+    flags = ("drop_last", "keys", "exif_rotate", "allow_truncated", "pin_memory")
+    check_flags(**{name: getattr(options, name) for name in flags if hasattr(options, name)})
     another = "; for another order in every run, give seed=secrets.randbits(64) and keep it"
     check_count("seed", options.seed, most=(1 << 64) - 1, instead=another)
     for name, least in _COUNTS.items():
@@ -217,8 +215,9 @@ def check_dataset(dataset: Any) -> None:
             f"bushel.Loader(bushel.open({os.fspath(dataset)!r}))"
         )
     # a class is asked first: what its properties return, such as the fingerprint of a view, may be slow to make
-    objects = type(dataset), dataset
-    missing = [name for name in _METHODS if not any(hasattr(each, name) for each in objects)]
+    missing = [
+        name for name in _METHODS if not hasattr(type(dataset), name) and not hasattr(dataset, name)
+    ]
     if missing:
         raise TypeError(
             f"this {type(dataset).__name__} is not a dataset (it has no {', '.join(missing)}): "
@@ -228,7 +227,7 @@ def check_dataset(dataset: Any) -> None:
         )
 
 
-def check_fields(fields: Any, spec: Mapping[str, str], transformed: Collection[str]) -> None:
+def check_fields(fields: Any, spec: Mapping[str, str], transforms: SampleTransforms) -> None:
     """Check `fields=` of a loader, and that transforms are for fields that it reads.
 
     Raises:
@@ -240,7 +239,7 @@ def check_fields(fields: Any, spec: Mapping[str, str], transformed: Collection[s
     check_list("fields", fields)
     check_known("fields", fields, spec)
     read = names_read(fields, spec)
-    if left_out := [name for name in transformed if name not in read]:
+    if left_out := [name for name in transforms.names if name not in read]:
         raise SpecError(
             f"transforms= changes {left_out[0]!r}, which fields= "
             "does not read: add it there, or leave it out"
@@ -285,7 +284,7 @@ def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
 
 
 def check_whole_batches(options: LoaderOptions, excluded: Collection[int]) -> None:
-    """Check that samples are not left out where rows follow, batches have to be full, or ranks need equally many.
+    """Check that samples are not left out where batches have to be full, or ranks need equally many.
 
     Args:
         options: The options, with the number of ranks that was found out.
@@ -294,11 +293,6 @@ def check_whole_batches(options: LoaderOptions, excluded: Collection[int]) -> No
     Raises:
         ValueError: Samples may be left out there.
     """
-    if options.chunk_by is not None and (options.on_error != "raise" or excluded):
-        raise ValueError(
-            "chunk_by= joins all documents, so one that is left out would change every row after "
-            "it: leave out on_error= and exclude=, and load a view without the bad documents"
-        )
     if options.on_error == "skip":
         leaves_out = "on_error='skip'"
     elif options.on_error == "raise" and excluded:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.earlier import earlier_form
+from bushel._dataset.views.earlier import Earlier, earlier_form
 from bushel._runtime.arrays import python_numbers
 from bushel._runtime.scheduled import Scheduled, first_difference, scheduled_of
 from bushel.errors import StateError
@@ -89,8 +89,8 @@ class LoaderState(Struct, frozen=True):
         if self.version != version:
             raise StateError(
                 f"the state belongs to the order {self.version!r}, but this "
-                f"loader has {version!r}. Give the same shuffle= as then, or "
-                "finish the epoch with the release of bushel that saved the state"
+                f"loader has {version!r}. Give shuffle=, weights= and other options of the order as "
+                "they were then, or finish the epoch with the release of bushel that saved the state"
             )
 
     def check_samples(self, samples: int) -> None:
@@ -187,10 +187,13 @@ def resume(
         if earlier.removal:
             to_go_on = "To go on in the same order without them"
             _check_change(loader, earlier.removal, to_go_on, "allow_removed", allowed=allow_removed)
-        excluded = earlier.positions_of([*loader._pipeline.excluded])
-        excluded += earlier.removed.tolist()
-        options = {"dataset": earlier.dataset, "exclude": excluded}
-        before = type(loader)(**loader._given | options)
+        try:
+            before = type(loader)(**_options_of_earlier(loader, earlier))
+        except ValueError as error:
+            raise StateError(
+                "a loader of the samples that the dataset had, which the state needs, "
+                f"cannot be made with these options: {error}"
+            ) from error
         before.load_state_dict(state)
         if earlier.appended:
             _end_epoch_of(before, loader)
@@ -199,6 +202,24 @@ def resume(
             loader.__dict__.update(vars(before))
     else:
         _continue(loader, loaded)
+
+
+def _options_of_earlier(loader: Any, earlier: Earlier) -> dict[str, Any]:
+    """Return the options of a loader of the samples that a dataset had: of arrays and orders, the part for these."""
+    excluded = earlier.positions_of([*loader._pipeline.excluded]) + earlier.removed.tolist()
+    options: dict[str, Any] = {
+        **loader._given,
+        "dataset": earlier.dataset,
+        "exclude": excluded,
+    }
+    samples, shuffle = len(earlier.dataset), options["shuffle"]
+    if hasattr(shuffle, "samples"):
+        options["shuffle"] = replace(shuffle, samples=samples)
+    for name in ("weights", "bucket_by"):
+        # the numbers of samples that were removed since are unknown
+        if not isinstance(options[name], str | None) and not len(earlier.removed):
+            options[name] = options[name][:samples]
+    return options
 
 
 def _continue(loader: Any, loaded: LoaderState) -> None:

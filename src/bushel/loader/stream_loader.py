@@ -20,7 +20,7 @@ from bushel.loader.decode.sample_transforms import SampleTransforms, generator
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import PlainReader
 from bushel.loader.run.pipeline import Pipeline
-from bushel.loader.run.run import run_inline, run_threads
+from bushel.loader.run.threads import run_inline, run_threads
 from bushel.loader.values.bad_samples import Failure
 from bushel.loader.values.collate import Sample
 from bushel.loader.values.outputs import Finished

@@ -85,7 +85,7 @@ def test_rows_that_a_shorter_field_lacks(tmp_path: Path) -> None:
     beyond: Any = Ranges.regular(np.array([3]), np.arange(3), np.array([9]))
     with pytest.raises(IndexError, match="5 rows"):
         ds.read([0], {"a": beyond})
-    with pytest.raises(IndexError, match="'s' has 3 elements"):
+    with pytest.raises(IndexError, match="'s' of 3 elements has no elements"):
         ds.read([0], {"s": beyond})
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.loader.documents import COUNT, LENGTHS, longer, write
 
 import bushel
+from bushel._runtime.draws import Order, Weighted
 from bushel._runtime.order import Blocks, Exact, Sequential
-from bushel._runtime.shuffle import Order, Weighted
 from bushel.errors import SpecError, StateError
 from bushel.loader.order.chunks import Chunked, Megatron, MegatronChunks, RowPieces
 from bushel.loader.plan.plan import Plan
@@ -148,6 +148,8 @@ def test_mistakes_are_explained(ds: bushel.Dataset) -> None:
         ({"on_error": "skip"}, ValueError, "without the bad documents"),
         ({"exclude": ["k1"]}, ValueError, "without the bad documents"),
         ({"exclude": [0]}, ValueError, "without the bad documents"),
+        ({"exclude": ["not there"]}, ValueError, "without the bad documents"),
+        ({"exclude": "no-such-file.jsonl"}, ValueError, "without the bad documents"),
         ({"shuffle": Megatron(), "seed": 1 << 32}, ValueError, "order of Megatron"),
         (
             {"shuffle": Megatron(), "weights": np.ones(COUNT)},
@@ -164,6 +166,14 @@ def test_mistakes_are_explained(ds: bushel.Dataset) -> None:
         bushel.Loader(ds, shuffle=Megatron(), bucket_by="tokens.length", batch_tokens=1000)
     with pytest.raises(ValueError, match="rows=0"):
         Megatron(rows=0)
+
+
+def test_the_largest_seed_of_megatron_goes_on_with_the_smallest() -> None:
+    lengths, rows = np.full(50, 33, np.uint32), np.arange(20)
+    last, first = (MegatronChunks(Megatron(), lengths, 20, 1, 0, seed) for seed in ((1 << 32) - 1, 0))
+    for epoch in range(2):
+        pieces, expected = last.pieces(epoch + 1, rows), first.pieces(epoch, rows)
+        assert pieces.documents.tolist() == expected.documents.tolist()
 
 
 def first_ten(tokens: Any) -> Any:

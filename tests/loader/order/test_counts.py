@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from bushel._runtime.draws import Balanced
 from bushel._runtime.order import Blocks, Exact, Sequential
-from bushel._runtime.shuffle import Balanced
 from bushel.loader.order.chunks import Chunked, Megatron, MegatronChunks
 from bushel.loader.order.packed import Packed, pieces_of
 from bushel.loader.plan import who

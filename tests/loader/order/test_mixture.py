@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import bushel
-from bushel._runtime.shuffle import balanced_order
+from bushel._runtime.draws import balanced_order
 from bushel.loader import Loader, mix
 
 

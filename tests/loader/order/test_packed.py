@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from tests._runtime.order_by_document import derive_by_document, permute_by_document
 
 from bushel import kernels
+from bushel._runtime.draws import Order
 from bushel._runtime.order import Blocks, Exact, Sequential
-from bushel._runtime.shuffle import Order
 from bushel.loader.order.packed import Longer, Packed, pieces_of, usual_window
 from bushel.loader.plan.plan import Pad, Plan
 from bushel.loader.plan.row_units import PackedRows

@@ -11,6 +11,7 @@ import pytest
 
 import bushel
 from bushel.errors import StateError
+from bushel.loader import Blocks
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "samples": {"batch_size": 4, "shuffle": True},
@@ -69,6 +70,57 @@ def test_an_epoch_ends_with_the_samples_that_it_began_with(path: Path, name: str
     assert resumed.state_dict() == whole.state_dict()
     assert keys_of(resumed) == keys_of(whole)
     assert keys_of(again) == rest
+
+
+def numbers_of(samples: int) -> np.ndarray[Any, Any]:
+    return np.arange(samples) % 7 + 1
+
+
+ARRAYS: dict[str, Any] = {
+    "weights": lambda samples: {"batch_size": 4, "weights": numbers_of(samples)},
+    "a list": lambda samples: {"batch_size": 4, "weights": numbers_of(samples).tolist()},
+    "lengths": lambda samples: {"batch_size": {8: 4}, "bucket_by": numbers_of(samples)},
+    "an order": lambda samples: {"batch_size": 4, "shuffle": Blocks(samples, 3, size=5, window=2)},
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_and_orders_may_be_those_of_all_samples(path: Path, name: str) -> None:
+    loader = bushel.Loader(bushel.open(path), seed=3, **ARRAYS[name](BEFORE))
+    batches = iter(loader)
+    next(batches)
+    state, rest = loader.state_dict(), keys_of(batches)
+    add(path, BEFORE, AFTER, "append")
+    resumed = bushel.Loader(bushel.open(path), seed=3, **ARRAYS[name](AFTER))
+    resumed.load_state_dict(state, allow_appended=True)
+    again = pickle.loads(pickle.dumps(resumed))
+    assert keys_of(resumed) == keys_of(again) == rest
+    whole = bushel.Loader(bushel.open(path), seed=3, **ARRAYS[name](AFTER))
+    whole.epoch = 1
+    assert keys_of(resumed) == keys_of(whole)
+    if name == "weights":
+        with pytest.raises(ValueError, match="40 weights for 60 samples: give one for each, or the name"):
+            bushel.Loader(bushel.open(path), seed=3, **ARRAYS[name](BEFORE))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"batch_size": 4, "weights": [1.0] * (BEFORE - 1)}, "39 weights for 40 samples"),
+        ({"batch_size": 2, "chunk_by": "tokens.length", "chunk_tokens": 8}, "chunk_by= joins all documents"),
+    ],
+)
+def test_options_that_cannot_be_those_of_before_a_removal(path: Path, options: Any, says: str) -> None:
+    before = options | {"weights": [1.0] * BEFORE} if "weights" in options else options
+    loader = bushel.Loader(bushel.open(path), **before)
+    next(iter(loader))
+    state = loader.state_dict()
+    bushel.remove(path, keys=["5"], reason="opt-out")
+    loader = bushel.Loader(bushel.open(path), **options)
+    fresh = loader.state_dict()
+    with pytest.raises(StateError, match=f"cannot be made with these options: .*{says}"):
+        loader.load_state_dict(state, allow_removed=True)
+    assert loader.state_dict() == fresh
 
 
 def test_a_state_of_that_epoch_goes_on_with_other_ranks(path: Path) -> None:

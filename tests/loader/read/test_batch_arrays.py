@@ -45,19 +45,19 @@ def grow_unequally(value: Any) -> Any:
 
 def test_memory_is_used_again_when_the_last_view_is_gone() -> None:
     pool = BufferPool()
-    first = pool.array((3, *LARGE), FLOAT)
+    first = pool.array((300, *LARGE), FLOAT)
     assert first is not None
     first[:] = 7
     place, part = address(first), first[1, 2:]
     del first
     gc.collect()
-    second = pool.array((3, *LARGE), FLOAT)
+    second = pool.array((300, *LARGE), FLOAT)
     assert second is not None
     assert address(second) != place
     assert (part == 7).all()
     del part
     gc.collect()
-    third = pool.array((2, *LARGE), FLOAT)
+    third = pool.array((200, *LARGE), FLOAT)
     assert third is not None
     assert address(third) == place
     assert third.flags.writeable
@@ -168,12 +168,12 @@ def test_large_values_are_in_one_array_without_stacking(threads: int, monkeypatc
 
 def test_buffers_are_recycled_and_a_batch_that_is_kept_keeps_its_values() -> None:
     places, kept = set(), []
-    for batch in Loader(MemoryDataset(400), 4, threads=2, prefetch=2, transforms={"vector": [grow]}):
+    for batch in Loader(MemoryDataset(4000), 50, threads=2, prefetch=2, transforms={"vector": [grow]}):
         places.add(address(batch["vector"]))
-        if batch["__key__"][0] == "key 40":
+        if batch["__key__"][0] == "key 50":
             kept.append(batch["vector"][1])
     assert len(places) < 12
-    assert (kept[0] == 41).all()
+    assert (kept[0] == 51).all()
     assert (
         len({address(batch["vector"]) for batch in list(Loader(MemoryDataset(80), 4, transforms={"vector": [grow]}))})
         == 20

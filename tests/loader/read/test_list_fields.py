@@ -17,7 +17,7 @@ from tests.loader.two_ways import compare
 import bushel
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.list_fields import ListFields
-from bushel.loader.run.runners import Groups, Made
+from bushel.loader.run.groups import Groups, Made
 from bushel.loader.values.collate import Padded, Ragged
 
 SAMPLES = 41
@@ -142,7 +142,7 @@ def test_values_that_are_missing_or_do_not_collate(tmp_path: Path) -> None:
     for options in ({}, {"collate": {"data": "list"}}, {"collate": {"text": "stack"}}, {"on_error": "skip"}):
         compare(lambda: bushel.Loader(some, 5, threads=0, fields=["text", "data"], **options))  # noqa: B023
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bushel.loader.run.runners._MOST_BATCHES", 1)
+        patch.setattr("bushel.loader.run.groups._MOST_BATCHES", 1)
         made = listed_batches(
             lambda: bushel.Loader(some, 1, threads=0, fields=["text", "data"], collate={"data": "list"})
         )
@@ -160,7 +160,7 @@ def test_fields_that_hardly_ever_can_be_read_are_given_up(tmp_path: Path) -> Non
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ListFields, "read", counting)
-        patch.setattr("bushel.loader.run.runners._MOST_BATCHES", 1)
+        patch.setattr("bushel.loader.run.groups._MOST_BATCHES", 1)
         list(bushel.Loader(some, 1, threads=0, fields=["text", "data"], collate={"data": "list"}))
     assert len(tries) == 5
 

@@ -256,7 +256,7 @@ def test_a_job_longer_than_a_socket_holds_reaches_every_process() -> None:
 def test_a_worker_process_imports_nothing_that_only_its_parent_needs() -> None:
     code = "import sys, bushel.loader.run.processes; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "bushel.loader.run.run" in done.stdout.split()
+    assert "bushel.loader.run.threads" in done.stdout.split()
     of_the_parent = {
         "bushel.loader.loader",
         "bushel.loader.streaming",

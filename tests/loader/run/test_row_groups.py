@@ -11,7 +11,7 @@ import pytest
 
 import bushel
 from bushel.loader import Megatron, Padded
-from bushel.loader.run.runners import RowGroups
+from bushel.loader.run.groups import RowGroups
 
 LENGTHS = [700 if number == 7 else number * 37 % 59 + 1 for number in range(250)]
 PACK: dict[str, Any] = {"pack_by": "tokens.length", "pack_tokens": 64}

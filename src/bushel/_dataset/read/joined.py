@@ -8,7 +8,7 @@ has it were read alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,12 +96,17 @@ class JoinedReader(Reader):
 
     def row_of(self, position: int, name: str | None = None) -> tuple[int, int]:
         """Return the number of the shard that holds a sample, or this field of it, and its row there."""
-        if (
-            name is not None
-            and (row := int(self.rows_of(name, np.array([position], np.int64))[0])) >= 0
-        ):
-            return self.all.row_of(row)
-        return super().row_of(position)
+        return self._homes(position, [name or ""])[name or ""]
+
+    def _homes(self, position: int, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Return shard and row of each field of a sample. A field that it lacks has the shard and row of the sample."""
+        homes = dict.fromkeys(names, super().row_of(position))
+        for side in self.sides:
+            of_side, partner = side.names.intersection(homes), int(side.rows[position])
+            if of_side and partner >= 0:
+                there = self.all.row_of(int(self.all.starts[side.shards.start]) + partner)
+                homes |= dict.fromkeys(of_side, there)
+        return homes
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
         """Return the keys of these samples, which are keys of the first dataset."""
@@ -114,13 +119,16 @@ class JoinedReader(Reader):
         self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None
     ) -> Sample:
         """Read and decode one sample: the fields of each dataset by themselves."""
-        homes = {name: self.row_of(position, name) for name in wanted}
-        sample: Sample = {KEY: self.key(position)}
+        homes = self._homes(position, [*wanted, KEY])
+        number, row = homes.pop(KEY)
+        keys = self.shards[number].index.keys
+        key = str(position) if keys is None else keys[row]
+        sample: Sample = {KEY: key}
         for home in dict.fromkeys(homes.values()):
             fields_there = {
                 name: elements for name, elements in wanted.items() if homes[name] == home
             }
-            sample |= super().sample(position, fields_there, home) | {KEY: sample[KEY]}
+            sample |= super().sample(position, fields_there, home) | {KEY: key}
         return sample
 
 

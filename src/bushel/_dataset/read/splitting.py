@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.arrays import I64, NO_NUMBERS, chunks, refuse_bools
-from bushel._runtime.shuffle import Shuffle, make_order
+from bushel._runtime.order import Shuffle, make_order
 from bushel.errors import SpecError
 
 _CHUNK = 1024  # number of samples that are read at once

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Never, Self
 import numpy as np
 
 from bushel._dataset.read.selection import Mask, Sample
-from bushel._dataset.read.shards import OpenShard
+from bushel._dataset.read.shards import OpenShard, file_sizes
 from bushel._runtime.arrays import chunks
 from bushel._runtime.public import public
 from bushel.containers import Shard, ShardIndex
@@ -18,7 +18,7 @@ from .stored_values import StoredValues
 
 if TYPE_CHECKING:
     from bushel._pictures.notebook import Gallery
-    from bushel._runtime.shuffle import Shuffle
+    from bushel._runtime.order import Shuffle
 
     from .info import Info
     from .mapped import Mapped
@@ -145,9 +145,7 @@ class Dataset(StoredValues):
             >>> ds.size == sum(path.stat().st_size for path in Path("train").glob("*.tar"))
             True
         """
-        from .info import stored_info
-
-        return stored_info(self.reader.shards).bytes
+        return int(file_sizes(self.reader.shards).sum())
 
     @property
     def remote(self) -> bool:

@@ -5,17 +5,17 @@ Fields and columns are also summarised in a few numbers, of the index only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bushel._dataset.read.shard_fields import labels_of
-from bushel._dataset.read.shards import Listing, OpenShard, any_keyed, kinds
+from bushel._dataset.read.shards import Listing, OpenShard, file_sizes, kinds
 from bushel._index.columns import drawable, objects_of
 from bushel._index.expansion import COSTLY, expansion_of
-from bushel._index.shard import may_lack_samples, sizes_of
+from bushel._index.shard import may_lack_samples
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.messages import count, few, size
 from bushel._runtime.public import public
@@ -127,54 +127,35 @@ def _typed(spec: Mapping[str, str]) -> str:
     return ", ".join(f"{name}: {kind}" for name, kind in spec.items())
 
 
-def stored_info(shards: Sequence[OpenShard]) -> Info:
-    """Return the info of some shards, without fields: `samples` counts all that are stored."""
-    if isinstance(shards, Listing):
-        table = shards.listed
-        return Info(
-            container=table.container,
-            shards=len(table),
-            samples=int(table.samples.sum()),
-            bytes=int(table.sizes.sum()),
-            files=len(table.sizes),
-            checksums=table.all_summed,
-            keyed=any_keyed(shards),
-            indexed=True,
-            spec={},
-        )
-    whole, unread = list(shards), 0
-    if any(shard.section is not None for shard in shards):
-        from bushel._dataset.read.shard_fields import unread_bytes, whole_shards
-
-        whole, unread = [parts[0] for parts in whole_shards(shards)], unread_bytes(shards)
-    sizes = [sizes_of(shard.stamps) for shard in whole]
-    return Info(
-        container="+".join(dict.fromkeys(shard.container for shard in shards)),
-        shards=len(whole),
-        samples=sum(shard.samples for shard in shards),
-        bytes=sum(int(sizes_of_shard.sum()) for sizes_of_shard in sizes),
-        files=sum(map(len, sizes)),
-        checksums=all(shard.checksums for shard in shards),
-        keyed=any_keyed(shards),
-        indexed=all(shard.stored for shard in shards),
-        spec={},
-        unread=unread,
-    )
-
-
 def info_of(reader: Reader, spec: dict[str, str]) -> Info:
     """Return the info of a dataset with this reader and these fields."""
     shards, incomplete = reader.shards, reader.incomplete
-    return replace(
-        stored_info(shards),
+    some, sizes, unread = kinds(shards), file_sizes(shards), 0
+    count_of_shards = len(shards)
+    if any(shard.section is not None for shard in some):
+        from bushel._dataset.read.shard_fields import unread_bytes, whole_shards
+
+        count_of_shards, unread = len(whole_shards(shards)), unread_bytes(shards)
+    if isinstance(shards, Listing):
+        checksums = shards.listed.all_summed
+    else:
+        checksums = all(shard.checksums for shard in shards)
+    return Info(
+        container="+".join(dict.fromkeys(shard.container for shard in some)),
+        shards=count_of_shards,
         samples=len(reader.base.whole),
+        bytes=int(sizes.sum()),
+        files=len(sizes),
+        checksums=checksums,
         keyed=reader.keyed,
+        indexed=all(shard.stored for shard in some),
         spec=spec,
         complete=incomplete is None,
         expected=None if incomplete is None else incomplete.expected,
         expansion=expansion_of(
-            shard.index for shard in kinds(shards) if shard.loaded and shard.damage is None
+            shard.index for shard in some if shard.loaded and shard.damage is None
         ),
+        unread=unread,
         joins=reader.joins,
         removed=0 if reader.remaining is None else len(reader.remaining.removed),
         removed_missing=_removed_missing(reader),
@@ -310,8 +291,8 @@ def summarise(shards: Iterable[OpenShard], spec: Mapping[str, str]) -> list[Fiel
 
 
 def _summarise(name: str, kind: str, parts: list[FieldExtents]) -> FieldSummary:
-    samples = 0
-    sizes = []
+    samples = elements = total = longest = 0
+    shortest = 1 << 62
     for column in parts:
         length = column.length[column.length != MISSING]
         if column.starts is None:
@@ -320,11 +301,10 @@ def _summarise(name: str, kind: str, parts: list[FieldExtents]) -> FieldSummary:
             samples += len(column.starts) - 1
             if column.absent is not None:
                 samples -= int(np.count_nonzero(column.absent))
-        if len(length):
-            sizes.append((len(length), int(length.sum()), int(length.min()), int(length.max())))
-    elements, total = sum(size[0] for size in sizes), sum(size[1] for size in sizes)
-    shortest = min((size[2] for size in sizes), default=0)
-    longest = max((size[3] for size in sizes), default=0)
+        elements, total = elements + len(length), total + int(length.sum())
+        shortest = int(length.min(initial=shortest))
+        longest = int(length.max(initial=longest))
+    shortest = min(shortest, longest)  # of no values
     codecs = "+".join(dict.fromkeys(column.codec for column in parts))
     mean = total / elements if elements else 0.0
     return FieldSummary(name, kind, codecs, samples, elements, total, mean, shortest, longest)

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from bushel._dataset.read.selection import Given, Mask, Sample
 from bushel._runtime.arrays import chunks
+from bushel._runtime.order import Shuffle
 from bushel._runtime.public import public
-from bushel._runtime.shuffle import Shuffle
 from bushel.errors import UnsupportedError
 from bushel.spec import KEY
 
@@ -166,15 +166,12 @@ class Mapped(Struct, frozen=True, eq=False):
         if not decode:
             stored: list[Sample] = self.dataset.read(positions, self.needs, decode=False)
             return stored
-        names = None if fields is None else {KEY, *fields}
-        results = [
-            self._made(sample)
-            for sample in self.dataset.read(positions, self.needs, decode=self.decodes)
-        ]
-        return [
-            result if names is None else {name: result[name] for name in result if name in names}
-            for result in results
-        ]
+        samples = self.dataset.read(positions, self.needs, decode=self.decodes)
+        results = list(map(self._made, samples))
+        if fields is None:
+            return results
+        names = {KEY, *fields}
+        return [{name: result[name] for name in result if name in names} for result in results]
 
     def decode_samples(
         self,
@@ -185,10 +182,8 @@ class Mapped(Struct, frozen=True, eq=False):
     ) -> list[Sample]:
         """Decode samples that `read(..., decode=False)` returned, and pass them through the function."""
         if self.decodes:
-            samples = self.dataset.decode_samples(stored, positions, (), self.needs)
-        else:
-            samples = stored
-        return [self._made(sample) for sample in samples]
+            stored = self.dataset.decode_samples(stored, positions, (), self.needs)
+        return list(map(self._made, stored))
 
     def prefetch(self, positions: Given, fields: Mask = None) -> None:
         """Do nothing: files are read when samples are."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U32, check_count, offsets_of, ranges
-from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
+from bushel._runtime.order import ORDER_VERSION, Exact, OncePerEpoch
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import SampleOrder, look_up
 
@@ -107,7 +107,7 @@ class Chunked(Struct, frozen=True, eq=False, dict=True):
     @property
     def is_even(self) -> bool:
         """Whether all epochs have equally many rows."""
-        return isinstance(self.base, Sequential | Exact | Blocks)
+        return isinstance(self.base, OncePerEpoch)
 
     def rows(self, epoch: int, until: int | None = None) -> int:
         """Return the number of rows of an epoch. The tokens after the last whole row are left out.
@@ -323,7 +323,7 @@ class MegatronChunks(Struct, frozen=True, eq=False, dict=True):
             _SEPARATE * ((tokens_of_a_pass - self.overlap) // step)
         ):
             alone = 1
-        draw = np.random.RandomState(self.seed + epoch)
+        draw = np.random.RandomState((self.seed + epoch) % (1 << 32))
         parts = [
             np.tile(np.arange(len(self.lengths), dtype=np.int32), copies)
             for copies in (passes - alone, alone)

@@ -180,9 +180,8 @@ def mix(
     for name, part in datasets.items():
         transform = remaining.pop(name, None)
         if isinstance(part, Mixture):
-            inner = part.sources
+            dataset, inner = part.dataset, part.sources
             orders.append(part.order)
-            parts.append(part.dataset)
             names += [f"{name}/{inner_name}" for inner_name in inner.names]
             starts += (start + inner.starts).tolist()
             by_name += [
@@ -190,8 +189,8 @@ def mix(
                 for inner_transform in inner.transforms
             ]
         elif isinstance(part, Dataset):
+            dataset = part
             orders.append(len(part))
-            parts.append(part)
             names.append(name)
             starts.append(start)
             by_name.append(transform)
@@ -201,9 +200,10 @@ def mix(
                 "expected a dataset, or a mixture; what ds.map would do, "
                 "sample_transform= does, whose samples have their dataset's name (`__source__`)"
             )
-        if not len(parts[-1]):
+        if not len(dataset):
             raise ValueError(f"a dataset of the mixture is empty: {name!r}")
-        start += len(parts[-1])
+        parts.append(dataset)
+        start += len(dataset)
     if remaining:
         raise KeyError(
             f"transforms= has {next(iter(remaining))!r}, which is not mixed: {', '.join(datasets)}"

@@ -5,7 +5,7 @@ Orders by weights, balance and buckets, of packs and of chunks, take columns of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -15,9 +15,9 @@ from bushel import kernels
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel._runtime.arrays import I64, Array, check_count
-from bushel._runtime.order import Exact
+from bushel._runtime.draws import balanced_order, weighted_order
+from bushel._runtime.order import Exact, make_order
 from bushel._runtime.scheduled import SampleOrder
-from bushel._runtime.shuffle import balanced_order, make_order, weighted_order
 from bushel.errors import UnsupportedError
 from bushel.loader.order.bucketed import Bucketed, TooLongError, bucketed_order
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 LENGTH = ".length"
 """The end of the names of columns with the lengths of a field."""
 _MOST_TOKENS = (1 << 31) - 1
+_FOR_EACH = "give one for each, or the name of a column of the index, which grows with the data"
 _SAMPLES_PER_READ = 64  # without a batch size
 _MOST_UNREAD = 1 << 30
 """Bytes that an exact order may read before its first batch, to find where the samples of a remote dataset are."""
@@ -81,7 +82,9 @@ def _order_of_buckets(options: LoaderOptions, dataset: Loadable) -> Bucketed:
             f"not {column.dtype} of shape {column.shape}"
         )
     if len(column) != len(dataset):
-        raise ValueError(f"bucket_by= has {len(column)} lengths for {len(dataset)} samples")
+        raise ValueError(
+            f"bucket_by= has {len(column)} lengths for {len(dataset)} samples: {_FOR_EACH}"
+        )
     sizes = _of_all_samples(column, name, "bucket_by")
     if len(sizes) and not (np.isfinite(sizes).all() and (sizes >= 0).all()):
         raise ValueError(f"bucket_by={name!r}: lengths must be finite and 0 or more")
@@ -154,6 +157,13 @@ def _check_alone(options: LoaderOptions) -> None:
     if options.batch_size is None:
         raise ValueError(
             f"{by} needs a batch size: the number of rows, such as 8 in Loader(ds, 8, {by}...)"
+        )
+    # a file of them is not read for this
+    excludes = not isinstance(options.exclude, Sized) or len(options.exclude) > 0
+    if chunks and (excludes or options.on_error != "raise"):
+        raise ValueError(
+            "chunk_by= joins all documents, so one that is left out would change every row after "
+            "it: leave out on_error= and exclude=, and load a view without the bad documents"
         )
     if callable(options.collate):
         raise TypeError(
@@ -369,7 +379,7 @@ def _order(options: LoaderOptions, source: Loadable, samples: int) -> SampleOrde
     if weights is not None:
         if len(weights_of_samples := np.asarray(weights)) != len(source):
             raise ValueError(
-                f"weights= has {len(weights_of_samples)} weights for {len(source)} samples"
+                f"weights= has {len(weights_of_samples)} weights for {len(source)} samples: {_FOR_EACH}"
             )
         return weighted_order(weights_of_samples, seed)
     if shuffle == "blocks":

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel._runtime.arrays import I64
+from bushel._runtime.draws import Balanced, Weighted
 from bushel._runtime.scheduled import Scheduled
-from bushel._runtime.shuffle import Balanced, Weighted
 from bushel.errors import TooManyErrors
 from bushel.loader.order.bucketed import Bucketed
 from bushel.loader.order.chunks import RowPieces

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import mmap
 import threading
-import weakref
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
@@ -17,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8, Array, offsets_of
-from bushel._runtime.system import fresh_memory, keep_freed_memory, large_room
+from bushel._runtime.system import keep_freed_memory, large_room
 from bushel.loader.values.bad_samples import DAMAGE, Failure
 from bushel.loader.values.collate import Collate, FieldCollate, Padded, Ragged, Sample
 from bushel.spec import KEY
@@ -29,8 +27,7 @@ from .number_field import NumberField, Rooms
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
 _HEADROOM = 8  # memory for stored bytes is larger than asked for by an eighth, for the next batch
-_SMALL_SPARE = 16  # free buffers of a huge page that are kept
-POOLED = 1 << 18  # smaller arrays of numbers come from the C library, whose memory is in use
+POOLED = 1 << 18  # smaller arrays come from the C library, whose memory is in use
 _TRIES = 4  # batches in which a field may fail to be gathered before it is given up
 
 
@@ -83,26 +80,16 @@ class BufferPool:
     def __init__(self, max_bytes: int = 1 << 30) -> None:
         self.max_bytes = max_bytes
         keep_freed_memory()
-        # Memory of arrays of one huge page: groups of batches have many in work. The garbage collector
-        # appends to it, in any thread and at any time: a deque needs no lock for that.
-        self._small: deque[mmap.mmap] = deque(maxlen=_SMALL_SPARE)
-        # a fifth of the time of weakref.finalize, which would be 2 % of a batch of tokens
-        self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap]] = {}
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
         """Return an array with arbitrary contents; None if it is empty, above `max_bytes`, or memory is exhausted."""
         size = dtype.itemsize * math.prod(shape)
         if not 0 < size <= self.max_bytes:
             return None
-        if size > _HUGE_PAGE:
-            room = large_room(size)
-            return None if room is None else np.ndarray(shape, dtype, room)
-        memory: mmap.mmap | None = None
-        with suppress(IndexError):
-            memory = self._small.pop()  # the last one to become free is still in the caches
-        if memory is None and (memory := fresh_memory(_HUGE_PAGE)) is None:
-            return None
-        return np.ndarray(shape, dtype, self._lend(memory))
+        if size < POOLED:
+            return np.empty(shape, dtype)
+        room = large_room(size)
+        return None if room is None else np.ndarray(shape, dtype, room)
 
     def room(self, size: int) -> U8 | None:
         """Return at least `size` bytes with arbitrary contents, for the stored bytes of a batch; None as by `array`.
@@ -112,18 +99,6 @@ class BufferPool:
         if not _HUGE_PAGE <= size <= self.max_bytes:
             return None
         return large_room(size, size // _HEADROOM)
-
-    def _lend(self, memory: mmap.mmap) -> U8:
-        """Return an array of all of the memory, which is free again when the array is garbage."""
-        whole = np.frombuffer(memory, np.uint8)
-        # all views of the array refer to this one and keep it alive
-        lent = weakref.ref(whole, self._take_back)
-        self._lent[id(lent)] = lent, memory
-        return whole
-
-    def _take_back(self, lent: weakref.ref[Any]) -> None:
-        """Keep the memory of an array that was garbage-collected."""
-        self._small.append(self._lent.pop(id(lent))[1])
 
 
 def gathered_numbers(
@@ -218,11 +193,8 @@ class ArrayFactory:
     def _number_array(self, rows: int, field: NumberField) -> Array:
         """Return an array for values of a field of numbers, with arbitrary contents."""
         shape = (rows, *(field.shape[1:] if field.ragged else field.shape))
-        if math.prod(shape) * field.dtype.itemsize >= POOLED:
-            array = self.pool.array(shape, field.dtype)
-            if array is not None:
-                return array
-        return np.empty(shape, field.dtype)
+        array = self.pool.array(shape, field.dtype)
+        return np.empty(shape, field.dtype) if array is None else array
 
     def gather(self, batches: Sequence[I64]) -> dict[str, list[Gathered | None]]:
         """Gather the fields of numbers of some batches, given the positions of their samples in the dataset.

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._dataset.read.shards import kinds
+from bushel._dataset.read.shards import file_sizes, kinds
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._runtime.arrays import total_of
+from bushel._runtime.draws import Order
 from bushel._runtime.messages import warn
 from bushel._runtime.order import Blocks, Sequential
-from bushel._runtime.shuffle import Order
 from bushel._runtime.system import memory_limit
 from bushel.errors import StateError
 from bushel.kernels import MappedFile
@@ -79,7 +79,8 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
         shard = reader.shards[number]
         if fetch or shard.local or shard.loaded:
             tables[number] = shard.index
-    if not any(table.compressed for table in tables.values()):
+    compressed = [table.compressed for table in tables.values()]
+    if not any(compressed):
         return None
     parts = []
     for first, end, number in zip(firsts, firsts[1:], numbers, strict=False):
@@ -197,14 +198,11 @@ def read_directly(dataset: DatasetT, fields: Any, *, decode: bool) -> DatasetT:
     """
     if not isinstance(dataset, Dataset) or not dataset.reader.local:
         return dataset
-    from bushel._dataset.views.info import stored_info
-
     enough = _TIMES_MEMORY * memory_limit()
-    if stored_info(dataset.reader.shards).bytes <= enough:
+    stored_bytes = int(file_sizes(dataset.reader.shards).sum())
+    if stored_bytes <= enough or not _can_read_more(dataset, enough, fields, decode=decode):
         return dataset
-    if _can_read_more(dataset, enough, fields, decode=decode):
-        return type(dataset)((), reader=dataset.reader.direct(), selection=dataset.selection)
-    return dataset
+    return type(dataset)((), reader=dataset.reader.direct(), selection=dataset.selection)
 
 
 def _can_read_more(dataset: Dataset, enough: int, fields: Any, *, decode: bool) -> bool:

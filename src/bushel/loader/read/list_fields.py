@@ -15,7 +15,7 @@ from bushel.codecs import get_codec, is_light
 from bushel.kernels import cold_reads
 from bushel.loader.values.collate import FieldCollate, collate_values
 
-from .batch_arrays import POOLED, BufferPool, is_large
+from .batch_arrays import BufferPool, is_large
 
 
 class FieldList(NamedTuple):
@@ -148,7 +148,7 @@ class ListFields:
     def _room(self, values: Sequence[Any]) -> Array | None:
         """Return memory for arrays that are stacked; None if they are small, or differ."""
         first = values[0]
-        if not is_large(first) or len(values) * first.nbytes < POOLED:
+        if not is_large(first):
             return None
         form = first.shape, first.dtype
         if not all(

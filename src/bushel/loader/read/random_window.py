@@ -217,33 +217,39 @@ class RandomWindows(Struct, frozen=True, dict=True):
                 that it is like, or no time that all of its fields have.
         """
         ranges: dict[str, Ranges] = {}
+        whole = self.dataset.reader.samples(self.dataset.selection.absolute(numbers))
         for name, (shape, timelines) in self.groups.items():
             if shape is None or timelines is None:
-                ranges |= self._by_elements(name, epoch, numbers, draws)
+                ranges |= self._by_elements(name, epoch, numbers, whole, draws)
             else:
-                ranges |= self._in_time(shape, timelines, epoch, numbers, draws)
+                of_samples = timelines.of(whole, shape.offsets)
+                ranges |= self._in_time(shape, of_samples, epoch, numbers, draws)
         return ranges
 
-    def _by_elements(self, leading: str, epoch: int, numbers: I64, draws: I64) -> dict[str, Ranges]:
-        reader, ranges = self.dataset.reader, dict[str, Ranges]()
-        whole = reader.samples(self.dataset.selection.absolute(numbers))
-        counts = element_counts(reader.base, whole, leading)
+    def _by_elements(
+        self, leading: str, epoch: int, numbers: I64, whole: I64, draws: I64
+    ) -> dict[str, Ranges]:
+        base, ranges = self.dataset.reader.base, dict[str, Ranges]()
+        counts = element_counts(base, whole, leading)
         self._check(leading, counts, numbers, None)
         choices = np.maximum(counts - self.windows[leading].span + 1, 1)
         starts = draw_starts(self.seed, epoch, draws, leading, choices)
         for name, window in self.windows.items():
             if name == leading or window.like == leading:
-                own_counts = element_counts(reader.base, whole, name)
+                own_counts = element_counts(base, whole, name)
                 if name != leading:
                     self._check(name, own_counts, numbers, counts)
                 ranges[name] = Ranges.regular(starts, window.offsets, np.maximum(own_counts, 1))
         return ranges
 
     def _in_time(
-        self, shape: WindowShape, timelines: FieldTimelines, epoch: int, numbers: I64, draws: I64
+        self,
+        shape: WindowShape,
+        of_samples: Sequence[Mapping[str, Timeline]],
+        epoch: int,
+        numbers: I64,
+        draws: I64,
     ) -> dict[str, Ranges]:
-        whole = self.dataset.reader.samples(self.dataset.selection.absolute(numbers))
-        of_samples = timelines.of(whole, shape.offsets)
         rooms = []
         for number, timelines_of_sample in zip(numbers.tolist(), of_samples, strict=True):
             limits = {

@@ -75,7 +75,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         source, requested = _chosen_fields(source, requested, decode=decode), None
         spec = source.spec
     else:
-        check_fields(requested, spec, transforms.names)
+        check_fields(requested, spec, transforms)
     shape = _shape(options, spec)
     fields, windows = requested, None
     if isinstance(requested, Mapping):
@@ -94,16 +94,18 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         fields,
         names,
         transforms,
-        options.collate if shape else _with_one_type(source, spec, options.collate),
-        None if options.batch_transform is None else Call.of(options.batch_transform),
-        options.on_error,
-        excluded,
+        batch_transform=None
+        if options.batch_transform is None
+        else Call.of(options.batch_transform),
+        on_error=options.on_error,
+        excluded=excluded,
         batched=options.batch_size is not None or options.bucket_by is not None,
         keys=options.keys,
         shape=shape,
         sources=sources,
         windows=windows,
         device=_device(options, transforms, sources),
+        collate=options.collate if shape else _with_one_type(source, spec, options.collate),
     )
 
 

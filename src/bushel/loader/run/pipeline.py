@@ -1,6 +1,6 @@
 """The three steps that make a batch: fetch, decode and transform, assemble.
 
-A `Pipeline` is a plain value without threads; `bushel.loader.run.run` runs its steps in threads.
+A `Pipeline` is a plain value without threads; `bushel.loader.run.threads` runs its steps in threads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bushel._dataset.read.reader import KNOWN_TYPES
 from bushel._dataset.read.stored_reader import Room
 from bushel._runtime.arrays import I64
-from bushel._runtime.shuffle import Balanced, Weighted
+from bushel._runtime.draws import Balanced, Weighted
 from bushel._runtime.threads import Clock
 from bushel.loader.decode.micro_batch import MicroBatch, micro_batches
 from bushel.loader.decode.sample_transforms import SampleDraws, SampleTransforms, transformed
@@ -206,8 +206,6 @@ class Pipeline(Struct, frozen=True):
         with suppress(Exception):  # the bad sample raises it again below
             present, mask = self._wanted(plan, fields)
             read = self.source.read_encoded(present, mask, held=held, room=room)
-            if not self.excluded and len(read) == len(samples):
-                return [*read]
             rest = iter(read)
             return [next(rest) if isinstance(sample, int) else sample for sample in samples]
 

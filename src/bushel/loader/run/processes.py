@@ -38,9 +38,9 @@ from bushel.loader.values.bad_samples import BadSample, ErrorReport, note_once
 from bushel.loader.values.outputs import Finished, Output, Upload
 from bushel.storage.expansion_cache import expansion_cache
 
+from .groups import run_batches
 from .pipeline import Pipeline
-from .run import Iteration, PrefetchWindow
-from .runners import run_batches
+from .threads import Iteration, PrefetchWindow
 
 if TYPE_CHECKING:
     from bushel.loader.plan.plan import Steps
@@ -266,7 +266,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.reader = SegmentReader()
-        self.process = WorkerProcess("bushel.loader.run.processes", "serve")
+        self.process = WorkerProcess("bushel.loader.run.processes")
 
     def receive(self) -> _Delivery:
         """Wait for the next batch."""

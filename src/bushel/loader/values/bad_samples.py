@@ -275,10 +275,11 @@ def excluded_positions(
             f"exclude={exclude!r}: expected keys, positions, entries of a loader's errors, "
             "or the path of a list that write_errors wrote"
         )
-    positions, last = set[int](), len(dataset) - 1
+    positions = set[int]()
     for sample in map(python_numbers, exclude):
         if isinstance(sample, int):
-            positions.add(check_count("exclude", sample, most=last, instead=", a position"))
+            most = len(dataset) - 1
+            positions.add(check_count("exclude", sample, most=most, instead=", a position"))
             continue
         key = sample.key if isinstance(sample, BadSample) else sample
         try:

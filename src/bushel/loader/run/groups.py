@@ -1,4 +1,4 @@
-"""Choose how batches are made: in groups, in threads with or without read-ahead, or one by one; and make groups.
+"""Batches made in groups, which need no samples; and `run_batches`, which chooses between groups, threads and neither.
 
 A group is of batches that need no samples: numbers, texts, bytes and light objects.
 Reading a small batch takes a few microseconds, less than passing it from thread to thread. So one
@@ -34,7 +34,7 @@ from bushel.loader.values.outputs import Finished, Output, Upload
 from bushel.loader.values.rows import Pieces
 from bushel.spec import KEY
 
-from .run import Iteration, PrefetchWindow, run_inline, run_threads
+from .threads import Iteration, PrefetchWindow, run_inline, run_threads
 
 if TYPE_CHECKING:
     from bushel._dataset.views.dataset import Dataset
@@ -63,7 +63,7 @@ def run_batches(iteration: Iteration, plans: Iterator[BatchPlan]) -> Generator[F
     # no field needs samples
     if names and names == set(factory.names):
         kind = Groups if pipeline.shape is None else RowGroups
-        return _run_groups(kind(iteration), iteration, plans)
+        return run_groups(kind(iteration), iteration, plans)
     if not iteration.threads:
         return run_inline(iteration, plans)
     if pipeline.source.remote:
@@ -85,7 +85,7 @@ def _read_ahead(iteration: Iteration, plans: Iterator[BatchPlan]) -> ReadAhead |
     return ReadAhead(plans, pipeline.extents, grouping, limit)
 
 
-def _run_groups(
+def run_groups(
     groups: Groups, iteration: Iteration, plans: Iterator[BatchPlan]
 ) -> Generator[Finished]:
     """Make batches in groups, in threads or in the consumer's own thread."""

@@ -1,4 +1,4 @@
-"""Running a pipeline in threads: batches come out in the order of their plans, with a bounded number prefetched.
+"""Batches made of samples: in threads, in the order of their plans with a bounded number prefetched, or in this thread.
 
 A batch has two stages, reading and decoding, and several threads decode parts of it. It is
 therefore not one item of `parallel_map`: this module schedules the parts itself, on the same
