@@ -14,9 +14,9 @@ from msgspec.structs import astuple, replace
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.elements import Group
 from bushel._index.names import Labels
-from bushel._index.shard import MANY_FILES, SMALL_FILE, FileStamp, Shard, sizes_of
+from bushel._index.shard import MANY_FILES, SMALL_FILE, FileStamp, Shard
 from bushel._index.table import ShardIndex
-from bushel._runtime.arrays import I64, LazySequence, concatenated
+from bushel._runtime.arrays import I64, LazySequence
 from bushel.containers import get_container, register_container, registered_here
 from bushel.errors import FormatError
 from bushel.kernels import decimal_texts
@@ -224,17 +224,6 @@ def samples_of(shards: Sequence[OpenShard]) -> I64:
     if isinstance(shards, Listing):
         return shards.listed.samples
     return np.array([shard.samples for shard in shards], np.int64)
-
-
-def file_sizes(shards: Sequence[OpenShard]) -> I64:
-    """Return int64[files], the size of each file of the shards, in bytes."""
-    if isinstance(shards, Listing):
-        return shards.listed.sizes
-    if any(shard.section is not None for shard in shards):
-        from .shard_fields import whole_shards
-
-        shards = [parts[0] for parts in whole_shards(shards)]
-    return concatenated([sizes_of(shard.stamps) for shard in shards], np.int64)
 
 
 def any_keyed(shards: Sequence[OpenShard]) -> bool:

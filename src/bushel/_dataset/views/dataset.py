@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Never, Self
 import numpy as np
 
 from bushel._dataset.read.selection import Mask, Sample
-from bushel._dataset.read.shards import OpenShard, file_sizes
+from bushel._dataset.read.shards import OpenShard
 from bushel._runtime.arrays import chunks
 from bushel._runtime.public import public
 from bushel.containers import Shard, ShardIndex
@@ -145,6 +145,8 @@ class Dataset(StoredValues):
             >>> ds.size == sum(path.stat().st_size for path in Path("train").glob("*.tar"))
             True
         """
+        from bushel._dataset.read.shard_fields import file_sizes
+
         return int(file_sizes(self.reader.shards).sum())
 
     @property

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._dataset.read.shards import file_sizes, kinds
+from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._runtime.arrays import total_of
@@ -198,6 +198,8 @@ def read_directly(dataset: DatasetT, fields: Any, *, decode: bool) -> DatasetT:
     """
     if not isinstance(dataset, Dataset) or not dataset.reader.local:
         return dataset
+    from bushel._dataset.read.shard_fields import file_sizes
+
     enough = _TIMES_MEMORY * memory_limit()
     stored_bytes = int(file_sizes(dataset.reader.shards).sum())
     if stored_bytes <= enough or not _can_read_more(dataset, enough, fields, decode=decode):
