@@ -53,6 +53,18 @@ def test_types_of_dicts_are_inferred(tmp_path: Path) -> None:
     assert packed(OfTorch([{"image": image, "n": 1}]), tmp_path).spec == {"image": "png", "n": "int"}
 
 
+def test_datasets_keep_the_names_of_their_classes(tmp_path: Path) -> None:
+    """They were lost, though `datasets` has them."""
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["oak", "ash"])})
+    table = datasets.table.InMemoryTable.from_pydict({"text": ["a", "b", "c"], "label": [1, 0, 1]})
+    # without a fingerprint it pickles the table, which depends on the version of dill
+    source = datasets.Dataset(table, info=datasets.DatasetInfo(features=features), fingerprint="1")
+    opened = packed(source, tmp_path)
+    assert opened.labels == {"label": ("oak", "ash")}
+    assert [sample["label"] for sample in opened] == [1, 0, 1]
+
+
 @pytest.mark.parametrize(
     ("samples", "options", "message"),
     [

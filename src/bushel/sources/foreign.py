@@ -48,7 +48,15 @@ def samples_of(source: Any, types: Types) -> Samples | None:
     if hasattr(source, "iloc") and hasattr(source, "columns"):
         return _of_columns(_FrameRows(source), types)
     if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
-        return Samples(source, types=types)
+        samples = Samples(source, types=types)
+        features = getattr(source, "features", None)
+        if isinstance(features, Mapping):  # of `datasets`, where a ClassLabel has names
+            samples.labels = {
+                name: list(feature.names)
+                for name, feature in features.items()
+                if hasattr(feature, "names")
+            }
+        return samples
     return None
 
 

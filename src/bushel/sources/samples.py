@@ -51,6 +51,7 @@ class Samples:
     ) -> None:
         self.samples, self._names = samples, tuple(types or spec or ())
         self.infers_types = spec is None
+        self.labels: Mapping[str, Sequence[str]] = {}
         if spec is None:
             first = next((samples[number] for number in range(len(samples))), None)
             spec = infer_spec(as_dict(first, self._names), types)
@@ -136,6 +137,7 @@ class Stream:
     ) -> None:
         self._samples, self._names = iter(samples), tuple(types or spec or ())
         self.infers_types = spec is None
+        self.labels: Mapping[str, Sequence[str]] = {}
         if spec is None:
             first = list(islice(self._samples, 1))
             self._samples = chain(first, self._samples)
