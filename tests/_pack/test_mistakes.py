@@ -75,7 +75,9 @@ def test_an_empty_path_is_not_the_current_folder(place: Path, do: Callable[[str]
         (lambda: untyped.Loader([], generator=5), r"'generator': did you mean 'seed'"),
         (lambda: untyped.split("numbers.tar", "x", train=0.9), r"'train': did you mean 'shares'"),
         (lambda: untyped.open("numbers.tar", shuffle=True), r"'shuffle': write bushel.Loader\(ds, shuffle=True\)"),
-        (lambda: untyped.open("numbers.tar", mode="r"), r"'mode': write bushel.Writer\(path, mode='append'\)"),
+        (lambda: untyped.open("numbers.tar", mode="r"), r"'mode'$"),
+        (lambda: untyped.verify("numbers.tar", columns=["n"]), r"'columns'$"),
+        (lambda: untyped.pack("photos", "x", epochs=2), r"'epochs'$"),
         (lambda: untyped.open("numbers.tar", zzzz=1), r"open\(\) got an unexpected keyword argument 'zzzz'$"),
     ],
 )
@@ -197,6 +199,32 @@ def test_python_proposes_no_private_names(place: Path, thing: str) -> None:
     assert {"__class__", "__iter__"} - {"__iter__" if thing in ("writer", "view") else ""} <= {*names}
     with pytest.raises(AttributeError, match="has no attribute 'zzzz'$"):
         things(place)[thing].zzzz  # noqa: B018
+
+
+def test_a_writer_has_no_samples_to_read(place: Path) -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'n'$"):
+        things(place)["writer"].n  # noqa: B018
+
+
+def test_attributes_before_a_constructor_ran(place: Path) -> None:
+    class Mine(bushel.Writer):
+        def __init__(self, spec: Any) -> None:
+            made.append(self)
+            self.count: int = getattr(self, "count0", 0)
+            super().__init__("x.tar", spec)
+
+    made: list[Any] = []
+    with Mine({"a": "int"}) as writer:
+        assert writer.count == 0
+        writer.append({"a": 1})
+    with pytest.raises(bushel.errors.SpecError):
+        Mine({"a": "nothing"})
+    assert not hasattr(made[1], "foo")
+    assert not hasattr(made[1], "spec")
+    empty: Any = bushel.Dataset.__new__(bushel.Dataset)
+    assert getattr(empty, "features", None) is None
+    assert not hasattr(empty, "foo")
+    assert not hasattr(empty, "spec")
 
 
 def test_a_property_that_fails_keeps_its_error(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,10 @@ class TestPlan:
         (tmp_path / "notes").mkdir()
         (tmp_path / "notes/a.txt").write_text("a")
         with pytest.raises(FileExistsError, match=r"has other files \(a\.txt\)"):
+            bushel.pack(source, tmp_path / "notes", parts=2, **options | {"mode": "create"})
+        for _ in range(2):
             bushel.pack(source, tmp_path / "notes", parts=2, **options)
+            assert len(opened(tmp_path / "notes")) == 4
         with pytest.raises(FileExistsError, match="is a file, and parts need a folder"):
             bushel.pack(source, tmp_path / "notes/a.txt", parts=2, **options)
 

@@ -381,6 +381,11 @@ def test_keys_go_before_positions(tmp_path: Path) -> None:
     assert run("get", tmp_path / "in", 0, "x") == "0"
     assert run("get", tmp_path / "in", 0, "x", "--position") == "2"
     assert run("get", tmp_path / "in", 3, "x") == "-1"
+    for position in ("+3", " 3", "-1"):
+        assert run("get", tmp_path / "in", position, "x", "--position") == "-1"
+    assert "'k1' is not a position: leave out --position if it is a key" in fails(
+        "get", tmp_path / "in", "k1", "--position"
+    )
     dataset = reading(tmp_path / "in")
     assert one_sample(dataset, "-1", by_position=False)[0]["x"] == "-1"
     assert one_sample(dataset, "-2", by_position=True)[0]["x"] == "0"
@@ -461,7 +466,7 @@ def test_an_unknown_command_is_answered_with_those_like_it() -> None:
 @pytest.mark.parametrize(
     ("option", "says"),
     [
-        ("--format", "'--format'. Did you mean --container?"),
+        ("--format", "'--format'. Did you mean --container or --json?"),
         ("--num-workers", "'--num-workers'. Did you mean --processes or --threads?"),
         ("--thread", "'--threads'"),
         ("--zzz", "'--zzz'."),
@@ -469,6 +474,10 @@ def test_an_unknown_command_is_answered_with_those_like_it() -> None:
 )
 def test_options_of_other_tools_are_answered_with_those_that_do_their_work(option: str, says: str) -> None:
     assert says in fails("pack", "photos", "x.tar", option, "4")
+
+
+def test_the_format_of_what_is_listed_is_an_option_too() -> None:
+    assert "'--format'. Did you mean --container or --csv or --json?" in fails("ls", "x.tar", "--format", "csv")
 
 
 def test_bushel_alone_prints_the_commands_to_start_with() -> None:

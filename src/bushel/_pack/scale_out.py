@@ -19,7 +19,7 @@ from bushel._runtime.tasks import drive
 from bushel._writer.target import Mode, check_alone, holds_dataset
 from bushel.containers import writable_containers
 from bushel.errors import TooManyErrors, UnsupportedError
-from bushel.storage import AnyPath, is_object, remove
+from bushel.storage import is_object, remove
 from bushel.storage.lock import Lock
 from bushel.storage.names import remove_tree
 
@@ -155,16 +155,20 @@ def _remove(run: RunFolder) -> None:
 def _refuse_existing(run: RunFolder, mode: Mode) -> None:
     """Raise `FileExistsError` if there is a dataset, or files of others, where a run is to be written.
 
-    Parts may be there if the mode is `overwrite`.
+    Parts and files of others may be there if the mode is `overwrite`.
     """
     target, part = run.target, None
     if run.single:
         part = run.part(0) if run.part(0).exists() else None
     elif target.is_dir():
         part = next((entry for entry in target.iterdir() if is_part(entry.name)), None)
-        if part is None or mode == "overwrite":
-            _refuse_undivided(target)
-        if part is None:
+        if any(holds_dataset(container, target) for container in writable_containers()):
+            # its shards would be beside the parts
+            raise FileExistsError(
+                f"{target} is a dataset already, but not of this run, which replaces parts one by "
+                "one: use another path, or replace it with mode='overwrite' and without parts"
+            )
+        if part is None and mode != "overwrite":
             check_alone(target)
     elif target.exists():
         raise FileExistsError(f"{target} is a file, and parts need a folder: use another path")
@@ -172,15 +176,6 @@ def _refuse_existing(run: RunFolder, mode: Mode) -> None:
         raise FileExistsError(
             f"{part} is a dataset already, but not of this run: "
             "use mode='overwrite' to replace it, or another path"
-        )
-
-
-def _refuse_undivided(folder: AnyPath) -> None:
-    """Raise `FileExistsError` if a folder is a dataset whose shards would be beside the parts."""
-    if any(holds_dataset(container, folder) for container in writable_containers()):
-        raise FileExistsError(
-            f"{folder} is a dataset already, but not of this run, which replaces parts one by "
-            "one: use another path, or replace it with mode='overwrite' and without parts"
         )
 
 

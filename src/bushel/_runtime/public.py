@@ -49,12 +49,11 @@ _ELSEWHERE = {
     "bushel.Loader(ds, batch_size=n)": "batch_size",
     "bushel.Loader(ds, shuffle=True)": "shuffle",
     "bushel.Loader(ds, transforms=…)": "transform transforms",
-    "bushel.Writer(path, mode='append')": "mode",
     "bushel.open(path).select_fields(names)": "columns fields",
     "bushel.open(path, split=name)": "split",
     "bushel.open_stream(path)": "streaming",
 }
-"""Calls, and the parameters of other libraries that do the same work."""
+"""Calls to write instead of parameters of `open` and of loaders in other libraries."""
 
 
 def public(module: str = "bushel", instead: Mapping[str, str] = {}) -> Callable[[T], T]:
@@ -100,7 +99,9 @@ def _lookup(instead: Mapping[str, str]) -> Callable[[Any, str], Any]:
             return object.__getattribute__(self, name)
         except AttributeError as error:
             hints = instead_of(name, instead)
-            if hasattr(type(self), "spec") and not name.startswith("_") and name in self.spec:
+            # a dataset whose constructor has run has a selection: looked up as an attribute, a
+            # missing one would come here again
+            if name in getattr(vars(self).get("selection"), "fields", ()):
                 hints.append(
                     f"sample[{name!r}] with a sample such as ds[0], or ds.column({name!r})"
                 )
@@ -149,7 +150,7 @@ def check_names(called: str, given: Collection[str], known: Iterable[str]) -> No
             free = [parameter for parameter in names if parameter not in given]
             question = did_you_mean(name, free, PARAMETERS)
             calls = instead_of(name, _ELSEWHERE)
-            if calls and not question:
+            if calls and not question and called in ("open", "Loader", "StreamLoader"):
                 question = f"write {calls[0]}"
             hint = f": {question}" if question else ""
             raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")

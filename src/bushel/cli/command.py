@@ -228,6 +228,8 @@ class _Command(click.Command):
         except click.NoSuchOption as error:
             name = error.option_name.strip("-").replace("-", "_")
             options = {f"--{ours.replace('_', '-')}" for ours in instead_of(name, PARAMETERS)}
+            if name == "format":  # of the files, or of the output
+                options |= {"--csv", "--json"}
             names = {name for parameter in self.params for name in parameter.opts}
             if not options & names:
                 raise

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bushel._dataset.views.stream import StreamDataset
 
 _CHUNK, _BATCH = 1024, 64  # number of samples listed and read at a time
-_POSITION = re.compile("-?[0-9]+")
+_POSITION = re.compile(r"\s*[-+]?[0-9]+\s*")
 _ELEMENT = re.compile(r"(.+)\[(-?[0-9]+)\]", re.DOTALL)
 _READABLE = frozenset({"utf8", "json", "msgpack", "bool", "datetime64", "timedelta64", *NUMBERS})
 
@@ -81,15 +81,19 @@ def _plain(value: Any) -> Any:
 def one_sample(dataset: Dataset, text: str, *, by_position: bool) -> Dataset:
     """Return the view of one sample, given its key or its position.
 
-    Negative positions count from the end. With `by_position`, a number is a position even if a
+    Negative positions count from the end. With `by_position`, `text` is a position even if a
     sample has it as its key.
 
     Raises:
         KeyError: `text` is not a key and not a number; the message names similar keys.
         IndexError: The position is out of range.
+        ValueError: `text` is not a number, with `by_position`.
     """
-    if _POSITION.fullmatch(text) and (by_position or text not in dataset):
-        return dataset[[int(text)]]
+    if by_position or text not in dataset:
+        if _POSITION.fullmatch(text):
+            return dataset[[int(text)]]
+        if by_position:
+            raise ValueError(f"{text!r} is not a position: leave out --position if it is a key")
     return dataset.select_keys([text])
 
 
