@@ -190,7 +190,7 @@ def _counted(values: np.ndarray) -> tuple[np.ndarray, I64]:
         return np.unique(values, return_counts=True)
     total = np.zeros(greatest - least + 1, np.int64)
     for first in range(0, len(values), _COUNTED):  # without a sorted copy of all
-        numbers = (values[first : first + _COUNTED] - least).astype(np.int64)
+        numbers = (values[first : first + _COUNTED] - least).astype(np.int64, copy=False)
         total += np.bincount(numbers, minlength=len(total))
     classes = np.flatnonzero(total)
     return classes.astype(values.dtype) + values.dtype.type(least), total[classes]
