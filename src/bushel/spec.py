@@ -42,58 +42,27 @@ class Field(Struct, frozen=True):
         return self.codec.endswith(("(path)", "(url)"))
 
 
-NUMBERS = frozenset(("bool", "int", "uint", "float"))
-"""The types of single numbers."""
-
-_PLAIN = NUMBERS | {"utf8", "json"}  # types whose values JSON can hold
-_VALUES = _PLAIN | {"bytes", "array", "datetime64", "timedelta64"}
+_NUMBERS = frozenset(("bool", "int", "uint", "float"))
+_PLAIN = _NUMBERS | {"utf8", "json"}  # types whose values JSON can hold
 
 
-def wider(first: Field, second: Field) -> Field | None:
-    """Return a field whose type holds the values of two; None if no type does.
+def wider(first: Field, second: Field) -> Field:
+    """Return a field whose type holds the values of two.
 
-    It is the first one, if a type is neither of numbers, times, arrays and texts, nor JSON or bytes.
+    It is the first one, if they are not numbers, times, lists, texts and JSON.
     """
     codecs = {first.codec, second.codec}
-    if first.sequence != second.sequence:  # lists of texts are JSON if some have nulls
-        of_texts = {first.type, second.type} == {"json", "utf8[]"}
-        return Field(first.name, "json") if of_texts else None
-    bases = {codec.partition("(")[0] for codec in codecs}
-    if len(codecs) == 1 or not bases <= _VALUES:
-        return first
-    codec = None
-    if bases <= NUMBERS:
-        codec = "float" if "float" in codecs else "int"
-    elif codecs <= _PLAIN or bases == {"array", "json"}:
-        codec = "json"
-    elif codecs == {"bytes", "utf8"}:
-        codec = "bytes"
-    elif "array" in bases and bases <= NUMBERS | {"array"}:
-        codec = _wider_array(sorted(codecs - NUMBERS))
+    codec = first.codec
     for types in TIMES:
         if codecs.issubset(types):
             codec = max(codecs, key=types.index)
-    return None if codec is None else Field(first.name, codec, first.sequence)
-
-
-def _wider_array(types: list[str]) -> str | None:
-    """Return the type of arrays of two types, or of arrays of one type and single numbers; None if no type does."""
-    if types[0] == "array":  # of any dtype and shape
-        return "array"
-    (dtype, *shape), (other_dtype, *other_shape) = (
-        codec.removeprefix("array(").removesuffix(")").split(",") for codec in (types[0], types[-1])
-    )
-    if len(types) == 1 or shape != other_shape:
-        if not shape or shape[1:] != other_shape[1:] or len(shape) != len(other_shape):
-            return None
-        shape[0] = "-1"
-    import numpy as np
-
-    try:
-        common = np.promote_types(dtype, other_dtype)
-    except TypeError:  # numbers and times, or names that NumPy does not know
-        return None
-    return f"array({','.join([common.name, *shape])})"
+    if "json" in codecs and any(codec.startswith("array") for codec in codecs):
+        codec = "json"
+    elif len(codecs) > 1 and codecs <= _PLAIN:
+        codec = "float" if "float" in codecs else "int"
+        if codecs - _NUMBERS:
+            codec = "json"
+    return Field(first.name, codec, first.sequence)
 
 
 Spec = Mapping[str, Field]

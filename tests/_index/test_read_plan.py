@@ -226,7 +226,7 @@ def test_a_list_of_elements_of_samples_that_lack_the_field() -> None:
     group = sequence([0, 2, 2, 4], 4, [False, True, False])
     plan = plan_read([group], 3, {"b": np.array([1, -2], np.int64)})
     assert plan.fields[0].counts == [2, -1, 2]
-    with pytest.raises(IndexError, match="has 0 elements"):
+    with pytest.raises(IndexError, match="of 0 elements"):
         plan_read([sequence([0, 2, 2], 2)], 2, {"b": np.array([0], np.int64)})
 
 

@@ -46,7 +46,9 @@ def test_a_value_is_described_in_a_few_words(value: Any, text: str) -> None:
 
 
 def test_a_number_that_python_refuses_to_print_is_described() -> None:
-    assert lines_of({"x": 10**5000}) == "x  a int too large to print"
+    line = lines_of({"x": 10**5000})
+    assert "too large to print" in line or "5001 digits" in line  # as Python 3.14 says it
+    assert len(line) < 100
 
 
 def test_tensors_have_their_types() -> None:

@@ -18,7 +18,7 @@ from tests.integrity.small import flip, key, overwrite, reading, sample, tree, w
 
 import bushel
 from bushel._runtime.progress import Progress
-from bushel.errors import FormatError, SpecError
+from bushel.errors import FormatError
 
 Generation = Literal["B", "C"] | None
 DATA = {"bag": "image.bag", "tar": "*.tar", "ffrecord": "*.ffr", "gulp": "*.gulp", "recordio": "*.rec"}
@@ -250,15 +250,6 @@ def test_an_image_that_does_not_begin_like_one_is_kept_as_it_is(golden: Path, tm
         [one.get("image") for one in each.read(range(len(each)), ["image"], decode=False)] for each in (before, after)
     ]
     assert raw[0] == raw[1]
-
-
-def test_splits_are_not_joined(tmp_path: Path) -> None:
-    for split in ("train", "val"):
-        write(tmp_path / "in" / split, "tar")
-    with pytest.raises(SpecError, match="one by one, such as .*/in/train"):
-        bushel.repair(tmp_path / "in", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-    assert bushel.repair(tmp_path / "in/train", tmp_path / "out").samples == 7
 
 
 def test_an_existing_target_is_refused_before_anything_is_read(tmp_path: Path) -> None:

@@ -36,8 +36,9 @@ def test_the_command_prints_a_url_and_ends_with_ctrl_c(tmp_path: Path) -> None:
                 assert b"3 samples" in answer.read()
             with browser.open(f"{url}api/0/rows", timeout=60) as answer:
                 assert b"set/002" in answer.read()
-            with pytest.raises(urllib.error.HTTPError, match="403"):
+            with pytest.raises(urllib.error.HTTPError, match="403") as refused:
                 opener().open(url.partition("-/")[0], timeout=60)
+            refused.value.close()
             process.send_signal(signal.SIGINT)
             _, messages = process.communicate(timeout=60)
         finally:

@@ -139,9 +139,12 @@ def layout_of(
     if splits:
         folders = {name.split("/", 2)[1] for name in inside if name.count("/") > 1}
     depth, named = around.count("/") + bool(splits), set(filter(role_of, folders))
-    if named != folders and roles_of(named):  # ImageSets/ of VOC has lists, and no media
-        divided = (name.split("/", depth + 1) for name in names if media_of(suffix_of(name)))
-        folders = named | {parts[depth] for parts in divided if len(parts) > depth + 1}
+    if named != folders and roles_of(named) and not declared:
+        divided = [name.split("/", depth + 1) for name in names if name.count("/") > depth]
+        stems = [_cut(parts[-1])[0] for parts in divided if parts[depth] in named]
+        if len({*stems}) < len(stems):  # fields of the same samples
+            # ImageSets/ of VOC has lists, and no media
+            folders = named | {parts[depth] for parts in divided if media_of(suffix_of(parts[-1]))}
     if roles := roles_of(folders):
         return _by_roles(names, depth, splits, roles, place)
     listing = _Listing.of(names, _cut)
@@ -257,11 +260,8 @@ def layout_of_kind(
         ordered: Whether the samples have the order of the names instead of that of the keys.
     """
     listing = _Listing.of(names, _cut)
-    kinds = {
-        name
-        for name in filter(None, set(listing.extensions))
-        if f".{name.rpartition('.')[2]}" in suffixes
-    }
+    extensions = set(listing.extensions) - {""}
+    kinds = {name for name in extensions if f".{name.rpartition('.')[2]}" in suffixes}
     pairs = zip(names, listing.extensions, strict=True)
     read = [name for name, extension in pairs if extension in kinds]
     splits = _folders_of_splits(read, tops_of(read))

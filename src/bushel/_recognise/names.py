@@ -186,7 +186,8 @@ def class_folders(
         inner = class_folders(below, counts, inside=are_splits)
         if all(inner) or len({*inner} - {""}) > 1:
             return inner
-        if split_in(*different, folder=True) is not None or role_of(*different):
+        within = {name.partition("/")[0] for name in below if "/" in name}
+        if split_in(*different, folder=True) is not None or any(map(role_of, different | within)):
             return outside
     return folders
 

@@ -217,7 +217,6 @@ class Container(ABC):
             dot, and the name of the field.
         stores_text: Whether its values are text, so that a field of another type
             (`ReadOptions.spec`) needs another table.
-        mixed: The type of a field that has texts in some files, and numbers in others.
         promises_checksums: Whether it stores the CRC-32 of values, which its own reader compares:
             `index` gives them (`Column.crc32`), and datasets compare them by default.
         has_own_index: Whether `index` is quick, without a pass over the data, so that its result is
@@ -239,7 +238,6 @@ class Container(ABC):
     files_per_shard: int = 1
     holds_files: bool = False
     stores_text: bool = False
-    mixed: str = "json"
     promises_checksums: bool = False
     has_own_index: bool = False
     has_sections: bool = False

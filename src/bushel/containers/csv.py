@@ -40,7 +40,6 @@ _TAB = (".tsv", *(f".tsv{end}" for end in COMPRESSED))
 
 class _Csv(LineContainer):
     name = "csv"
-    mixed = "utf8"
 
     def scanned(self, shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTable:
         """Return the table of the records after the header, if there is one."""

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._dataset.open.sources import splits_of
 from bushel._dataset.read.listed import each_shard
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
@@ -32,7 +31,7 @@ from bushel.containers import (
     get_container,
     get_writable,
 )
-from bushel.errors import FormatError, SpecError
+from bushel.errors import FormatError
 from bushel.storage import AnyLocation, AnySource, as_path
 
 from .discover import Place, discover
@@ -139,15 +138,12 @@ def repair(
             read and none is named to write.
         FormatError: The source is not a dataset, has no intact sample, or has shards of several
             containers.
-        SpecError: The source is a folder of several splits.
 
     Examples:
         >>> done = bushel.repair("train/", "repaired/")
         >>> done.samples, done.lost
         (12, 0)
     """
-    for paths in splits_of(source).paths.values():
-        raise SpecError(f"{source} has several splits: repair one by one, such as {paths[0]}")
     findings = Findings(max_problems)
     places = discover(source, container, findings, index)
     kind = _container_to_write(places, source, target, to)

@@ -49,12 +49,13 @@ def samples_of(source: Any, types: Types) -> Samples | None:
         return _of_columns(_FrameRows(source), types)
     if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
         samples = Samples(source, types=types)
+        # of `datasets`, where a ClassLabel has names
         features = getattr(source, "features", None)
-        if isinstance(features, Mapping):  # of `datasets`, where a ClassLabel has names
+        if isinstance(features, Mapping) and not types:
             samples.labels = {
-                name: list(feature.names)
+                name: feature.names
                 for name, feature in features.items()
-                if hasattr(feature, "names")
+                if type(feature).__name__ == "ClassLabel"
             }
         return samples
     return None

@@ -378,3 +378,14 @@ def test_first_use_from_many_threads_at_once(tmp_path: Path, action: Callable[[D
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(work, range(8))) == [9] * 8
+
+
+@pytest.mark.parametrize("step", [1 << 63, -(1 << 62)])
+def test_the_step_of_a_view_of_a_sample_is_any_number(step: int, tmp_path: Path) -> None:
+    """Such a view was an OverflowError when it was read."""
+    with bushel.Writer(tmp_path / "a.tar", {"x": "int"}) as writer:
+        writer.append({"x": 7}, key="a")
+    dataset = bushel.open(tmp_path / "a.tar")
+    one = dataset[::step]
+    assert ("a" in one, [sample["x"] for sample in bushel.concat([one, one])]) == (True, [7, 7])
+    assert "a" not in dataset[:0][::step]

@@ -23,7 +23,7 @@ from bushel._runtime.arrays import I64, concatenated
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
-from bushel.spec import NUMBERS, Field, Spec
+from bushel.spec import Field, Spec
 
 from .shards import Listing, OpenShard, union_of_fields
 
@@ -56,31 +56,11 @@ def with_declared(shard: OpenShard, spec: Spec) -> OpenShard:
     Raises:
         SpecError: Values cannot be read as the declared type without a change.
     """
-    types = {field.name: spec[field.name] for field in shard.fields if field.name in spec}
-    return _with_types(shard, types, again=get_container(shard.container).stores_text)
-
-
-def _with_types(shard: OpenShard, types: Spec, *, again: bool = False) -> OpenShard:
-    """Return a shard whose fields have other types; `again` if its table has to be made again for them.
-
-    Raises:
-        FormatError: The table cannot be made again, since the shard is a part of a file in a store.
-        SpecError: See `with_declared`.
-    """
-    declared = replace(shard.asked, spec={**shard.asked.spec, **types})
-    if not again:
-        return with_caller_fields(shard, declared)
-    if shard.section is not None:
-        raise FormatError(
-            "its values would be other lists, as in some other files",
-            shard.path(0),
-            hint="run `bushel index` on the dataset, or read the field with spec=, as json",
-        )
-    from bushel._dataset.open.tables import build_table
-
-    options = ReadOptions(spec=declared.spec, pickle=declared.pickle)
-    index = build_table(shard.container, shard.shard, options, None)
-    return OpenShard.of(shard.container, shard.shard, index, stored=False, asked=declared)
+    fields = {field.name: spec[field.name] for field in shard.fields if field.name in spec}
+    declared = replace(shard.asked, spec={**shard.asked.spec, **fields})
+    if get_container(shard.container).stores_text:
+        return _made_again(shard, declared)
+    return with_caller_fields(shard, declared)
 
 
 def renamed_shard(shard: OpenShard, names: Mapping[str, str]) -> OpenShard:
@@ -114,10 +94,7 @@ def described(shard: OpenShard, features: Mapping[str, Feature]) -> OpenShard:
     typed = {
         name: Field(name, feature.codec, fields[name].sequence)
         for name, feature in features.items()
-        if feature.codec is not None
-        and name in fields
-        and fields[name].codec == "bytes"
-        and name not in shard.asked.spec
+        if feature.codec is not None and name in fields and fields[name].codec == "bytes"
     }
     named = {
         name: feature.names
@@ -125,7 +102,8 @@ def described(shard: OpenShard, features: Mapping[str, Feature]) -> OpenShard:
         if feature.names and name not in shard.labels and can_be_named(fields, name)
     }
     if typed:
-        shard = _with_types(shard, typed)
+        declared = replace(shard.asked, spec={**typed, **shard.asked.spec})
+        shard = with_caller_fields(shard, declared)
     if named:
         return replace(shard, labels={**shard.labels, **check_labels(named)})
     return shard
@@ -139,52 +117,62 @@ def with_one_type(shards: Sequence[OpenShard]) -> list[OpenShard]:
             they are.
     """
     union = union_of_fields(shards)
-    return [replace(_widened(shard, union, shards), narrow=shard) for shard in shards]
-
-
-_NARROWER: Mapping[str, Collection[str]] = {
-    "float": ("int", "uint"),
-    "utf8": NUMBERS,
-    "bytes": ("utf8",),
-}
-"""Types whose values are read as another type, where other shards have that."""
+    return [replace(_with_types(shard, union, shards), narrow=shard) for shard in shards]
 
 
 def _is_narrower(field: Field, union: Field) -> bool:
-    is_list = field.codec.startswith("array")
-    if union.codec.startswith("array"):
-        return field.codec != union.codec and (is_list or field.codec in NUMBERS)
-    if field.sequence != union.sequence or (is_list and union.codec == "json"):
+    if field.sequence != union.sequence:
         return True
-    return field.codec in _NARROWER.get(union.codec, ())
+    if field.codec in ("int", "uint"):
+        return union.codec == "float"
+    return field.codec.startswith("array") and union.codec == "json"
 
 
-def _widened(
+def _with_types(
     shard: OpenShard, union: Mapping[str, Field], shards: Sequence[OpenShard]
 ) -> OpenShard:
-    narrower = [
-        field
+    wider = {
+        field.name: union[field.name]
         for field in shard.fields
         if field.name in union and _is_narrower(field, union[field.name])
-    ]
-    if not narrower:
+    }
+    if not wider:
         return shard
-    wider = {field.name: union[field.name] for field in narrower}
-    # numbers beside lists need the places of lists
-    again = any(field.sequence or "array" in wider[field.name].codec for field in narrower)
+    declared = replace(shard.asked, spec={**wider, **shard.asked.spec})
+    if any(field.sequence for field in shard.fields if field.name in wider):
+        return _made_again(shard, declared)
     try:
-        return _with_types(shard, wider, again=again)
+        return with_caller_fields(shard, declared)
     except SpecError as error:
         reason, _, _ = str(error).partition(". Leave it out")
         file = next(
-            str(other.path(0))
-            for other in shards
-            if any(field.name in wider for field in {*other.fields}.difference(shard.fields))
+            str(other.path(0)) for other in shards if set(wider.values()) & set(other.fields)
         )
+        spec = dict.fromkeys(wider, "json")
         raise SpecError(
-            f"{reason}. {file} has values of another type: "
-            f"spec={dict.fromkeys(wider, 'json')} keeps each value as its file has it"
+            f"{reason}. {file} has values of that type: "
+            f"spec={spec} keeps each number as its file has it"
         ) from error
+
+
+def _made_again(shard: OpenShard, declared: CallerFields) -> OpenShard:
+    """Return a shard whose lists of texts are values of JSON, for which its table is made again.
+
+    Raises:
+        FormatError: It is a part of a file in a store.
+    """
+    if shard.section is not None:
+        raise FormatError(
+            "some files have lists of texts with nulls, and this one has none",
+            shard.path(0),
+            hint="run `bushel index` on the dataset, or read the field with spec=, as json",
+        )
+    from bushel._dataset.open.tables import build_table
+
+    index = build_table(
+        shard.container, shard.shard, ReadOptions(spec=declared.spec, pickle=declared.pickle), None
+    )
+    return OpenShard.of(shard.container, shard.shard, index, stored=False, asked=declared)
 
 
 def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:

@@ -17,7 +17,7 @@ from bushel._index.names import Labels
 from bushel._index.shard import MANY_FILES, SMALL_FILE, FileStamp, Shard
 from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64, LazySequence
-from bushel.containers import get_container, register_container, registered_here
+from bushel.containers import register_container, registered_here
 from bushel.errors import FormatError
 from bushel.kernels import decimal_texts
 from bushel.spec import Field, wider
@@ -409,19 +409,17 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
                 continue
             if has_no_value(one.name, having_before):
                 fields[one.name], sources[one.name] = one, having
-                continue
-            union = wider(before, one)
-            if union is None:
+            elif {before.type, one.type} == {"json", "utf8[]"}:  # lists of texts, some with nulls
+                fields[one.name] = Field(one.name, "json")
+            elif before.sequence != one.sequence:
                 raise FormatError(
-                    f"field {one.name!r} is {one.type} here, and {before.type} in "
-                    f"{having_before[0].path(0)}: no type holds the values of both",
+                    f"field {one.name!r} is a sequence in some shards and plain in others",
                     having[0].path(0),
                     hint="open the files one by one, write the field alike in all of "
-                    f"them, or read it with spec={{{one.name!r}: TYPE}}",
+                    f"them, or read lists of texts with spec={{{one.name!r}: 'json'}}",
                 )
-            if union.codec == "json" and "utf8" in (one.codec, before.codec):
-                union = replace(union, codec=get_container(having[0].container).mixed)
-            fields[one.name] = union
+            else:
+                fields[one.name] = wider(before, one)
     return fields
 
 

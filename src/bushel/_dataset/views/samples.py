@@ -237,7 +237,11 @@ class Samples:
         if isinstance(item, slice):
             ends = ("" if end is None else str(end) for end in (item.start, item.stop))
             step = "" if item.step is None else f":{item.step}"
-            return self._view(selection.positions[item], made=f"[{':'.join(ends)}{step}]")
+            positions = selection.positions[item]
+            if len(positions) < 2 and isinstance(positions, range):
+                # its step may be more than int64 holds
+                positions = range(positions.start, positions.start + len(positions))
+            return self._view(positions, made=f"[{':'.join(ends)}{step}]")
         # the array may be the user's own
         chosen = selection.absolute(selection.numbers(item).copy())
         return self._view(chosen, made=f"{len(chosen):,} chosen positions")

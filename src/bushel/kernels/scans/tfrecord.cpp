@@ -19,11 +19,11 @@ struct NotExampleError {
     std::string reason;
 };
 
-// A name of a feature in quotes, with a question mark for each byte that is not printable ASCII.
+// The first 100 bytes of a feature's name in quotes, with a question mark for each that is not printable ASCII.
 std::string shown(std::string_view name) {
     std::string text = "'";
-    for (const char byte : name) text += byte >= ' ' && byte <= '~' ? byte : '?';
-    return text + "'";
+    for (const char byte : name.substr(0, 100)) text += byte >= ' ' && byte <= '~' ? byte : '?';
+    return text + (name.size() > 100 ? "…'" : "'");
 }
 
 // A length-delimited field of a message.
