@@ -195,9 +195,12 @@ def _encode_cls(value: Any) -> bytes:
         raise refused("cls", "an integer of no more digits than Python prints", value) from error
 
 
+_DECIMAL = re.compile(rb"[+-]?[0-9]+")
+
+
 def _decode_cls(data: Buffer) -> int:
     text = bytes(data).strip()
-    if not re.fullmatch(rb"[+-]?[0-9]+", text):
+    if not _DECIMAL.fullmatch(text):
         raise refused("cls", "an integer as decimal text", data)
     try:
         return int(text)
