@@ -383,7 +383,7 @@ def labelled_media(counts: Mapping[str, int], samples: int) -> set[str]:
 def media_of_members(field: str) -> str | None:
     """Return the kind of media of a field of an archive that is named like the suffix of its members: `jpg`.
 
-    It is None of another field, of a suffix with a dot, since the name may have the dot, and of
+    It is None for another field, for a suffix with a dot, since the name may have the dot, and for
     `image` and `audio`, which writers use as names of fields.
     """
     if "." in field or field in _MEDIA:

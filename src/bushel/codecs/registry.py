@@ -10,13 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bushel._runtime.public import (
-    broken_plugin,
-    has_plugin,
-    load_plugin,
-    plugin_names,
-    public,
-)
+from bushel._runtime.public import broken_plugin, has_plugin, load_plugin, plugin_names, public
 from bushel.errors import CodecError, SpecError, UnsupportedError
 
 from .base import (

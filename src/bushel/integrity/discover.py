@@ -226,7 +226,10 @@ def _check_manifest(
     if manifest is not None and manifest.container == container:
         gone, unlisted = gone_and_unlisted(manifest, names)
         for name in gone:
-            message = f"{place.name} lists this shard, which is gone: put it back, or `bushel index` again"
+            message = (
+                f"{place.name} lists this shard, but it does not exist: "
+                "restore it, or run `bushel index` again"
+            )
             found.add_file(f"{path}/{name}", "missing", message)
         for name in () if growing else unlisted:
             message = (
