@@ -11,8 +11,7 @@ from msgspec.structs import asdict
 import bushel
 
 from .command import Option
-from .options import DatasetOptions, Json, Path, Workers
-from .output import print_json, print_text
+from .options import DatasetOptions, Json, OutputOptions, Path, Workers
 
 if TYPE_CHECKING:
     from bushel import Loader
@@ -69,14 +68,11 @@ def bench(
     )
     _load(loader, training.seconds)
     stats = loader.stats()
-    if as_json:
-        speeds = {
-            name: getattr(stats, name)
-            for name in ("samples_per_second", "bytes_per_second", "advice")
-        }
-        print_json({"path": path, "batch": training.batch, **speeds, "stats": asdict(stats)})
-        return
-    print_text(f"{path}, batches of {training.batch}\n{stats}")
+    speeds = {
+        name: getattr(stats, name) for name in ("samples_per_second", "bytes_per_second", "advice")
+    }
+    facts = {"path": path, "batch": training.batch, **speeds, "stats": asdict(stats)}
+    OutputOptions(as_json).show(facts, f"{path}, batches of {training.batch}\n{stats}")
 
 
 def _load(loader: Loader, seconds: float) -> None:

@@ -316,7 +316,6 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
     kind, described = typing.get_args(hint)[:2]
     many, kind = _element(kind)
     needed = parameter.default is parameter.empty
-    default = None if needed else parameter.default
     if typing.get_origin(kind) is Literal:
         kind = click.Choice(typing.get_args(kind))
     if isinstance(described, Argument):
@@ -331,7 +330,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
     names = described.names or (f"--{parameter.name.replace('_', '-')}",)
     declared = [*names, parameter.name]
     if kind is bool:
-        return click.Option(declared, help=described.help, is_flag=True, default=default)
+        return click.Option(declared, help=described.help, is_flag=True, default=parameter.default)
     form = _FORM.match(described.help)
     taken = _TAKES.get(parameter.name, "N" if kind in (int, float) else None)
     if form:
@@ -339,9 +338,8 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
     if described.min is not None or described.max is not None:
         kind = (click.IntRange if kind is int else click.FloatRange)(described.min, described.max)
         kind.name = "number"  # for errors
-    default_of_option: dict[str, Any] = (
-        {} if needed else {"default": default}
-    )  # with one, click takes no option for missing
+    # with a default, click takes no option for missing
+    default_of_option = {} if needed else {"default": parameter.default}
     return click.Option(
         declared,
         help=described.help.removeprefix(f"{taken}: "),
@@ -351,7 +349,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         multiple=many,
         # a list; None without any
         callback=(lambda _ctx, _parameter, values: list(values) or None) if many else None,
-        show_default=default is not None and default != "",
+        show_default=not needed and parameter.default not in (None, ""),
         shell_complete=complete_files if taken in ("FILE", "FOLDER", "PATH") else None,
         **default_of_option,
     )

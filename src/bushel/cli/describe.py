@@ -107,16 +107,13 @@ def listing(
     """
     if not isinstance(dataset, Dataset):
         for position, sample in _part(dataset, start, number):
-            if sizes:
-                lengths_of_sample = {
-                    name: _length(value) for name, value in sample.items() if name != KEY
-                }
-            else:
-                lengths_of_sample = {}
+            lengths_of_sample = {
+                name: _length(value) for name, value in sample.items() if sizes and name != KEY
+            }
             yield position, sample[KEY], lengths_of_sample
         return
-    stop = len(dataset) if number is None else min(len(dataset), start + number)
-    for positions in chunks(range(start, stop), _CHUNK):
+    listed = range(len(dataset))[start:][:number]
+    for positions in chunks(listed, _CHUNK):
         lengths = _sizes(dataset, positions) if sizes else [{} for _ in positions]
         yield from zip(
             positions, dataset.keys[positions.start : positions.stop], lengths, strict=True
@@ -143,13 +140,13 @@ def lines(
             }
             yield readable(chosen, dataset.spec, dataset.decode_sample)
         return
-    stop = len(dataset) if number is None else min(len(dataset), start + number)
+    listed = range(len(dataset))[start:][:number]
     labels = {
         name: names
         for name, names in dataset.labels.items()
         if dataset.spec.get(name, "utf8") != "utf8"
     }
-    for positions in chunks(range(start, stop), _BATCH):
+    for positions in chunks(listed, _BATCH):
         for position, sample in zip(
             positions, dataset.read(positions, fields, decode=False), strict=True
         ):
@@ -198,14 +195,11 @@ def stored_value(dataset: Dataset, name: str) -> tuple[str, bytes]:
 
 
 def _sizes(dataset: Dataset, positions: range) -> list[dict[str, int]]:
-    sizes_of_samples: list[dict[str, int]] = [{} for _ in positions]
-    for name in dataset.spec:
-        for sizes, length in zip(
-            sizes_of_samples, dataset.lengths(positions, name).tolist(), strict=True
-        ):
-            if length >= 0:
-                sizes[name] = length
-    return sizes_of_samples
+    columns = {name: dataset.lengths(positions, name).tolist() for name in dataset.spec}
+    return [
+        {name: lengths[row] for name, lengths in columns.items() if lengths[row] >= 0}
+        for row in range(len(positions))
+    ]
 
 
 def _part(stream: StreamDataset, start: int, number: int | None) -> Iterator[tuple[int, Sample]]:

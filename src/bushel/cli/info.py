@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 import bushel
 
 from .command import Option
-from .options import DatasetOptions, IndexPlace, Json, OnePath, Path, Pickle, Quiet
+from .options import DatasetOptions, IndexPlace, Json, OnePath, OutputOptions, Path, Pickle, Quiet
 from .output import columns, count, print_json, print_text, size
 
 if TYPE_CHECKING:
@@ -39,14 +39,12 @@ def info(
       bushel info train/
       bushel info --columns train/
     """
-    from bushel._dataset.views.info import summarise
+    from bushel._dataset.views.info import summarise, summary
 
     dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
     fields = summarise(dataset.shards, dataset.spec)
     summaries = []
     if columns_too:
-        from bushel._dataset.views.info import summary
-
         summaries = [summary(name, dataset.column(name)) for name in dataset.columns]
     if as_json:
         described = {"path": path, **_facts_for_programs(dataset), "fields": fields}
@@ -72,7 +70,6 @@ def _facts_for_programs(dataset: Dataset) -> dict[str, Any]:
 def _facts(dataset: Dataset) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each line about the whole dataset."""
     info = dataset.info
-    keys = ", ".join(map(repr, dataset.keys[:3])) + ", …" * (len(dataset) > 3)
     yield (
         "container",
         f"{info.container}, {count(info.shards, 'shard')}, {count(info.files, 'file')}",
@@ -87,7 +84,10 @@ def _facts(dataset: Dataset) -> Iterator[tuple[str, str]]:
         )
         yield "missing", f"{what}: `bushel remove --list` counts them by call"
     yield "bytes", f"{info.bytes:,} ({size(info.bytes)})"
-    yield "keys", keys if info.keyed else "none: samples have positions only"
+    keys = "none: samples have positions only"
+    if info.keyed:
+        keys = ", ".join(map(repr, dataset.keys[:3])) + ", …" * (len(dataset) > 3)
+    yield "keys", keys
     missing = (
         "missing for some or all fields, so the fingerprint "
         "has stamps of files: `bushel index` records them"
@@ -217,13 +217,8 @@ def views(
         if delete is not None:
             delete_view(dataset, delete)
         views = saved_views(dataset)
-    if as_json:
-        print_json(views)
-        return
-    if delete is not None:
-        return
     rows = [
         (view.name, f"{view.samples:,}", "stale" if view.stale else "", view.made) for view in views
     ]
-    for line in [*columns(rows)] or ["no views are saved"]:
-        print_text(line.rstrip())
+    lines = [*columns(rows)] or ["no views are saved"]
+    OutputOptions(as_json, quiet=delete is not None).show(views, *lines)

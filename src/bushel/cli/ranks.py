@@ -15,7 +15,6 @@ import bushel
 
 from .command import Argument, Option
 from .options import Json, Kind, OutputOptions, Path
-from .output import print_json, print_text
 
 
 class OrderOptions(Struct, frozen=True):
@@ -137,12 +136,10 @@ def audit(
     with nullcontext() if of is None else bushel.open(of) as dataset:
         keys = None if dataset is None else dataset.keys
         report = examine(run, against=against, keys=keys, samples=samples)
-    if as_json:
-        findings = [
-            {"epoch": finding.epoch, "problem": finding.is_problem, "text": finding.text}
-            for finding in report.findings
-        ]
-        print_json({"run": run, "problems": len(report.problems), "findings": findings})
-    else:
-        print_text(str(report))
+    findings = [
+        {"epoch": finding.epoch, "problem": finding.is_problem, "text": finding.text}
+        for finding in report.findings
+    ]
+    facts = {"run": run, "problems": len(report.problems), "findings": findings}
+    OutputOptions(as_json).show(facts, str(report))
     return not report.problems

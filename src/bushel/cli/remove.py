@@ -16,7 +16,7 @@ from bushel._runtime.messages import day
 
 from .command import Option
 from .options import IndexPlace, OnePath, OutputOptions
-from .output import count, print_json, print_text, size
+from .output import count, size
 
 if TYPE_CHECKING:
     from bushel.integrity.erasing import Erasure
@@ -93,10 +93,8 @@ def remove(
 
     if calls.listed:
         removals = bushel.removals(path, index=index)
-        if shown.as_json:
-            print_json(removals)
-        else:
-            print_text("\n".join(map(_line, removals)) or "no samples were removed")
+        lines = [*map(_line, removals)] or ["no samples were removed"]
+        OutputOptions(shown.as_json).show(removals, *lines)
         return True
     what: list[str] = []
     facts: dict[str, Any] = {}

@@ -220,10 +220,9 @@ def _points(value: Any) -> list[F64] | None:
     array = _array(value)
     if array is None or not array.size:
         return None
-    if array.ndim == 1 and len(array) % 3 == 0:
-        array = array.reshape(1, -1, 3)
-    elif array.ndim == 1 and len(array) % 2 == 0:
-        array = array.reshape(1, -1, 2)
+    for numbers in (3, 2):
+        if array.ndim == 1 and len(array) % numbers == 0:
+            array = array.reshape(1, -1, numbers)
     if array.ndim == 2:
         array = array[None]
     if array.ndim == 3 and array.shape[2] in (2, 3):

@@ -90,11 +90,9 @@ class Door(Struct, frozen=True):
     # whether pages may be shown in a frame of a page on this machine, such as a notebook
     framed: bool = False
 
-    def admits(self, token: str | None) -> bool:
+    def admits(self, token: str) -> bool:
         """Return whether this is the token, in a time that does not depend on the number of correct characters."""
-        return token is not None and hmac.compare_digest(
-            token.encode("utf-8", "replace"), self.token.encode()
-        )
+        return hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
 
 
 def allowed_host(door: Door, header: str | None) -> bool:
@@ -110,6 +108,12 @@ def allowed_host(door: Door, header: str | None) -> bool:
     except ValueError:  # a name, which an attacker may have chosen
         return False
     return address.is_loopback or door.any_address
+
+
+def _refusal(status: int, text: str) -> Any:
+    from starlette.responses import PlainTextResponse
+
+    return PlainTextResponse(text, status, {"cache-control": "no-store"})
 
 
 class Guard:
@@ -134,12 +138,15 @@ class Guard:
         if scope["type"] != "http":  # no web sockets
             await send({"type": "websocket.close", "code": 1008})
             return
+        answer = self._with_headers(send)
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         if not allowed_host(self._door, headers.get(b"host")):
-            await self._refuse(send, 421, "This server does not answer for that host name.\n")
+            await _refusal(421, "This server does not answer for that host name.\n")(
+                scope, receive, answer
+            )
             return
         if scope["method"] not in ("GET", "HEAD", "POST"):
-            await self._refuse(send, 405, "The viewer only reads.\n")
+            await _refusal(405, "The viewer only reads.\n")(scope, receive, answer)
             return
         origin = headers.get(b"origin")
         if (
@@ -147,34 +154,16 @@ class Guard:
             and origin is not None
             and origin.partition("://")[2] != headers.get(b"host")
         ):
-            await self._refuse(send, 403, "Another site cannot ask this.\n")
+            await _refusal(403, "Another site cannot ask this.\n")(scope, receive, answer)
             return
-        prefix, token, path = self._token_in_path(scope["path"])
-        if not self._door.admits(token):
-            await self._refuse(send, 403, _REFUSED)
+        token, _, rest = scope["path"].removeprefix("/-/").partition("/")
+        if not scope["path"].startswith("/-/") or not self._door.admits(token):
+            await _refusal(403, _REFUSED)(scope, receive, answer)
             return
+        path = f"/{rest}"
         raw = path.encode("utf-8", "surrogateescape")
-        inner = {**scope, "path": path, "raw_path": raw, "bushel.prefix": prefix}
-        await self._app(inner, receive, self._with_headers(send))
-
-    @staticmethod
-    def _token_in_path(path: str) -> tuple[str, str | None, str]:
-        if not path.startswith("/-/"):
-            return "", None, path
-        token, _, rest = path[3:].partition("/")
-        return f"/-/{token}", token, f"/{rest}"
-
-    async def _refuse(self, send: Send, status: int, text: str) -> None:
-        body = text.encode()
-        headers = [
-            (b"content-type", b"text/plain; charset=utf-8"),
-            (b"content-length", str(len(body)).encode()),
-            (b"cache-control", b"no-store"),
-        ]
-        await self._with_headers(send)(
-            {"type": "http.response.start", "status": status, "headers": headers}
-        )
-        await send({"type": "http.response.body", "body": body})
+        inner = {**scope, "path": path, "raw_path": raw, "bushel.prefix": f"/-/{token}"}
+        await self._app(inner, receive, answer)
 
     def _with_headers(self, send: Send) -> Send:
         added = [*HEADERS.items(), ("content-security-policy", self._policy)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from bushel._index.columns import drawable
 from bushel._pictures.texts import class_name, plain_text
-from bushel._runtime.arrays import I64, NO_NUMBERS, Bools
+from bushel._runtime.arrays import I64, Bools
 
 from .selection import Query, select
 from .shelf import Shown
@@ -108,9 +108,9 @@ def histogram_of(
     if values.dtype.kind == "O":
         return _of_texts(name, Counter(every.tolist()), Counter(chosen.tolist()), lost, find)
     if values.dtype.kind in ("b" if size else "biu") and len(every):
-        classes, counts = _classes(every, labels)
+        classes = _classes(every, labels)
         if classes is not None:
-            return _of_classes(name, (classes, counts), chosen, lost, labels, find)
+            return _of_classes(name, classes, chosen, lost, labels, find)
     return Histogram("numbers", bins_of(name, every, chosen, logarithmic=logarithmic), lost)
 
 
@@ -162,22 +162,21 @@ def _of_classes(
     return Histogram("classes", bins, lost, more)
 
 
-def _classes(values: np.ndarray, labels: Sequence[str]) -> tuple[np.ndarray | None, I64]:
+def _classes(values: np.ndarray, labels: Sequence[str]) -> tuple[np.ndarray, I64] | None:
     """Return the different values and their counts; None if they are numbers rather than classes."""
-    none = None, NO_NUMBERS
     least, greatest = int(values.min()), int(values.max())
     named = bool(labels) and least >= 0 and greatest < len(labels)
     dense = least >= 0 and greatest < min(_MANY_CLASSES, len(values))
     # the usual case, without sorting all
     if not named and not dense and len(np.unique(values[:10_000])) > _CLASSES:
-        return none
+        return None
     classes, counts = _counted(values)
     few_gaps = dense and 2 * len(classes) > greatest - least and 2 * len(classes) <= len(values)
     # counts of objects thin out, classes do not
     few_gaps = few_gaps and int(counts.min()) * 50 > int(counts.mean())
     if named or len(classes) <= _CLASSES or few_gaps:
         return (classes, counts)
-    return none
+    return None
 
 
 def _counted(values: np.ndarray) -> tuple[np.ndarray, I64]:
@@ -237,19 +236,16 @@ def _edges(values: np.ndarray, least: Any, greatest: Any, *, logarithmic: bool) 
         positive = values[values > 0]
         first = max(positive.min().item(), 1e-300)
         edges_of_bins = np.geomspace(first, greatest, _BINS + 1)
-        edges = np.unique(np.ceil(edges_of_bins) if whole else edges_of_bins).tolist()
-        edges = [least, *(edge for edge in edges if least < edge < greatest), greatest]
+        inner = np.unique(np.ceil(edges_of_bins) if whole else edges_of_bins).tolist()
     else:
         low, high = _middle(values)
         if whole:
             low, high = int(low), -int(-high // 1)
         far = high > low and greatest - least > _FAR * (high - low)
         begin, end = (low, high) if far else (least, greatest)
-        edges = _even(begin, end, whole=whole)
-        edges = [least, *(edge for edge in edges if least < edge < greatest), greatest]
-    if whole:
-        return [int(edge) for edge in edges]
-    return [float(edge) for edge in edges]
+        inner = _even(begin, end, whole=whole)
+    edges = [least, *(edge for edge in inner if least < edge < greatest), greatest]
+    return [int(edge) if whole else float(edge) for edge in edges]
 
 
 def _middle(values: np.ndarray) -> tuple[float, float]:
@@ -301,12 +297,7 @@ class ColumnPages(Pages):
             logarithmic=parameters.get("scale") == "log",
             find=parameters.get("find", ""),
         )
-        bins = [{**asdict(entry), "label": plain_text(entry.label)} for entry in histogram.bins]
-        return {
-            "column": name,
-            "name": condition_name(name),
-            "kind": histogram.kind,
-            "bins": bins,
-            "missing": histogram.missing,
-            "more": histogram.more,
-        }
+        answer = {"column": name, "name": condition_name(name), **asdict(histogram)}
+        for entry in answer["bins"]:
+            entry["label"] = plain_text(entry["label"])
+        return answer

@@ -25,7 +25,7 @@ _KINDS: Mapping[str, Kind] = {
     "pickle": "bytes",  # which is never unpickled here
 }
 _PREDICTED = re.compile(r"(^|[._])pred(s|icted|iction|ictions)?($|[._])")
-_LABEL = re.compile("label|class|target|truth|category")
+_LABEL = re.compile("(?i)label|class|target|truth|category")
 _VISUAL: tuple[Kind, ...] = ("image", "frame", "clip", "array", "audio")
 
 
@@ -94,7 +94,7 @@ def predicted_name(names: Sequence[str]) -> str | None:
 
 def label_name(names: Sequence[str]) -> str | None:
     """Return the first name, of fields or columns, that says that it has labels, else None."""
-    return next((name for name in names if _LABEL.search(name.lower())), None)
+    return next(filter(_LABEL.search, names), None)
 
 
 def compared_fields(fields: Sequence[ShownField]) -> tuple[str, str] | None:

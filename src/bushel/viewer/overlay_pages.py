@@ -207,9 +207,7 @@ def _greatest(value: Any) -> float:
     except (ValueError, TypeError):
         return 2.0  # annotations in mappings have pixels, as COCO's
     places = array.reshape(-1, array.shape[-1])[:, :2] if array.ndim > 1 else array
-    if places.size:
-        return float(np.nanmax(places))
-    return 0.0
+    return float(np.nanmax(places, initial=0.0))
 
 
 def picture_size(shown: Shown, position: int, name: str) -> tuple[int, int, bool] | None:

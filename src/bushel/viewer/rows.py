@@ -222,14 +222,12 @@ def keys_of(dataset: Dataset, positions: Sequence[int]) -> list[str]:
 
 def window_text(dataset: Dataset, position: int) -> str:
     """Return which elements of its sample a window has, such as `frames 12 to 19 (8)`; empty if it is not a window."""
-    parts = []
-    for name, elements in elements_of(dataset, position).items():
-        parts.append(
-            f"{name} {elements[0]} to {elements[-1]} ({len(elements)})"
-            if len(elements)
-            else f"{name}: none"
-        )
-    return ", ".join(parts)
+    return ", ".join(
+        f"{name} {elements[0]} to {elements[-1]} ({len(elements)})"
+        if len(elements)
+        else f"{name}: none"
+        for name, elements in elements_of(dataset, position).items()
+    )
 
 
 def _seen_as(field: ShownField) -> str:

@@ -113,7 +113,7 @@ def _show_sequence(
     lines = []
     for value, data in read:
         if data is None or value.size > _DECODED:
-            lines.append(f"{size(value.size)}")
+            lines.append(size(value.size))
         elif view.field.kind == "bytes":
             lines.append(data[:32].hex(" ") + (" …" if len(data) > 32 else ""))
         else:

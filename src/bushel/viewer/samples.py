@@ -30,9 +30,7 @@ _RATE = 10.0
 
 def is_played(shown: Shown) -> bool:
     """Return whether a sample can be played: an episode, a sequence of pictures, a clip, or a sound."""
-    if shown.episodes is not None:
-        return True
-    return any(
+    return shown.episodes is not None or any(
         (field.sequence and field.visual) or field.frames or field.kind in ("clip", "audio")
         for field in shown.fields
     )
@@ -189,9 +187,10 @@ class SamplePages(Pages):
         """The page of one sample."""
         position = request.path_params["position"]
         query = Query.of(request.query_params)
-        fields_asked = [("field", name) for name in request.query_params.getlist("field")]
+        parameters = query.parameters()
+        parameters += [("field", name) for name in request.query_params.getlist("field")]
         if "view" in request.query_params:
-            fields_asked.append(("view", request.query_params["view"]))
+            parameters.append(("view", request.query_params["view"]))
         fields = sample_fields(shown, position)
         selection = select(shown, query)
         row = selection.row_of(position)
@@ -204,8 +203,8 @@ class SamplePages(Pages):
             request,
             "sample.html",
             shown,
-            kept=urlencode([*query.parameters(), *fields_asked]),
-            back=urlencode([*query.parameters(), *fields_asked, *([("row", row)] if row else [])]),
+            kept=urlencode(parameters),
+            back=urlencode([*parameters, *([("row", row)] if row else [])]),
             position=position,
             key=plain_text(key),
             raw_key=key,

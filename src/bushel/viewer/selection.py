@@ -72,9 +72,7 @@ class Selection(Struct, frozen=True):
         if self.positions is None:
             return position if 0 <= position < self.size else None
         rows = np.flatnonzero(self.positions == position)
-        if len(rows):
-            return int(rows[0])
-        return None
+        return next(iter(rows.tolist()), None)
 
 
 def select(shown: Shown, query: Query) -> Selection:
@@ -95,8 +93,7 @@ def select(shown: Shown, query: Query) -> Selection:
 
 
 def _compact(positions: I64) -> npt.NDArray[np.signedinteger[Any]]:
-    small = not len(positions) or int(positions.max()) < 1 << 31
-    if small:
+    if positions.max(initial=0) < 1 << 31:
         return positions.astype(np.int32)
     return positions
 

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -56,29 +55,27 @@ class ByteCache(Generic[T]):
     """
 
     def __init__(self, limit: int = 0, size: Callable[[T], int] = lambda _: 1) -> None:
-        self._limit, self._size, self._used = limit, size, 0
-        self._values: OrderedDict[Hashable, T] = OrderedDict()
-        self._lock = threading.Lock()
-
-    @property
-    def used(self) -> int:
+        self._limit, self._size = limit, size
+        self.used = 0
         """Size of all values in bytes."""
-        return self._used
+        self._values = dict[Hashable, T]()  # the one that was used last is at the end
+        self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the value of a key, which `make` makes if it is not cached. Errors of `make` are not kept."""
         with self._lock:
             if key in self._values:
-                self._values.move_to_end(key)
+                self._values[key] = self._values.pop(key)
                 return self._values[key]
         # two threads may make the same value: that costs less than waiting for each other
         value = make()
         with self._lock:
             if key not in self._values:
                 self._values[key] = value
-                self._used += self._size(value)
-                while self._used > self._limit and len(self._values) > 1:
-                    self._used -= self._size(self._values.popitem(last=False)[1])
+                self.used += self._size(value)
+                while self.used > self._limit and len(self._values) > 1:
+                    oldest = next(iter(self._values))
+                    self.used -= self._size(self._values.pop(oldest))
         return value
 
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from bushel._dataset.views.dataset import Dataset
-from bushel._runtime.arrays import I64, NO_NUMBERS, Bools
+from bushel._runtime.arrays import I64, Bools
 from bushel.storage.publish import update
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,80}")
@@ -54,8 +54,6 @@ class Tags:
     def of(self, positions: Sequence[int]) -> list[list[str]]:
         """Return the tags of samples."""
         with self._lock:
-            if not self._chosen or not positions:
-                return [[] for _ in positions]
             rows = np.asarray(positions, np.int64)
             tagged = {name: chosen[rows] for name, chosen in sorted(self._chosen.items())}
         return [
@@ -66,10 +64,7 @@ class Tags:
     def positions(self, name: str) -> I64:
         """Return the samples of a tag, ascending; none for an unknown one."""
         with self._lock:
-            chosen = self._chosen.get(name)
-            if chosen is None:
-                return NO_NUMBERS
-            return np.flatnonzero(chosen)
+            return np.flatnonzero(self._chosen.get(name, ()))
 
     def untagged(self) -> I64:
         """Return the samples without any tag, ascending."""
@@ -106,37 +101,27 @@ class Tags:
 
     def restore(self, kept: Mapping[str, Iterable[Any]]) -> None:
         """Set the tags to the contents of a file: names to keys, or to positions of samples without keys."""
+        everything = range(len(self.dataset))
         for name, members in kept.items():
             positions, lost = [], []
             for member in members:
+                position_of = self.dataset.position if isinstance(member, str) else everything.index
                 try:
-                    positions.append(
-                        self.dataset.position(member)
-                        if isinstance(member, str)
-                        else self._checked(member)
-                    )
-                except (KeyError, IndexError):
+                    positions.append(position_of(member))
+                except (KeyError, ValueError):
                     lost.append(member)
             if lost:
                 self.lost[name] = lost
             if positions:
                 self.change(checked_name(name), np.array(positions, np.int64), add=True)
 
-    def _checked(self, position: Any) -> int:
-        if isinstance(position, int) and 0 <= position < len(self.dataset):
-            return position
-        raise IndexError(position)
-
     def members(self) -> dict[str, list[Any]]:
         """Return the tags as a file keeps them."""
         members: dict[str, list[Any]] = {}
         for name in self.counts():
-            positions = self.positions(name).tolist()
-            keyed = self.dataset.info.keyed
-            if keyed:
-                members[name] = [self.dataset.keys[position] for position in positions]
-            else:
-                members[name] = positions
+            members[name] = self.positions(name).tolist()
+            if self.dataset.info.keyed:
+                members[name] = [self.dataset.keys[position] for position in members[name]]
         for name, lost in self.lost.items():
             members[name] = [*members.get(name, []), *lost]
         return members
@@ -203,6 +188,7 @@ class TagFile:
 
 def _changed(stored: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
     """Return the members of a tag in the file, with this viewer's changes."""
-    added, taken = set(after).difference(before), set(before).difference(after)
+    taken = set(before).difference(after)
     left = [member for member in stored if member not in taken]
-    return [*left, *(member for member in after if member in added.difference(left))]
+    added = set(after).difference(before, left)
+    return [*left, *(member for member in after if member in added)]
