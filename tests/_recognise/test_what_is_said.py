@@ -30,6 +30,17 @@ LAYOUTS = {
         ["cat/0.jpg", "cat/1.jpg", "dog/0.jpg", "cat/._0.jpg", "cat/.DS_Store", "cat/notes.txt"],
         f"2 classes, 3 images; left out: 3 files (1 .DS_Store, 1 ._*, 1 .txt){ADVICE}",
     ),
+    "a table": (
+        ["cat/0.jpg", "dog/0.jpg", "labels.csv"],
+        "2 classes, 2 images; left out: 1 file (1 .csv); spec={'csv': TYPE} reads such files as a field, "
+        "and bushel.open(FILE) the rows of one (docs/references.md)",
+    ),
+    "masks beside photos": (
+        ["0.jpg", "0_mask.png", "1.jpg", "1_mask.png"],
+        "4 images; '0_mask' is named after another file and a field, but each of them is a sample of its own: "
+        "name both in the rows of a table (docs/references.md)",
+    ),
+    "words that name no field": (["0.jpg", "0_left.jpg", "mask_0.jpg", "1_mask.jpg"], "4 images"),
     "splits with strays": (
         ["train/cat/0.jpg", "val/cat/0.jpg", "val/cat/._0.jpg", "val/cat/a.txt"],
         f"2 splits, 1 class, 2 images; left out: 2 files (1 ._*, 1 .txt){ADVICE}",

@@ -34,7 +34,8 @@ _RANK = {split: rank for rank, split in enumerate(SAME)}
 _OF_NAME = {name: split for split, names in SAME.items() for name in names}
 # Patterns are compiled when a folder is looked at, as most datasets are opened by their manifest.
 _NAME = rf"(?i)(?P<split>{'|'.join(_OF_NAME)})(?:[-_][0-9]+(?:-of-[0-9]+)?)?(?:\..*)?"
-_NAME_OF_FOLDER = rf"(?i)(?P<split>{'|'.join(_OF_NAME)})(?:20[0-9]{{2}})?"  # COCO: train2017/
+# COCO: train2017/; also train_images/ and training_set/
+_NAME_OF_FOLDER = rf"(?i)(?P<split>{'|'.join(_OF_NAME)})(?:20[0-9]{{2}}|[-_]?(?:images|imgs|set))?"
 # TensorFlow Datasets: mnist-train.tfrecord-00000-of-00001
 _NAME_OF_TFDS = rf"\w+-(?P<split>{'|'.join(_OF_NAME)})\.\w+-\d{{5,}}-of-\d{{5,}}"
 
@@ -55,7 +56,8 @@ def split_in(name: str, *, folder: bool) -> str | None:
 
     Args:
         name: The name of a folder, or of a file with its suffixes.
-        folder: Whether it is a folder, whose whole name has to be that of the split, perhaps with a year.
+        folder: Whether it is a folder, whose whole name has to be that of the split, perhaps with a year,
+            `images` or `set`.
 
     Examples:
         >>> from bushel._recognise.names import split_in

@@ -43,6 +43,12 @@ _ARRAY_RECORD = (".array_record", ".array_record-#-of-#", ".arrayrecord", ".arra
 _TAR_LISTS = ("index.json", "shardindex.json", ".nv-meta")
 _STREAMED_TAR = (".tbz", ".tbz2", ".txz", ".tar.bz2", ".tar.xz")
 
+_LINES = _with_compressed(".jsonl", ".ndjson")
+_LISTS = _with_compressed(".json")
+_CSV = _with_compressed(".csv", ".tsv")
+TABLES = _LINES + _LISTS + _CSV
+"""The ends of the names of files with rows of text, which may be about the files beside them."""
+
 BUILT_IN: dict[str, Facts] = {
     "bag": Facts("bag", (".bag",), ("spec.json", "#"), suffix="", recovery="bag.recover"),
     "tar": Facts(
@@ -72,8 +78,8 @@ BUILT_IN: dict[str, Facts] = {
     "npy": Facts("npy", (".npy", ".npz")),
     "megatron": Facts("megatron", (".bin",)),
     "tfrecord": Facts("tfrecord.container", _TFRECORD, first_bytes=True),
-    "jsonl": Facts("jsonl", _with_compressed(".jsonl", ".ndjson"), alone=_with_compressed(".json")),
-    "csv": Facts("csv", _with_compressed(".csv", ".tsv")),
+    "jsonl": Facts("jsonl", _LINES, alone=_LISTS),
+    "csv": Facts("csv", _CSV),
     "arrow": Facts("arrow.container", (".arrow", ".feather"), first_bytes=True),
     "folder": Facts("folder"),
 }

@@ -29,7 +29,7 @@ from bushel._recognise.layout import (
     media_of,
     suffix_of,
 )
-from bushel._recognise.names import counted, junk_kind, split_in
+from bushel._recognise.names import counted, junk_kind, role_of, split_in
 from bushel._runtime.messages import log_info, log_warning
 from bushel._runtime.parallel import map_all
 from bushel._runtime.threads import cpu_count
@@ -40,6 +40,7 @@ from bushel.storage import AnyPath, absolute, names_in
 from bushel.storage.names import leads_to_folder
 
 from .base import Container, ReadOptions
+from .facts import TABLES
 from .folder_metadata import (
     Row,
     is_metadata,
@@ -52,6 +53,7 @@ from .folder_metadata import (
 from .kept_folder import FolderNames, blocks_of, keep_folder, names_below, watched
 
 _AT_ONCE = 1 << 14  # files that a thread looks at before it takes others
+_LOOKED_AT = 1000  # keys that are compared with others
 
 
 class _Folder(Container):
@@ -156,8 +158,24 @@ def layout_report(
             f"{layout.twins:,} have their whole names as "
             "keys, since others have the same without suffix"
         )
+    mask = _named_after_another(layout.keys[:_LOOKED_AT])
+    if mask:
+        notes.append(
+            f"{mask!r} is named after another file and a field, but each of them is a sample of "
+            "its own: name both in the rows of a table (docs/references.md)"
+        )
     left_out = junk + Counter(kind for _, kind in layout.left_out)
-    return report_of(root, counts, left_out, notes, unusual=bool(layout.twins))
+    return report_of(root, counts, left_out, notes, unusual=bool(layout.twins or mask))
+
+
+def _named_after_another(keys: Sequence[str]) -> str:
+    """Return a key made of another key and the name of a field, `7_mask` beside `7`; empty without any."""
+    all_keys = set(keys)
+    for key in keys:
+        stem, _, word = key.rpartition("_")
+        if stem in all_keys and role_of(word):
+            return key
+    return ""
 
 
 def report_of(
@@ -185,8 +203,11 @@ def report_of(
     kinds = [kind for kind in left_out if kind[0] == "." and " " not in kind]
     # which could be fields
     suffixes = sorted(kind[1:] for kind in kinds if not (junk_kind(kind) or junk_kind(f"{kind}/x")))
-    advice = [f"; spec={{{suffix!r}: TYPE}} reads such files as a field" for suffix in suffixes[:1]]
-    text += f"; left out: {counted(left_out.items())}{''.join(advice)}"
+    text += f"; left out: {counted(left_out.items())}"
+    for suffix in suffixes[:1]:
+        text += f"; spec={{{suffix!r}: TYPE}} reads such files as a field"
+        if f".{suffix}".endswith(TABLES):
+            text += ", and bushel.open(FILE) the rows of one (docs/references.md)"
     return partial(log_warning, "%s: %s", place, text)
 
 

@@ -129,6 +129,37 @@ def test_commands_go_through_all_or_ask(photos: Path, tmp_path: Path) -> None:
     assert len(bushel.open(tmp_path / "x.tar")) == 5
 
 
+@pytest.mark.parametrize("table", ["labels.csv", "train.csv", "all.jsonl.gz", "list.tsv", "train.json"])
+@pytest.mark.parametrize(("train", "val"), [("train", "val"), ("train_images", "val_images"), ("trainset", "valset")])
+def test_tables_beside_folders_of_splits_are_about_them(
+    train: str, val: str, table: str, photos: Path, tmp_path: Path
+) -> None:
+    (photos / "train").rename(photos / train)
+    (photos / "val").rename(photos / val)
+    (photos / table).write_text("id,label\n1,a\n")
+    with pytest.raises(SpecError, match=r"several splits: train, val\. Name one: split='train'"):
+        bushel.open(photos)
+    dataset = bushel.open(photos, split="train")
+    assert (list(dataset.keys), dataset.labels["label"]) == (["cat/1", "dog/2", "elk/3"], ("cat", "dog", "elk"))
+    assert len(bushel.open(photos, split="all")) == 5
+
+
+def test_tables_are_splits_or_data_where_nothing_else_is(tmp_path: Path) -> None:
+    for name in ("train.csv", "test.csv"):
+        (tmp_path / name).write_text("a\n1\n")
+    with pytest.raises(SpecError, match="several splits: train, test"):
+        bushel.open(tmp_path)
+    (tmp_path / "more.csv").write_text("a\n1\n")
+    assert len(bushel.open(tmp_path)) == 3
+    for name in ("train.tar", "test.tar"):
+        bushel.pack([{"b": 2}], tmp_path / "made" / name)
+        shutil.move(tmp_path / "made" / name, tmp_path / name)
+    shutil.rmtree(tmp_path / "made")
+    with pytest.raises(SpecError, match="several splits: train, test"):
+        bushel.open(tmp_path)
+    assert [sample["b"] for sample in bushel.open(tmp_path, split="all")] == [2, 2]
+
+
 @pytest.fixture
 def yolo(tmp_path: Path) -> Path:
     root = tmp_path / "yolo"

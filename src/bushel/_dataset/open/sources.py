@@ -33,6 +33,7 @@ from bushel.containers import (
     is_forward_only,
     needs_index,
 )
+from bushel.containers.facts import TABLES
 from bushel.errors import SpecError, UnsupportedError, naming
 from bushel.storage import AnyPath, absolute, as_path, is_object, names_in, read_whole
 from bushel.storage.names import leads_to_folder
@@ -96,7 +97,8 @@ def named_files(
             return NamedFiles([as_path(source)], inside=None if chosen == ALL else chosen)
         if splits.paths:
             return NamedFiles(_paths_of_split(source, splits.paths, chosen))
-    if config is None and split is None and not is_on_hub(source):
+    is_on_hub = isinstance(source, str) and source.startswith("hf://")
+    if config is None and split is None and not is_on_hub:
         return NamedFiles(source)
     from .repository import split_of
 
@@ -116,11 +118,6 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
             f"{source} has its splits inside: leave out split= here, or open one of them"
         )
     return files.source
-
-
-def is_on_hub(source: object) -> bool:
-    """Return whether a source is the URL of a dataset of the Hugging Face Hub."""
-    return isinstance(source, str) and source.startswith("hf://")
 
 
 def refuse_splits(source: object, listed: ListedPath | None = None) -> None:
@@ -155,7 +152,7 @@ def _listed_folder(source: object) -> ListedPath | None:
     if isinstance(source, str) and (not is_url(source) or set(source) & {*"*?["}):
         return None
     path = as_path(source) if isinstance(source, str | os.PathLike) else source
-    if not is_object(path) or not path.listable or is_on_hub(str(path)):
+    if not is_object(path) or not path.listable or str(path).startswith("hf://"):
         return None
     from .remote_discovery import ListedPath
 
@@ -167,12 +164,15 @@ def splits_in_folder(folder: Folder) -> Splits:
 
     Only the names in the folder are looked at, and those in its only folder, such as `data/`. If
     README.md lists configurations, its rules hold instead (`repository`). A folder with a manifest and
-    its shards is one dataset.
+    its shards is one dataset. Tables beside splits, as `train.csv` beside `train/`, are about them.
     """
-    folders, files = list[str](), list[str]()
+    folders, files, tables = list[str](), list[str](), list[str]()
     if _has_shards(folder):
         return Splits()
     for name, is_folder in _data_in(folder):
+        if not is_folder and name.lower().endswith(TABLES):
+            tables.append(name)
+            continue
         (folders if is_folder else files).append(name)
         named = (
             split_in(name, folder=is_folder) or numbered_in(name) or (is_folder and role_of(name))
@@ -180,8 +180,9 @@ def splits_in_folder(folder: Folder) -> Splits:
         # a photo is not a split, even if it is called train.jpg
         if (not named and (files or len(folders) > 1)) or (not is_folder and _is_media(name)):
             return Splits()
+    splits = splits_in(folders, files) or splits_in(folders, [*files, *tables])
+    files += tables
     is_only = len(folders) == 1 and not files
-    splits = splits_in(folders, files)
     if (splits or is_only) and not _has_configurations(folder):
         if is_only:
             [only] = folders
