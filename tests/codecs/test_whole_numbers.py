@@ -62,6 +62,26 @@ def test_lists_of_json_as_arrays(values: list[int], dtype: str) -> None:
     assert found.tolist() == values
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "shape"),
+    [
+        ("json-array(float32,-1,4)", "[]", (0, 4)),
+        ("json-array(int64,-1)", "[]", (0,)),
+        ("json-array(float32,-1,4)", "[[1, 2, 3, 4]]", (1, 4)),
+        ("json-array(float32,-1,4)", "[[]]", None),
+        ("json-array(float32,0,4)", "[]", None),
+        ("json-array(float32,2)", "[]", None),
+    ],
+)
+def test_an_empty_list_of_json_has_no_rows(name: str, text: str, shape: tuple[int, ...] | None) -> None:
+    if shape is None:
+        with pytest.raises(CodecError, match="expected an array of shape"):
+            get_codec(name).decode(text.encode())
+        return
+    found = get_codec(name).decode(text.encode())
+    assert (found.shape, found.dtype) == (shape, name.partition("(")[2].partition(",")[0])
+
+
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 @given(st.lists(WHOLE | st.sampled_from([0.5, 1e300]), min_size=1, max_size=3), st.sampled_from([None, "float", "f32"]))
 def test_lines(

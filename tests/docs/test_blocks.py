@@ -74,7 +74,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/loading-orders.md": ({"python": 4, "sh": 1}, [f"{PAGES_TEST}::test_loading"]),
     "docs/packing.md": ({"python": 5, "sh": 1}, [f"{PAGES_TEST}::test_packing"]),
     "docs/reading-at-scale.md": ({"python": 1}, ["tests/cluster/test_pages.py::test_ray_train"]),
-    "docs/references.md": ({"python": 1}, [f"{PAGES_TEST}::test_references"]),
+    "docs/references.md": ({"python": 2, "sh": 1}, [f"{PAGES_TEST}::test_references"]),
     "docs/growth.md": ({"python": 5}, [f"{SESSIONS}::test_growth"]),
     "docs/removal.md": ({"console": 2, "python": 3, "sh": 1}, [f"{SESSIONS}::test_removal"]),
     "docs/scale-out.md": ({"python": 2, "sh": 2}, [f"{PAGES_TEST}::test_scale_out"]),

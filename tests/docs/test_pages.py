@@ -7,6 +7,7 @@ import gzip
 import json
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -268,6 +269,16 @@ def test_joins() -> None:
     assert run_page("docs/joins.md", {}) == 15
 
 
+def write_coco(folder: Path) -> None:
+    """Two photos, and the boxes of the second one as COCO has them."""
+    (folder / "images").mkdir(parents=True)
+    for number in range(2):
+        shutil.copy(FOREIGN / "folder" / "photos" / "class0" / "img 000.jpg", folder / "images" / f"{number}.jpg")
+    images = [{"id": 7 + number, "file_name": f"{number}.jpg"} for number in range(2)]
+    boxes = [{"image_id": 8, "category_id": of, "bbox": [1, 2, 3, 4]} for of in (18, 1)]
+    (folder / "instances.json").write_text(json.dumps({"images": images, "annotations": boxes}))
+
+
 def test_references() -> None:
     page = "docs/references.md"
     [lines] = blocks(page, "text")
@@ -275,7 +286,18 @@ def test_references() -> None:
     Path("img").mkdir()
     for number, name in ((1, "img 000.jpg"), (2, "img 006.jpg")):
         shutil.copy(FOREIGN / "folder" / "photos" / "class0" / name, f"img/{number}.jpg")
-    assert run_page(page, {"bushel": bushel}) == 2
+    write_coco(Path("coco"))
+    [to_lines] = blocks(page, "sh")
+    expected = [
+        {"image": "images/0.jpg", "boxes": [], "classes": []},
+        {"image": "images/1.jpg", "boxes": [[1, 2, 3, 4], [1, 2, 3, 4]], "classes": [18, 1]},
+    ]
+    if shutil.which("jq") is None:
+        Path("coco/rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in expected))
+    else:
+        subprocess.run(to_lines, shell=True, cwd="coco", check=True)
+    assert [json.loads(line) for line in Path("coco/rows.jsonl").read_text().splitlines()] == expected
+    assert run_page(page, {"bushel": bushel}) == 3
     assert bushel.index("captions.jsonl", spec={"image": "jpg(path)"})[0]["caption"] == "a cat"
     assert bushel.verify("captions.jsonl").ok
 
