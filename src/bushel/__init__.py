@@ -24,11 +24,11 @@ _MODULE_OF = _modules_of_names()
 _SHOWN_MODULES = ("jpeg", "transforms")
 _INSTEAD = {
     "Loader": "DataLoader",
-    "Writer": "ShardWriter TarWriter DatasetWriter write",
+    "Writer": "ShardWriter TarWriter MDSWriter DatasetWriter write",
     "concat": "concatenate concatenate_datasets ConcatDataset ChainDataset",
     "mix": "interleave interleave_datasets",
     "open": "load load_dataset load_from_disk open_dataset dataset read info "
-    "from_folder from_parquet from_json from_csv ImageFolder WebDataset",
+    "from_folder from_parquet from_json from_csv ImageFolder WebDataset StreamingDataset",
     "open_stream": "IterableDataset",
     "pack": "save from_pandas from_dict from_list from_generator",
     "split": "random_split train_test_split",

@@ -460,7 +460,8 @@ def test_the_list_of_commands_says_what_each_command_says(name: str) -> None:
 
 
 def test_an_unknown_command_is_answered_with_those_like_it() -> None:
-    assert "Did you mean 'verify'?" in fails("verfy", "x")
+    for word, command in (("verfy", "verify"), ("validate", "verify"), ("head", "cat"), ("duplicates", "view")):
+        assert f"Did you mean '{command}'?" in fails(word, "x")
 
 
 @pytest.mark.parametrize(

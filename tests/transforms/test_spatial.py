@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.kernels.jpegs import by_pillow, picture, save
 
+from bushel.errors import CodecError
 from bushel.transforms import (
     CenterCrop,
     Compose,
@@ -218,6 +219,13 @@ def test_other_formats_take_the_same_way() -> None:
     grey: npt.NDArray[np.uint8] = np.array(Image.fromarray(IMAGE).convert("L"))
     assert np.abs(out[3, :, :, 1].astype(int) - Compose(transforms)(grey).astype(int)).max() <= 1
     assert image_size(datas[0]) == (150, 110)
+
+
+@pytest.mark.parametrize("data", [b"", b"<html>404</html>"])
+def test_the_error_of_bytes_of_no_image_is_the_same_in_every_run(data: bytes) -> None:
+    with pytest.raises(CodecError, match=f"expected an image, found {len(data)} bytes") as caught:
+        image_size(data)
+    assert " at 0x" not in str(caught.value)
 
 
 def test_frames_share_their_crop() -> None:

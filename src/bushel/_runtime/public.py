@@ -39,7 +39,7 @@ PARAMETERS = {
     "shuffle": "sampler",
     "spec": "features schema",
     "transforms": "resize augment",
-    "weights": "sampler",
+    "weights": "sampler probabilities proportion proportions",
     "world_size": "num_replicas",
 }
 """Parameters, and the parameters of other libraries that do the same work."""

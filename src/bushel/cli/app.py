@@ -97,6 +97,17 @@ ORIGINALS = {
 }
 _COMMANDS = {name: text for name, text in _LISTED.items() if name not in ORIGINALS}
 
+_ELSEWHERE = {
+    "cat": "head show print",
+    "convert": "copy export",
+    "info": "count describe size stats",
+    "merge": "concat",
+    "remove": "delete rm",
+    "verify": "check fsck test validate",
+    "view": "browse dedup duplicates",
+}
+"""Commands, and the words that other tools have for them."""
+
 START = """\
 bushel: read, check and write training data, and feed it to models
 
@@ -163,7 +174,7 @@ class _Group(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            hint = did_you_mean(args[0], self.list_commands(ctx)).capitalize()
+            hint = did_you_mean(args[0], self.list_commands(ctx), _ELSEWHERE).capitalize()
             raise click.UsageError(f"{error.message} {hint}".rstrip(), ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

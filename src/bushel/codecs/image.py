@@ -190,7 +190,7 @@ def decode_image(
         decoded: Array | None = decode(data, header, rows)
         if decoded is not None:
             return decoded
-    from PIL import ImageOps, UnidentifiedImageError
+    from PIL import ImageOps
 
     try:
         with open_image(data) as image:
@@ -204,14 +204,10 @@ def decode_image(
     # Pillow documents no set of errors for damaged files: OSError, SyntaxError, ValueError,
     # struct.error, EOFError …
     except Exception as error:
-        description = found_bytes(data)
-        # Pillow's message for unknown formats holds only an address
-        if not isinstance(error, UnidentifiedImageError):
-            description += f" ({error})"
         raise codec_error(
             codec,
             f"a complete image ({', '.join((*_READ_FORMATS, 'AVIF', 'HEIC', 'JXL'))})",
-            description,
+            f"{found_bytes(data)} ({error})",
         ) from error
 
 
@@ -222,14 +218,17 @@ def open_image(data: Buffer) -> Image.Image:
         MissingPackageError: Its format needs a package that is not installed.
         Exception: An error of Pillow for a damaged file; it documents no set of errors.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     from .newer_images import add_format, newer_format
 
     newer = newer_format(data)
     if newer is not None:
         add_format(newer)
-    return Image.open(io.BytesIO(data), formats=_READ_FORMATS if newer is None else (newer,))
+    try:
+        return Image.open(io.BytesIO(data), formats=_READ_FORMATS if newer is None else (newer,))
+    except UnidentifiedImageError:  # whose message is an address
+        raise UnidentifiedImageError("of no known format") from None
 
 
 def as_pixels(value: Any, *, exif_rotate: bool = False) -> Any:
@@ -258,7 +257,7 @@ def _check(codec: str, target: _Format, value: Any) -> Array:
     if channels not in target.channels or not (array.dtype == np.uint8 or deep) or 0 in array.shape:
         shapes = " or ".join("HxW" if count == 1 else f"HxWx{count}" for count in target.channels)
         kinds = "uint8 (or uint16 HxW)" if target.deep else "uint8"
-        description = describe(value)
+        description = describe(as_pixels(value))
         if isinstance(value, str | os.PathLike):
             description += (
                 " (give the bytes of the file, as Path(...).read_bytes(), "

@@ -102,6 +102,7 @@ def test_states_of_other_weights_are_refused(ds: bushel.Dataset) -> None:
         ({"weights": "w", "balance": "name"}, ValueError, "leave out balance="),
         ({"weights": "w", "shuffle": "blocks"}, ValueError, "leave out shuffle"),
         ({"weights": [1, 2]}, ValueError, "2 weights for 60"),
+        ({"weights": {"cat": 1}}, ValueError, "1 weights for 60"),
         ({"weights": np.zeros(COUNT)}, ValueError, "above 0"),
         ({"weights": np.full(COUNT, np.nan)}, ValueError, "finite"),
         ({"weights": -np.ones(COUNT)}, ValueError, "0 or more"),

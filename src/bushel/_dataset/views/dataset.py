@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .mapped import Mapped
 
 _INSTEAD = {
-    "bushel.Loader(ds, batch_size=n)": "batch dataloader loader",
+    "bushel.Loader(ds, batch_size=n)": "batch batched dataloader loader",
     "bushel.Loader(ds, shuffle=True), or ds[numpy.random.default_rng(0).permutation(len(ds))]": (
         "shuffle sample"
     ),
@@ -39,12 +39,14 @@ _INSTEAD = {
     "bushel.to_hf(ds)": "to_iterable_dataset push_to_hub",
     "bushel.verify(path)": "verify check",
     "ds.position(key)": "index find",
+    "bushel.remove(path, keys=keys, reason=text)": "delete remove",
     "ds.labels": "classes class_to_idx names",
     "ds.select_fields(names), which keeps these": "select_columns remove_columns drop",
     "ds.spec": "features schema types dtypes column_names",
     "ds.spec for their types, or ds.select_fields(names)": "fields",
     "ds.split(train=0.9, test=0.1)": "train_test_split random_split",
     "ds.to_arrow().to_pandas()": "to_pandas",
+    "ds[0], whose values are decoded": "decode to_tuple",
     "ds[5] for a position, or ds['key']": "get",
     "ds[:5], or bushel.show(ds)": "head describe",
     "ds[:n]": "take",
@@ -53,6 +55,7 @@ _INSTEAD = {
     "ds[n:]": "skip",
     "ds[numpy.argsort(ds.column(name))]": "sort sort_values",
     "for sample in ds": "iter iterrows items values samples",
+    "numpy.unique(ds.column(name))": "unique value_counts",
     "len(ds)": "num_rows length count shape",
 }
 """What to write instead of methods that datasets of other libraries have."""

@@ -377,7 +377,8 @@ def _order(options: LoaderOptions, source: Loadable, samples: int) -> SampleOrde
     if isinstance(weights, str):
         return weighted_order(np.ma.filled(_column(source, weights, "weights"), 0), seed)
     if weights is not None:
-        if len(weights_of_samples := np.asarray(weights)) != len(source):
+        weights_of_samples = np.atleast_1d(np.asarray(weights))
+        if len(weights_of_samples) != len(source):
             raise ValueError(
                 f"weights= has {len(weights_of_samples)} weights for {len(source)} samples: {_FOR_EACH}"
             )
