@@ -331,8 +331,8 @@ class Strings(Struct, frozen=True):
         return len(self.offsets) - 1
 
     def __getitem__(self, number: int) -> str:
-        encoded = self.text[int(self.offsets[number]) : int(self.offsets[number + 1])]
-        return encoded.tobytes().decode("utf-8", "surrogateescape")
+        begin, end = self.offsets.item(number), self.offsets.item(number + 1)
+        return self.text[begin:end].tobytes().decode("utf-8", "surrogateescape")
 
     def take(self, numbers: I64) -> list[str]:
         """Return the strings of these numbers."""

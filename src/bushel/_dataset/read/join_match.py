@@ -397,6 +397,8 @@ def match(first: Names, other: Names) -> I64:
                 )
             partners[place] = same[0] if same else -1
         matched[lone] = partners
+        if (matched >= 0).all():
+            break
     # a name without a match has the last one, -1
     return np.append(other.owners, -1)[matched]
 
