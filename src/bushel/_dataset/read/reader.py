@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from .selection import Remaining
     from .sides import Joined, Side
     from .stored_reader import Room
-    from .windows import Windows
 
     Resolve = Callable[[], Mapping[str, Elements]]
 
@@ -60,12 +59,10 @@ class Reader(StoredReader):
         incomplete: The state of the dataset if its writer has not finished.
         joins: The descriptions of the joins.
         sides: The datasets that were joined to the first one.
-        windows: The windows that positions count; None if they count samples.
         whole_clips: An entry per clip that had to be read whole after a part was read; a loader
             takes them out.
     """
 
-    windows: Windows | None = None
     _lookup: KeyLookup | None = None
 
     def __init__(

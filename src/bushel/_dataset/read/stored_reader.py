@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bushel.storage.fetch import Held
 
     from .element_places import ElementPlaces
+    from .windows import Windows
 
 T = TypeVar("T")
 
@@ -46,8 +47,11 @@ class StoredReader(ShardRows):
         verify: Whether bytes are compared with their checksum where that is known; None to compare
             them only for containers that promise it.
         pool: The open files.
+        windows: The windows that positions count; None if they count samples.
         _promising: The containers that promise to compare checksums.
     """
+
+    windows: Windows | None = None
 
     verify: bool | None
     pool: FilePool
@@ -129,7 +133,7 @@ class StoredReader(ShardRows):
             maps: list[Any] = [self.file(*numbers) for numbers in files]
             if not all(isinstance(file, MappedFile) for file in maps):
                 return None
-            if rows is None or keys is None:
+            if rows is None or keys is None or self.windows is not None:
                 return read_samples(maps, fields, rows, KEY, self.keys(positions, groups), *views)
             return read_samples(maps, fields, rows, KEY, (keys.text, keys.offsets), *views)
         except (ExtentError, ValueError, IndexError):

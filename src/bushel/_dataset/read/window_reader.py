@@ -18,7 +18,7 @@ from bushel._index.table import MISSING
 from bushel._runtime.arrays import F64, I64, U8, U32
 from bushel.codecs import holds_clip, holds_sound
 from bushel.errors import SpecError
-from bushel.spec import KEY, Field
+from bushel.spec import Field
 
 from .columns import check_has_elements, element_counts, index_command
 from .reader import Reader
@@ -364,8 +364,6 @@ class WindowReader(Reader):
         samples = super().read(
             positions, elements_asked, decode=decode, parts=parts, held=held, room=room
         )
-        for sample, key in zip(samples, self.keys(positions), strict=True):
-            sample[KEY] = key  # some of the ways to read take the keys from the tables
         pads = {name: field for name, field in self.windows.shape.pads.items() if name in wanted}
         ranges = self.ranges(positions, pads.values()) if pads else {}
         for name, field in pads.items():
