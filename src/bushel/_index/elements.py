@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, NO_NUMBERS, Bools
+from bushel._runtime.arrays import I64, NO_NUMBERS, Bools, offsets_of
 from bushel.codecs.base import choose
 from bushel.errors import FormatError
 
@@ -19,7 +19,7 @@ class Ranges(Struct, frozen=True, eq=False):
     """Elements that are other ones in every sample of a batch, such as the elements of windows."""
 
     numbers: I64  # int64[total], the elements of all samples, one sample after another
-    ends: I64  # int64[n], where the elements of each sample end
+    begins: I64  # int64[n + 1], where the elements of each sample begin, and their number
     # bool[total], the elements that take the place of ones before the first or after the last of
     # their sample
     outside: Bools
@@ -38,24 +38,24 @@ class Ranges(Struct, frozen=True, eq=False):
         shifted = start[:, None] + offsets
         # np.clip takes five times as long for a few numbers
         numbers = np.minimum(np.maximum(shifted, 0), counts[:, None] - 1)
-        ends = np.arange(1, len(start) + 1) * len(offsets)
-        return cls(numbers.reshape(-1), ends, (numbers != shifted).reshape(-1))
+        begins = np.arange(len(start) + 1) * len(offsets)
+        return cls(numbers.reshape(-1), begins, (numbers != shifted).reshape(-1))
 
     @classmethod
     def joined(cls, samples: Sequence[tuple[I64, Bools]]) -> Ranges:
         """Return the elements of samples, given the elements of each, and which of them are outside."""
         numbers = [numbers for numbers, _ in samples] or [NO_NUMBERS]
         flags = [outside for _, outside in samples] or [np.zeros(0, np.bool_)]
-        ends = np.cumsum([len(numbers) for numbers, _ in samples], dtype=np.int64)
-        return cls(np.concatenate(numbers), ends, np.concatenate(flags))
+        begins = offsets_of(len(numbers) for numbers, _ in samples)
+        return cls(np.concatenate(numbers), begins, np.concatenate(flags))
 
     @property
     def sizes(self) -> I64:
         """The number of elements of each sample: int64[n]."""
-        return np.diff(self.ends, prepend=0)
+        return np.diff(self.begins)
 
     def _span(self, place: int) -> slice:
-        return slice(int(self.ends[place - 1]) if place else 0, int(self.ends[place]))
+        return slice(int(self.begins[place]), int(self.begins[place + 1]))
 
     def of(self, place: int) -> I64:
         """Return the elements of the sample at a place of the batch: int64[k]."""
@@ -80,7 +80,7 @@ class Ranges(Struct, frozen=True, eq=False):
             IndexError: A sample has fewer elements.
         """
         samples = []
-        for place in range(len(self.ends)):
+        for place in range(len(self.begins) - 1):
             numbers = self.of(place)
             chosen = choose(elements, len(numbers), value, "elements")
             samples.append((numbers[chosen], self.flags(place)[chosen]))

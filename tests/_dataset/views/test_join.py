@@ -19,6 +19,7 @@ from tests._dataset.views.scattered import scattered
 from tests.storage.objects.range_server import serving
 
 import bushel
+from bushel._dataset.read.join_match import Names
 from bushel._dataset.views.dataset import Dataset
 from bushel.errors import CorruptError
 from bushel.transforms import RandomResizedCrop
@@ -201,6 +202,20 @@ def test_equal_names_come_before_stems(tmp_path: Path) -> None:
     doubtful = lines(tmp_path / "doubtful.jsonl", [{"file": "b"}, {"file": "x/a"}])
     with pytest.raises(ValueError, match=r"'x/a' may name two samples, 'x/a.png' and 'x/a.jpg', at positions 0 and 1"):
         bushel.join(doubtful, dataset, on="file")
+
+
+def test_no_further_forms_of_names_are_compared_once_all_have_a_match(tmp_path: Path, monkeypatch: Any) -> None:
+    with bushel.Writer(tmp_path / "a", {"text": "utf8"}, container="bag") as writer:
+        for key in ("a.jpg", "b"):
+            writer.append({"text": key}, key=key)
+    forms: list[str] = []
+    hashes = Names.hashes
+    monkeypatch.setattr(Names, "hashes", lambda self, form: (forms.append(form), hashes(self, form))[1])
+    named = lines(tmp_path / "named.jsonl", [{"file": each} for each in ("a.jpg", "./b")])
+    assert len(bushel.join(named[:1], bushel.open(tmp_path / "a"), on="file")) == 1
+    assert forms == ["whole"] * 2
+    assert len(bushel.join(named, bushel.open(tmp_path / "a"), on="file")) == 2
+    assert forms[2:] == ["whole"] * 2 + ["path"] * 2
 
 
 def test_fields_name_partners_on_both_sides(tmp_path: Path) -> None:

@@ -156,11 +156,16 @@ class Reader(StoredReader):
             [sample] = self.read(np.array([position], np.int64), wanted, decode=True)
         return sample
 
+    @cached_property
+    def _plain_fields(self) -> frozenset[str]:
+        """The fields that are not sequences. Others are not begun, as a batch would decode them again."""
+        return frozenset(name for name, field in self.fields.items() if not field.sequence)
+
     def _value_by_value(
         self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None
     ) -> Sample | None:
         """Return a sample that the index has, or of plain fields of local files; None for others."""
-        if self.windows is not None:
+        if self.windows is not None or not self._plain_fields.issuperset(wanted):
             return None
         number, row = self.row_of(position) if home is None else home
         shard = self.shards[number]
@@ -183,10 +188,8 @@ class Reader(StoredReader):
                     return None
                 if (length := extents.length.item(row)) == MISSING:
                     continue
-                place = number, extents.file
-                if (file := files.get(place)) is None:
-                    file_of = partial(self.file, number)
-                    file = self.pool.get(place, partial(shard.open, extents.file, file_of))
+                if (file := files.get((number, extents.file))) is None:
+                    file = self.file(number, extents.file)
                 stored = file.read(extents.offset.item(row), length)
                 if checked and (sums := extents.crc32) is not None and crc32(stored) != sums[row]:
                     return None

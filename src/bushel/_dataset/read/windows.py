@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import F64, I64, Array, Bools
+from bushel._runtime.arrays import F64, I64, Array, Bools, offsets_of
 
 PAD = "_is_pad"
 """Suffix of the field that marks the elements of another field that are filled up."""
@@ -120,37 +120,34 @@ class Windows(Struct, frozen=True, eq=False):
     """The windows of the samples of a dataset, one sample after another."""
 
     shape: WindowShape  # their elements
-    ends: I64  # int64[samples], the number of windows of each sample and those before it
+    begins: I64  # int64[samples + 1], the first window of each sample, and the number of all
     # where the first window of each sample starts, in elements or seconds as the hop; None for 0
     firsts: Array | None = None
 
     @classmethod
     def of(cls, shape: WindowShape, counts: I64) -> Windows:
         """Return the windows of samples with these numbers of elements."""
-        return cls(shape, np.cumsum(window_counts(counts, shape)))
+        return cls(shape, offsets_of(window_counts(counts, shape)))
 
     @classmethod
     def joined(cls, several: Iterable[Windows]) -> Windows:
         """Return the windows of several datasets, one after another, which have the same shape."""
         parts = list(several)
-        sizes = [np.diff(part.ends, prepend=0) for part in parts]
+        counts = [np.diff(part.begins) for part in parts]
         firsts = [part.firsts for part in parts if part.firsts is not None]
         return cls(
             parts[0].shape,
-            np.cumsum(np.concatenate(sizes)),
+            offsets_of(np.concatenate(counts)),
             np.concatenate(firsts) if firsts else None,
         )
 
     def __len__(self) -> int:
-        if len(self.ends):
-            return int(self.ends[-1])
-        return 0
+        return int(self.begins[-1])
 
     def places(self, numbers: I64) -> tuple[I64, Array]:
         """Return the sample of each window, and where it starts: int64[n] each, or float64[n] in seconds."""
-        samples: I64 = np.searchsorted(self.ends, numbers, side="right")
-        first = np.where(samples > 0, self.ends[samples - 1], 0)
-        starts = (numbers - first) * self.shape.hop
+        samples: I64 = self.begins.searchsorted(numbers, side="right") - 1
+        starts = (numbers - self.begins[samples]) * self.shape.hop
         if self.firsts is not None:
             starts = starts + self.firsts[samples]
         return samples, starts
@@ -165,7 +162,7 @@ class Windows(Struct, frozen=True, eq=False):
 
     def find(self, sample: int, mark: str) -> int | None:
         """Return the number of the window of a sample whose key may have this end, or None."""
-        begin = int(self.ends[sample - 1]) if sample else 0
+        begin, end = self.begins[sample : sample + 2].tolist()
         try:
             start = float(mark.removesuffix("s"))
             if self.firsts is not None and not isinstance(self.shape.hop, float):
@@ -173,19 +170,19 @@ class Windows(Struct, frozen=True, eq=False):
             number = begin + round(start / self.shape.hop)
         except (ValueError, OverflowError):
             return None
-        return number if begin <= number < self.ends[sample] else None
+        return number if begin <= number < end else None
 
     @property
     def without(self) -> int:
         """Number of samples that have no window."""
-        return int((np.diff(self.ends, prepend=0) == 0).sum())
+        return int((np.diff(self.begins) == 0).sum())
 
     def digest(self) -> bytes:
         """Return a hash of the windows."""
         import hashlib  # which imports OpenSSL
 
         firsts = b"" if self.firsts is None else self.firsts.tobytes()
-        facts = self.shape.described().encode() + self.ends.tobytes() + firsts
+        facts = self.shape.described().encode() + self.begins[1:].tobytes() + firsts
         return hashlib.sha256(facts).digest()
 
 

@@ -34,7 +34,7 @@ from bushel._dataset.read.windows import (
     first_and_count,
     window_counts,
 )
-from bushel._runtime.arrays import F64, I64, Array, check_count
+from bushel._runtime.arrays import F64, I64, Array, check_count, offsets_of
 from bushel.codecs import holds_elements
 from bushel.containers import get_container
 from bushel.errors import SpecError
@@ -105,7 +105,7 @@ def _windows_in_time(dataset: Samples, shape: WindowShape, positions: I64) -> Wi
                 firsts[place], counts[place] = first_and_count(shape, timelines_of_sample)
             except ValueError as error:
                 raise SpecError(f"sample {dataset.keys[place]!r} {error}") from None
-    return Windows(shape, np.cumsum(counts), firsts)
+    return Windows(shape, offsets_of(counts), firsts)
 
 
 def view_of(dataset: S, windows: Windows) -> S:
