@@ -10,15 +10,22 @@ import pytest
 
 import bushel
 from bushel.transforms import (
+    ColorJitter,
+    Compose,
     CutMix,
+    GaussianBlur,
     Lambda,
     MixUp,
     MultiCrop,
+    RandomAffine,
     RandomApply,
     RandomChoice,
     RandomCrop,
+    RandomErasing,
     RandomHorizontalFlip,
     RandomResizedCrop,
+    RandomRotation,
+    ToCHW,
 )
 
 
@@ -95,3 +102,29 @@ def test_mixed_batches_in_a_loader(ds: bushel.Dataset, mix: Any, options: Any) -
         np.testing.assert_allclose(batch["label"].sum(axis=1), 1, rtol=1e-6)
         np.testing.assert_array_equal(batch["image"], same["image"])
         np.testing.assert_array_equal(batch["label"], same["label"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "says"),
+    [
+        (RandomErasing, {"scale": 0.3}, "invalid scale=0.3: expected .lower, upper., two numbers"),
+        (RandomErasing, {"ratio": (1, 2, 3)}, r"invalid ratio=\(1, 2, 3\)"),
+        (GaussianBlur, {"sigma": "a"}, "invalid sigma='a'"),
+        (ColorJitter, {"brightness": (1,)}, r"invalid brightness=\(1,\)"),
+        (RandomRotation, {"degrees": None}, "invalid degrees=None"),
+        (RandomAffine, {"degrees": 10, "translate": 0.1}, "invalid translate=0.1"),
+        (RandomAffine, {"degrees": 10, "scale": 1.1}, "invalid scale=1.1"),
+        (RandomResizedCrop, {"size": 32, "scale": (0.3,)}, r"invalid scale=\(0.3,\)"),
+        (Compose, {"transforms": ToCHW()}, "Compose: expected transforms such as .Resize.*not ToCHW()"),
+        (RandomApply, {"transforms": [3]}, r"RandomApply\[0\] is 3, which is not callable"),
+    ],
+)
+def test_options_of_another_form_are_named(kind: Any, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        kind(**options)
+
+
+@pytest.mark.parametrize("groups", [{"a": 2}, [1], {"a": ("x", [])}, {"a": (1,)}, {}])
+def test_views_are_numbers_and_transforms(groups: Any) -> None:
+    with pytest.raises(ValueError, match="expected at least one group, and one view or more in each"):
+        MultiCrop("image", groups)

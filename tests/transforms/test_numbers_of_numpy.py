@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bushel.transforms import ColorJitter, Compose, Pad, RandomResizedCrop, RandomRotation, Resize
-from bushel.transforms.values import call
+from bushel.transforms.values import chained
 
 NP: Any = np  # type checkers do not take its numbers for options
 IMAGE = np.random.default_rng(0).integers(0, 256, (40, 60, 3), np.uint8)
@@ -29,7 +29,7 @@ IMAGE = np.random.default_rng(0).integers(0, 256, (40, 60, 3), np.uint8)
 )
 def test_numbers(transform: Any, plain: Any) -> None:
     assert repr(transform) == repr(plain)
-    images = [call(step, IMAGE, np.random.default_rng(1)) for step in (transform, plain)]
+    images = [chained([step], IMAGE, np.random.default_rng(1)) for step in (transform, plain)]
     assert np.array_equal(*images)
 
 

@@ -24,7 +24,7 @@ from bushel.transforms import (
     Resize,
 )
 from bushel.transforms.fused import geometry_rows, plan_decode, program_of
-from bushel.transforms.spatial import apply_to
+from bushel.transforms.spatial import Still
 
 FLIPS = [RandomHorizontalFlip(), RandomVerticalFlip(0.3)]
 LISTS: list[list[Any]] = [
@@ -143,7 +143,7 @@ class LeftHalf:
         return ()
 
     def __call__(self, image: Any, rng: Any = None) -> Any:
-        return apply_to(self, image)
+        return Still.__call__(self, image)
 
 
 class Mine(RandomCrop):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.arrays import F32, Array
+from bushel.codecs.base import describe
 
 from .values import frozen_transform
 
@@ -54,12 +55,8 @@ class _Mixing(ABC):
     def _images(self, batch: Batch) -> Array:
         images = batch[self.image]
         if not isinstance(images, np.ndarray) or images.ndim < 3:
-            if isinstance(images, np.ndarray):
-                description = f"{images.dtype} of shape {images.shape}"
-            else:
-                description = type(images).__name__
             raise TypeError(
-                f"the field {self.image!r} of the batch is {description}: expected an "
+                f"the field {self.image!r} of the batch is {describe(images)}: expected an "
                 "array of images of one size. Put a crop or resizing into transforms="
             )
         return images
@@ -71,8 +68,8 @@ class _Mixing(ABC):
             return labels.astype(np.float32)
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
             raise TypeError(
-                f"the field {self.label!r} of the batch is {labels.dtype} of "
-                f"shape {labels.shape}: expected integers, one for each sample"
+                f"the field {self.label!r} of the batch is {describe(labels)}: "
+                "expected integers, one for each sample"
             )
         if labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < self.classes:
             raise ValueError(

@@ -10,7 +10,7 @@ from bushel.codecs import holds_image
 from bushel.errors import SpecError
 
 from .moves import Follower, names_of
-from .values import Transform, check_instances
+from .values import Transform, checked_transforms
 
 Together = tuple[str | Follower, ...]
 Transforms = Transform | Sequence[Transform] | Mapping[Any, Transform | Sequence[Transform]]
@@ -22,7 +22,6 @@ either. A tuple names fields that move together, an image first:
 """
 
 _TOGETHER = 'write a field, or ("image", Mask("mask"), Boxes("boxes"), Points("points"))'
-_WRITE = 'write a transform, a list of transforms or {"image": [transform, ...]}'
 
 
 def transforms_by_field(
@@ -121,14 +120,8 @@ def split_together(
 
 
 def _functions(value: Any, name: str) -> tuple[Transform, ...]:
-    if callable(value):
-        return check_instances(name, (value,))
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
-        raise TypeError(f"{name} is {value!r}, which is not callable: {_WRITE}")
-    for place, function in enumerate(value):
-        if not callable(function):
-            raise TypeError(f"{name}[{place}] is {function!r}, which is not callable: {_WRITE}")
-    return check_instances(name, tuple(value))
+    """Return one transform, or a list of them, as a tuple."""
+    return checked_transforms(name, (value,) if callable(value) else value)
 
 
 def _names(names: Mapping[str, str] | Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from bushel._runtime.arrays import Array
 
 from .geometry import Image, check_image
 from .spatial import check_area, random_boxes
-from .values import frozen_transform
+from .values import frozen_transform, two_numbers
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -26,7 +26,7 @@ def _bounds(
     if isinstance(value, float | int):
         low, high = max(centre - value, least), centre + value
     else:
-        low, high = value
+        low, high = two_numbers(name, value)
     if not least <= low <= high <= most:
         raise ValueError(
             f"invalid {name}={value!r}: expected a number or (low, high) between {least} and {most}"
@@ -168,7 +168,7 @@ class GaussianBlur:
     def _bounds(self) -> tuple[float, float]:
         if isinstance(self.sigma, int | float):
             return (self.sigma, self.sigma)
-        return self.sigma
+        return two_numbers("sigma", self.sigma)
 
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWx3."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._runtime.arrays import F64, I64, U8, Array
+from bushel.codecs.base import describe
 
 Image: TypeAlias = U8
 """Pixels, uint8: HxW, or HxWxC with 1 to 4 channels."""
@@ -180,14 +181,10 @@ class Geometry(Struct, frozen=True):
 
 def check_image(image: Any) -> None:
     """Check that a value is an image. Raise TypeError if the value is not a uint8 array HxW or HxWxC."""
-    is_array = isinstance(image, np.ndarray)
-    if not is_array or image.dtype != np.uint8 or image.ndim not in (2, 3) or not all(image.shape):
-        if is_array:
-            description = f"{image.dtype} of shape {image.shape}"
-        else:
-            description = type(image).__name__
+    is_array = isinstance(image, np.ndarray) and image.dtype == np.uint8
+    if not is_array or image.ndim not in (2, 3) or not all(image.shape):
         raise TypeError(
-            f"{description} is not an image: expected a uint8 array of shape HxW or HxWxC"
+            f"{describe(image)} is not an image: expected a uint8 array of shape HxW or HxWxC"
         )
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import F32, Array, Bools
+from bushel.codecs.base import describe
 
 from .geometry import Crop, Flip, Geometry
 from .spatial import Spatial
@@ -173,12 +174,8 @@ class Mask:
             or mask.ndim not in (2, 3)
             or mask.shape[:2] != size[::-1]
         ):
-            if isinstance(mask, np.ndarray):
-                description = f"an array of shape {mask.shape}"
-            else:
-                description = f"a {type(mask).__name__}"
             raise ValueError(
-                f"the mask {self.field!r} is {description}, but its image is {size[0]}x{size[1]}"
+                f"the mask {self.field!r} is {describe(mask)}, but its image is {size[0]}x{size[1]}"
             )
         return geometry.nearest(mask, self.fill)
 
@@ -330,9 +327,7 @@ def _moved(points: F32, stage: Stage, relative_to: tuple[int, int] | None) -> F3
 
 
 def _not_numbers(array: Array, field: str, expected: str) -> ValueError:
-    return ValueError(
-        f"the field {field!r} is {array.dtype} of shape {array.shape}: expected numbers {expected}"
-    )
+    return ValueError(f"the field {field!r} is {describe(array)}: expected numbers {expected}")
 
 
 def _kept(rows: Any, kept: Bools) -> Any:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from .colour import check_grey_or_rgb
 from .geometry import Image
-from .values import Transform, call, chained, frozen_transform
+from .values import Transform, chained, frozen_transform
 from .warp import Fill, affine
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class RandomChoice:
         shares = np.array(self._shares())
         ends = np.cumsum(shares / shares.sum())
         chosen = min(int(np.searchsorted(ends, rng.random(), side="right")), len(ends) - 1)
-        return call(self.transforms[chosen], value, rng)
+        return chained([self.transforms[chosen]], value, rng)
 
 
 @frozen_transform
@@ -150,7 +150,10 @@ class MultiCrop:
     groups: Mapping[str, tuple[int, Sequence[Transform]]]
 
     def __post_init__(self) -> None:
-        if not self.groups or any(views < 1 for views, _ in self.groups.values()):
+        groups = self.groups.values() if isinstance(self.groups, Mapping) else ()
+        pairs = [group for group in groups if isinstance(group, Sequence) and len(group) == 2]
+        are_counts = all(isinstance(views, int) and views >= 1 for views, _ in pairs)
+        if not groups or len(pairs) < len(groups) or not are_counts:
             raise ValueError(
                 f"groups={self.groups!r}: expected at least one group, and one view or more in each"
             )

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from numbers import Real
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from .geometry import Crop, Image, ScaleTo, Steps, apply_steps, check_image
-from .values import frozen_transform
+from .values import frozen_transform, two_numbers
 
 Size: TypeAlias = int | tuple[int, int]
 """Size in pixels: the side of a square, or (height, width)."""
@@ -52,10 +51,15 @@ class Spatial(Protocol):
         """Return the steps for an image of this size. Only random transforms use `rng`."""
 
 
-def apply_to(transform: Spatial, image: Image, rng: np.random.Generator | None = None) -> Image:
-    """Apply a transform to an image, after a check that it is one."""
-    check_image(image)
-    return apply_steps(transform.steps(image.shape[1], image.shape[0], rng), image)
+class Drawn:
+    """The base of random spatial transforms."""
+
+    __slots__ = ()
+
+    def __call__(self: Any, image: Image, rng: np.random.Generator | None) -> Image:
+        """Transform an image: uint8, HxW or HxWxC."""
+        check_image(image)
+        return apply_steps(self.steps(image.shape[1], image.shape[0], rng), image)
 
 
 class Still:
@@ -65,17 +69,7 @@ class Still:
 
     def __call__(self: Any, image: Image) -> Image:
         """Transform an image: uint8, HxW or HxWxC."""
-        return apply_to(self, image)
-
-
-class Drawn:
-    """The base of random spatial transforms."""
-
-    __slots__ = ()
-
-    def __call__(self: Any, image: Image, rng: np.random.Generator) -> Image:
-        """Transform an image: uint8, HxW or HxWxC."""
-        return apply_to(self, image, rng)
+        return Drawn.__call__(self, image, None)
 
 
 def size_pair(size: Size) -> tuple[int, int]:
@@ -90,18 +84,15 @@ def size_pair(size: Size) -> tuple[int, int]:
     return sides[0], sides[1]
 
 
-def _check_bounds(name: str, bounds: Any) -> None:
-    if (
-        not isinstance(bounds, Sequence)
-        or len(bounds) != 2
-        or not all(isinstance(bound, Real) for bound in bounds)
-    ):
-        raise TypeError(f"invalid {name}={bounds!r}: expected (lower, upper), two numbers")
-
-
 def check_area(transform: Any) -> None:
-    """Check bounds of a box's area and ratio. Raise ValueError if they are out of their range."""
-    (least, most), (low, high) = transform.scale, transform.ratio
+    """Check bounds of a box's area and ratio.
+
+    Raises:
+        TypeError: One is not two numbers.
+        ValueError: They are out of their range.
+    """
+    least, most = two_numbers("scale", transform.scale)
+    low, high = two_numbers("ratio", transform.ratio)
     if not 0 < least <= most <= 1 or not 0 < low <= high:
         raise ValueError(
             f"invalid scale or ratio in {transform}: expected "
@@ -249,8 +240,6 @@ class RandomResizedCrop(_ToSize, Drawn):
 
     def __post_init__(self) -> None:
         size_pair(self.size)
-        _check_bounds("scale", self.scale)
-        _check_bounds("ratio", self.ratio)
         check_area(self)
 
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:

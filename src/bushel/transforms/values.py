@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import lru_cache
 from itertools import repeat
+from numbers import Real
 from typing import Any, Literal, TypeVar, dataclass_transform
 
 import numpy as np
@@ -17,7 +18,6 @@ from bushel._runtime.arrays import Array, python_numbers, refuse_bools
 from .geometry import Image, check_image
 
 T = TypeVar("T")
-FunctionsT = TypeVar("FunctionsT", bound=Iterable[Callable[..., Any]])
 
 
 @dataclass_transform(frozen_default=True)
@@ -31,7 +31,7 @@ def frozen_transform(plain: type[T]) -> type[T]:
             if isinstance(value, list):
                 value = tuple(value)
             if option.type == "Sequence[Transform]":
-                check_instances(type(self).__name__, value)
+                value = checked_transforms(type(self).__name__, value)
             if "bool" not in str(option.type):
                 refuse_bools(**{option.name: value})
             if option.name == "p" and not (hasattr(value, "__float__") and 0 <= value <= 1):
@@ -214,8 +214,8 @@ class EachFrame:
                 yield rng
 
 
-def check_instances(name: str, functions: FunctionsT) -> FunctionsT:
-    """Return transforms, and check that no transform is a class whose instances are transforms.
+def checked_transforms(name: str, functions: Any) -> tuple[Transform, ...]:
+    """Return a list of transforms as a tuple, after a check of each.
 
     Args:
         name: Where they were given, for the message.
@@ -223,9 +223,18 @@ def check_instances(name: str, functions: FunctionsT) -> FunctionsT:
             here.
 
     Raises:
-        TypeError: One is such a class.
+        TypeError: It is not a list; or one is not callable, or a class whose instances are
+            transforms.
     """
-    for function in functions:
+    if not isinstance(functions, Sequence) or isinstance(functions, str | bytes | bytearray):
+        raise TypeError(
+            f"{name}: expected transforms such as [Resize(224), ToCHW()], not {functions!r}"
+        )
+    for place, function in enumerate(functions):
+        if not callable(function):
+            raise TypeError(
+                f"{name}[{place}] is {function!r}, which is not callable: write [transform, ...]"
+            )
         if isinstance(function, type) and any(
             "__call__" in vars(base) for base in function.__mro__
         ):
@@ -234,21 +243,23 @@ def check_instances(name: str, functions: FunctionsT) -> FunctionsT:
                 f"{name} has the class {what}: make a transform "
                 f"of it, as in {function.__name__}(...)"
             )
-    return functions
+    return tuple(functions)
+
+
+def two_numbers(name: str, bounds: Any) -> tuple[float, float]:
+    """Return an option that has two numbers. Raise TypeError if it is something else."""
+    is_pair = isinstance(bounds, Sequence) and len(bounds) == 2
+    if not is_pair or not all(isinstance(bound, Real) for bound in bounds):
+        raise TypeError(f"invalid {name}={bounds!r}: expected (lower, upper), two numbers")
+    lower, upper = bounds
+    return lower, upper
 
 
 def chained(transforms: Iterable[Transform], value: Any, rng: np.random.Generator | None) -> Any:
     """Return a value after some transforms, one after the other."""
     for transform in transforms:
-        value = call(transform, value, rng)
+        value = Call.of(transform)(value, rng)
     return value
-
-
-def call(transform: Transform, value: Any, rng: np.random.Generator | None) -> Any:
-    """Return a value after a transform, which gets `rng` if it takes it."""
-    if takes_rng(transform):
-        return transform(value, rng=rng)
-    return transform(value)
 
 
 def takes_rng(transform: Transform) -> bool:

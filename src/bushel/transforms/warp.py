@@ -16,7 +16,7 @@ from msgspec import Struct
 from bushel._runtime.arrays import F64, Array
 
 from .geometry import Image, check_image
-from .values import frozen_transform
+from .values import frozen_transform, two_numbers
 
 Fill = int | tuple[int, ...]
 """Level of the pixels that have no source: one for all channels, or one for each."""
@@ -205,7 +205,10 @@ class Pad(Warping):
 
 def _symmetric(name: str, value: float | tuple[float, float]) -> tuple[float, float]:
     """Return (low, high) of a range that may be given as one number x, for (-x, x)."""
-    low, high = (-value, value) if isinstance(value, int | float) else value
+    if isinstance(value, int | float):
+        low, high = -value, value
+    else:
+        low, high = two_numbers(name, value)
     if not low <= high:
         raise ValueError(
             f"invalid {name}={value!r}: expected a number of 0 or more, or (low, high)"
@@ -288,11 +291,12 @@ class RandomAffine(Warping):
     def __post_init__(self) -> None:
         _symmetric("degrees", self.degrees)
         self._shears()
-        if not all(0 <= share <= 1 for share in self.translate) or len(self.translate) != 2:
+        if not all(0 <= share <= 1 for share in two_numbers("translate", self.translate)):
             raise ValueError(
                 f"invalid translate={self.translate!r}: expected two shares between 0 and 1"
             )
-        if len(self.scale) != 2 or not 0 < self.scale[0] <= self.scale[1]:
+        smallest, largest = two_numbers("scale", self.scale)
+        if not 0 < smallest <= largest:
             raise ValueError(f"invalid scale={self.scale!r}: expected (low, high) above 0")
 
     def _shears(self) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -210,7 +210,12 @@ def test_no_further_forms_of_names_are_compared_once_all_have_a_match(tmp_path: 
             writer.append({"text": key}, key=key)
     forms: list[str] = []
     hashes = Names.hashes
-    monkeypatch.setattr(Names, "hashes", lambda self, form: (forms.append(form), hashes(self, form))[1])
+
+    def noted(self: Names, form: Any) -> Any:
+        forms.append(form)
+        return hashes(self, form)
+
+    monkeypatch.setattr(Names, "hashes", noted)
     named = lines(tmp_path / "named.jsonl", [{"file": each} for each in ("a.jpg", "./b")])
     assert len(bushel.join(named[:1], bushel.open(tmp_path / "a"), on="file")) == 1
     assert forms == ["whole"] * 2

@@ -116,8 +116,20 @@ def test_map(path: Path) -> None:
     assert [sample["label"] for sample in mapped.where("label == 7")] == [107]
     assert [sorted(sample) for sample in mapped.read([0], ["more"])] == [["__key__", "more"]]
     assert mapped.map(lambda sample: {"x": sample["label"] * 2})[1] == {"__key__": "k01", "x": 202}
+    assert mapped[3, ["more"]].keys() == mapped["k03", ["more"]].keys() == {"__key__", "more"}
+    with pytest.raises(TypeError, match="a mask applies to one sample"):
+        mapped[[3, 1], ["more"]]
+    for wrong in (lambda: mapped.select_fields("more"), lambda: mapped.read([0], "more")):
+        with pytest.raises(TypeError, match=r"give fields as a list, such as \['more'\]"):
+            wrong()
     assert "plus" in repr(mapped)
     assert MapView(mapped)[4]["label"] == 104
+
+
+def test_keys_are_found_without_calls_of_the_function(path: Path) -> None:
+    mapped = bushel.open(path).map(lambda sample: sample["nothing"])
+    assert "k03" in mapped
+    assert "nobody" not in mapped
 
 
 @pytest.mark.parametrize("processes", [0, 1])

@@ -82,7 +82,9 @@ def test_a_mask_of_another_size_is_refused(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "a.tar", {"image": "png", "mask": "png"}) as writer:
         writer.append({"image": sample(0)["image"], "mask": sample(0)["mask"][:-1]})
     transforms: Any = {("image", Mask("mask")): [RandomCrop(2)]}
-    with pytest.raises(ValueError, match=r"the mask 'mask' is an array of shape \(47, 64\), but its image is 64x48"):
+    with pytest.raises(
+        ValueError, match=r"the mask 'mask' is a ndarray of shape \(47, 64\) and dtype uint8, but its image is 64x48"
+    ):
         Loader(bushel.open(tmp_path / "a.tar"), 1, transforms=transforms, threads=0).peek()
 
 
@@ -258,7 +260,7 @@ def test_lists_nothing_and_points_outside() -> None:
     ("follower", "value", "says"),
     [
         (Mask("x"), np.zeros((4, 4)), "64x48"),
-        (Mask("x"), "text", "a str"),
+        (Mask("x"), "text", "str .text."),
         (Boxes("x"), [[1, 2, 3]], "expected numbers"),
         (Boxes("x"), ["a"], "expected numbers"),
         (Boxes("x", rows=("classes",)), [[1, 2, 3, 4]] * 2, "3 rows for 2 boxes"),

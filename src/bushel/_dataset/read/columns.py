@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bushel._index.columns import Part, Piece, join_pieces
-from bushel._index.elements import Group, sequence_bounds
+from bushel._index.elements import sequence_bounds
 from bushel._index.names import ColumnOf, column_of, length_of_all, possible_columns
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, NO_NUMBERS, offsets_of
@@ -64,7 +64,10 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
         if (column := group.index.fields.get(name)) is None:
             continue
         if column.starts is not None:
-            counts_there = _of_sequence(column, group)
+            first, last = sequence_bounds(column, group)
+            counts_there = last - first
+            if column.absent is not None:
+                counts_there[column.absent[group.rows]] = -1
         else:
             counts_there = _of_values(column, group.index, group.rows)
         if (counts_there == _UNKNOWN).any():
@@ -79,13 +82,6 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
             )
         counts[group.places_in(len(positions))] = counts_there
     return counts
-
-
-def _of_sequence(column: FieldExtents, group: Group) -> I64:
-    first, last = sequence_bounds(column, group)
-    if column.absent is None:
-        return last - first
-    return np.where(column.absent[group.rows], -1, last - first)
 
 
 def _of_values(column: FieldExtents, index: ShardIndex, rows: I64) -> I64:

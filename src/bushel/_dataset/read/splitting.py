@@ -84,14 +84,19 @@ def _known_classes(dataset: Any, field: str) -> I64 | None:
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
+def _exact(samples: int, shares: Mapping[str, float]) -> list[Fraction]:
+    """Return the exact number of samples of each share, of shares that add up to anything."""
+    whole = sum(Fraction(share) for share in shares.values())
+    return [Fraction(share) * samples / whole for share in shares.values()]
+
+
 def largest_remainders(samples: int, shares: Mapping[str, float]) -> list[int]:
     """Return the number of samples of each share by the method of the largest remainder.
 
     Each share gets its exact number, rounded down. The samples left over go, one each, to the
     shares with the largest remainders, the earlier one where two are equal.
     """
-    whole = sum(Fraction(share) for share in shares.values())
-    exact = [Fraction(share) * samples / whole for share in shares.values()]
+    exact = _exact(samples, shares)
     counts = [int(share_exact) for share_exact in exact]
     largest = sorted(range(len(exact)), key=lambda number: (counts[number] - exact[number], number))
     for number in largest[: samples - sum(counts)]:
@@ -171,8 +176,6 @@ def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
             f"shares must be between 0 and 1 and add up to 1, not to {total}: "
             f"{dict(shares)}. For numbers of samples, give whole numbers only"
         )
-    whole = sum(Fraction(share) for share in shares.values())
-    exact = (Fraction(share) * samples / whole for share in shares.values())
-    ends = [round(end) for end in accumulate(exact, initial=Fraction(0))]
+    ends = [round(end) for end in accumulate(_exact(samples, shares), initial=Fraction(0))]
     counts = (end - start for start, end in pairwise(ends))
     return dict(zip(shares, counts, strict=True))

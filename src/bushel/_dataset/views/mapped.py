@@ -87,6 +87,9 @@ class Mapped(Struct, frozen=True, eq=False):
         keys: KeyView = self.dataset.keys
         return keys
 
+    def __contains__(self, key: object) -> bool:
+        return key in self.dataset
+
     def position(self, key: str) -> int:
         """Return the position of a key."""
         return int(self.dataset.position(key))
@@ -98,11 +101,15 @@ class Mapped(Struct, frozen=True, eq=False):
         )
 
     def __getitem__(self, item: Any) -> Any:
-        """Return a sample by position or key, or a view of several."""
-        if isinstance(item, str):
-            item = self.position(item)
-        if hasattr(item, "__index__") and getattr(item, "ndim", 0) == 0:
-            return self.read([item])[0]
+        """Return a sample by position or key, optionally with its fields, or a view of several."""
+        place, fields = item, None
+        if isinstance(item, tuple) and len(item) == 2:
+            place, fields = item
+        if isinstance(place, str):
+            place = self.position(place)
+        if hasattr(place, "__index__") and getattr(place, "ndim", 0) == 0:
+            return self.read([place], fields)[0]
+        # which refuses the fields of several samples
         return replace(self, dataset=self.dataset[item])
 
     def __iter__(self) -> Iterator[Sample]:
@@ -147,7 +154,7 @@ class Mapped(Struct, frozen=True, eq=False):
 
     def select_fields(self, names: Iterable[str]) -> Mapped:
         """Return a view whose samples have only these fields of the function's results."""
-        return replace(self, kept=tuple(names))
+        return replace(self, kept=_names(names))
 
     def map(
         self, function: Callable[[Sample], Sample], *, spec: Mapping[str, str] | None = None
@@ -170,7 +177,7 @@ class Mapped(Struct, frozen=True, eq=False):
         results = list(map(self._made, samples))
         if fields is None:
             return results
-        names = {KEY, *fields}
+        names = {KEY, *_names(fields)}
         return [{name: result[name] for name in result if name in names} for result in results]
 
     def decode_samples(
@@ -209,6 +216,12 @@ class Mapped(Struct, frozen=True, eq=False):
             fields = ", ".join(name for name in result if name != KEY)
             raise KeyError(f"it returned no field {missing[0]!r}, but {fields}")
         return {KEY: key, **{name: result[name] for name in self.kept}}
+
+
+def _names(fields: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(fields, str):
+        raise TypeError(f"give fields as a list, such as [{fields!r}]")
+    return tuple(fields)
 
 
 def _both(
