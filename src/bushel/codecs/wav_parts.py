@@ -7,7 +7,7 @@ and files whose size the header does not know, are read whole.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -32,19 +32,15 @@ def _of_24_bits(raw: Buffer) -> I32:
     return wide.view("<i4").reshape(-1)
 
 
-_NUMBERS: dict[tuple[int, int], Callable[[Buffer], Array]] = {
-    (_PCM, 8): lambda raw: (np.frombuffer(raw, np.uint8).astype(np.float32) - 128) / 128,
-    (_PCM, 16): lambda raw: np.multiply(
-        np.frombuffer(raw, "<i2"), np.float32(2**-15), dtype=np.float32
-    ),
-    (_PCM, 24): lambda raw: np.multiply(_of_24_bits(raw), np.float32(2**-31), dtype=np.float32),
-    (_PCM, 32): lambda raw: np.multiply(
-        np.frombuffer(raw, "<i4"), np.float32(2**-31), dtype=np.float32
-    ),
-    (_FLOAT, 32): lambda raw: np.frombuffer(raw, "<f4").astype(np.float32),
-    (_FLOAT, 64): lambda raw: np.frombuffer(raw, "<f8").astype(np.float32),
+_SCALES: Mapping[tuple[int, int], tuple[str, float]] = {
+    (_PCM, 8): ("u1", 2**-7),
+    (_PCM, 16): ("<i2", 2**-15),
+    (_PCM, 24): ("<i4", 2**-31),
+    (_PCM, 32): ("<i4", 2**-31),
+    (_FLOAT, 32): ("<f4", 1.0),
+    (_FLOAT, 64): ("<f8", 1.0),
 }
-"""Functions that return float32 numbers, by tag of the format and bits of a number."""
+"""The dtype of numbers and the factor that makes levels of them, by tag of the format and bits of a number."""
 
 
 class _Format(NamedTuple):
@@ -142,12 +138,20 @@ def _format(chunk: bytes) -> _Format | None:
         valid, _, tag = struct.unpack_from("<HIH", chunk, 18)
         if valid not in (0, bits):
             return None
-    if (tag, bits) not in _NUMBERS or not channels or block != channels * bits // 8:
+    if (tag, bits) not in _SCALES or not channels or block != channels * bits // 8:
         return None
     return _Format(tag, bits, channels, rate)
 
 
 def _frames(stored_format: _Format, runs: Runs, codec: str, data: Sequence[Buffer]) -> F32:
     """Return the requested frames: float32[frames, channels]."""
-    numbers = _NUMBERS[stored_format.tag, stored_format.bits](in_one_piece(data))
-    return runs.chosen(numbers.reshape(-1, stored_format.channels))
+    raw, bits = in_one_piece(data), stored_format.bits
+    dtype, factor = _SCALES[stored_format.tag, bits]
+    numbers: Array = _of_24_bits(raw) if bits == 24 else np.frombuffer(raw, dtype)
+    if bits == 8:  # without a sign: silence is 128
+        numbers = numbers.astype(np.int16) - 128
+    if stored_format.tag == _FLOAT:  # as they are, also what is not a number
+        levels = numbers.astype(np.float32)
+    else:
+        levels = np.multiply(numbers, np.float32(factor), dtype=np.float32)
+    return runs.chosen(levels.reshape(-1, stored_format.channels))

@@ -118,12 +118,15 @@ def random_boxes(
 
 def _box(size: tuple[int, int], width: int, height: int, x: float, y: float) -> Crop:
     """Return the crop of a size (height, width) at fraction x, y (below 1) of the places where it fits."""
-    if size[0] > height or size[1] > width:
+    tall, wide = size
+    if tall > height or wide > width:
         raise ValueError(
             f"an image of {width}x{height} pixels is too small for "
-            f"a crop of {size[1]}x{size[0]}: put Resize before it"
+            f"a crop of {wide}x{tall}: put Resize before it"
         )
-    return Crop(int(x * (width - size[1] + 1)), int(y * (height - size[0] + 1)), size[1], size[0])
+    left = int(x * (width - wide + 1))
+    top = int(y * (height - tall + 1))
+    return Crop(left, top, wide, tall)
 
 
 @frozen_transform
@@ -189,11 +192,10 @@ class CenterCrop(_ToSize, Still):
 
     def steps(self, width: int, height: int, rng: np.random.Generator | None = None) -> Steps:
         """Return the steps for an image of this size."""
-        size = size_pair(self.size)
-        _box(size, width, height, 0, 0)
-        return (
-            Crop(round((width - size[1]) / 2), round((height - size[0]) / 2), size[1], size[0]),
-        )
+        tall, wide = size_pair(self.size)
+        _box((tall, wide), width, height, 0, 0)  # which refuses small images
+        left, top = round((width - wide) / 2), round((height - tall) / 2)
+        return (Crop(left, top, wide, tall),)
 
 
 @frozen_transform
@@ -248,9 +250,10 @@ class RandomResizedCrop(_ToSize, Drawn):
         return (self._crop(width, height, rng), ScaleTo(to[1], to[0]))
 
     def _crop(self, width: int, height: int, rng: np.random.Generator) -> Crop:
-        for box, x, y in random_boxes(self, width, height, rng):
-            if 0 < box[0] <= height and 0 < box[1] <= width:
-                return _box(box, width, height, x, y)
+        for (tall, wide), x, y in random_boxes(self, width, height, rng):
+            if 0 < tall <= height and 0 < wide <= width:
+                return _box((tall, wide), width, height, x, y)
         ratio = min(max(width / height, self.ratio[0]), self.ratio[1])
-        box = min(height, max(1, round(width / ratio))), min(width, max(1, round(height * ratio)))
-        return Crop((width - box[1]) // 2, (height - box[0]) // 2, box[1], box[0])
+        tall = min(height, max(1, round(width / ratio)))
+        wide = min(width, max(1, round(height * ratio)))
+        return Crop((width - wide) // 2, (height - tall) // 2, wide, tall)

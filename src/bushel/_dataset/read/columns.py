@@ -314,7 +314,8 @@ def _sizes(column: FieldExtents, rows: slice | I64, *, elements: bool) -> Piece:
     if column.starts is None:
         return Piece(np.maximum(length[rows], 0), length[rows] == MISSING)
     starts = column.starts
-    if (starts[1:] < starts[:-1]).any() or starts[0] < 0 or starts[-1] > column.rows:
+    is_ascending = (starts[1:] >= starts[:-1]).all()
+    if not is_ascending or starts[0] < 0 or starts[-1] > column.rows:
         raise ValueError("the offsets of its sequences are not ascending")
     if elements:
         sizes = np.diff(starts)

@@ -188,8 +188,11 @@ class Reader(StoredReader):
                     return None
                 if (length := extents.length.item(row)) == MISSING:
                     continue
-                if (file := files.get((number, extents.file))) is None:
-                    file = self.file(number, extents.file)
+                place = number, extents.file
+                if (file := files.get(place)) is None:
+                    # not by `file`, a call into a file more for each file
+                    file_of = partial(self.file, number)
+                    file = self.pool.get(place, partial(shard.open, extents.file, file_of))
                 stored = file.read(extents.offset.item(row), length)
                 if checked and (sums := extents.crc32) is not None and crc32(stored) != sums[row]:
                     return None

@@ -242,18 +242,19 @@ class Selection(Struct, frozen=True):
             raise TypeError(f"give fields as a list of names or a dict, not {mask!r}")
         names = list(self.fields)
         elements_of: dict[str, Elements] = {}
-        for name, value in (
-            mask.items() if isinstance(mask, Mapping) else ((name, True) for name in mask)
-        ):
+        if isinstance(mask, Mapping):
+            chosen: Iterable[tuple[str, Any]] = mask.items()
+        else:
+            chosen = ((name, True) for name in mask)
+        for name, value in chosen:
             if name not in names:
                 raise KeyError(
                     f"unknown field {name!r}: the fields are {', '.join(names) or 'none'}"
                 )
-            if value is not False:
-                if value is True:
-                    elements_of[name] = None
-                else:
-                    elements_of[name] = _elements(self.fields[name], value)
+            if value is True:
+                elements_of[name] = None
+            elif value is not False:
+                elements_of[name] = _elements(self.fields[name], value)
         return elements_of
 
     def plain(self, name: str, what: str) -> str:

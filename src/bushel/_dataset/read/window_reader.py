@@ -252,7 +252,8 @@ class WindowReader(Reader):
 
     def row_of(self, position: int, name: str | None = None) -> tuple[int, int]:
         """Return the number of the shard that holds the sample of a window, or this field of it, and its row there."""
-        return self.base.row_of(int(self.samples(np.array([position], np.int64))[0]), name)
+        [sample] = self.samples(np.array([position], np.int64)).tolist()
+        return self.base.row_of(sample, name)
 
     def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
         """Divide a batch by the shards of its samples."""

@@ -273,7 +273,8 @@ def _by_lists(first: Names, other: Names, how: str, fields: Mapping[str, str]) -
     # samples without a list are shown by their keys, where no name is missing
     few = np.flatnonzero(~complete)[:_SHOWN]
     shown = first.take(missing[:_SHOWN]) or first.reader.keys(first.samples[few])
-    examples, lost = (tuple(shown), _shown(other, alone)), (len(complete) - len(places), len(alone))
+    examples = tuple(shown), _shown(other, alone)
+    lost = len(complete) - len(places), len(alone)
     joined = Joined(first.on, how, len(places), lost, examples, len(missing))
     named = complete[first.owners]
     starts = offsets_of(np.bincount(first.owners[named], minlength=len(complete)))
@@ -293,10 +294,12 @@ def _unmatched(names: Names, matches: I64) -> I64:
 def _without_collisions(first: Dataset, new: dict[str, str], on: tuple[str, str]) -> list[str]:
     """Return the fields of the first dataset that a join keeps, and remove unwanted fields of the other."""
     kept_names = list(first.spec)
-    if new.get(on[1]) in kept_names and on[0] in (KEY, new.get(on[1])):
-        del new[on[1]]  # it holds what the first dataset has, or names of its samples
-    elif on[1] == KEY and on[0] in kept_names and on[0] in new.values():
-        kept_names.remove(on[0])
+    name_in_first, name_in_other = on
+    new_name = new.get(name_in_other)
+    if new_name in kept_names and name_in_first in (KEY, new_name):
+        del new[name_in_other]  # it holds what the first dataset has, or names of its samples
+    elif name_in_other == KEY and name_in_first in kept_names and name_in_first in new.values():
+        kept_names.remove(name_in_first)
     taken = list(new.values())
     if repeated := [
         name for name in dict.fromkeys(taken) if name in kept_names or taken.count(name) > 1
