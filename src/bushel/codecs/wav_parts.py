@@ -150,7 +150,7 @@ def _frames(stored_format: _Format, runs: Runs, codec: str, data: Sequence[Buffe
     numbers: Array = _of_24_bits(raw) if bits == 24 else np.frombuffer(raw, dtype)
     if bits == 8:  # without a sign: silence is 128
         numbers = numbers.astype(np.int16) - 128
-    if stored_format.tag == _FLOAT:  # as they are, also what is not a number
+    if stored_format.tag == _FLOAT:  # also infinite ones, and NaN
         levels = numbers.astype(np.float32)
     else:
         levels = np.multiply(numbers, np.float32(factor), dtype=np.float32)
