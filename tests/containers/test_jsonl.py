@@ -145,6 +145,15 @@ def test_objects_on_several_lines_are_refused_with_what_makes_lines_of_them(tmp_
         bushel.index(path)
 
 
+def test_a_name_that_only_a_damaged_line_has(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.jsonl", '{"a": 1}', '{"a": 2}', '{"b: "x"}')
+    with pytest.warns(bushel.errors.DamagedWarning, match="1 of 3 samples cannot be read"):
+        dataset = bushel.open(path, index="memory")
+    assert [dataset[row]["a"] for row in range(2)] == [1, 2]
+    with pytest.raises(FormatError, match="line 3"):
+        dataset[2]
+
+
 def test_a_value_that_is_damaged_inside_is_the_error_of_its_sample(tmp_path: Path) -> None:
     path = written(tmp_path / "x.jsonl", '{"a": [1, 2]}', '{"a": [1 2]}')
     dataset = bushel.open(path, index="memory")

@@ -150,7 +150,7 @@ def index(*samples: tuple[str | None, dict[str, Any]], spec: dict[str, str] | No
         records.append(Record(payload, at))
         at += len(payload)
     found = index_records(records, None if spec is None else parse_spec(spec), file="x.ffr", checksums=True)
-    return found.fields, found.keys
+    return found
 
 
 def test_columns_of_samples_that_lack_fields() -> None:

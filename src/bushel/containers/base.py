@@ -50,7 +50,6 @@ class ReadOptions(Struct, frozen=True):
         checksums: Whether the CRC-32 of every field is wanted. `index` gives those that it has, or
             that it can compute in passing; the others are computed afterwards.
         report: Called with the bytes scanned since the last call.
-        damaged: Whether a record that differs from its checksum becomes an unreadable sample.
         kept: Whether the table of a folder of plain files, kept by an earlier opening, is used if
             no folder in it has changed.
         recorded: The fields in `spec` whose types an earlier table has, and no caller: a value of
@@ -61,7 +60,6 @@ class ReadOptions(Struct, frozen=True):
     pickle: bool = False
     checksums: bool = False
     report: Report = unreported
-    damaged: bool = False
     kept: bool = False
     recorded: Collection[str] = ()
 

@@ -136,6 +136,13 @@ class ListedContainer(Container, Generic[T]):
     def files_in(self, contents: T) -> Mapping[str, str | None]:
         """Return the files of the shards, each with the one that may replace it, or None."""
 
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the shards that the index.json of a folder lists; the file itself stands for its folder."""
+        folder = path.parent if path.name == INDEX else path
+        if folder.is_dir() and (folder / INDEX).exists():
+            return self.listed(folder)
+        return None
+
     def listed(self, folder: AnyPath) -> list[Shard] | None:
         """Return the shards that the index.json of a folder lists; None if it belongs to another format.
 

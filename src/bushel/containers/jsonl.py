@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 
 import msgspec
 import numpy as np
@@ -179,10 +180,9 @@ class LineTable(Struct):
             at, window = at + used, after
             self.report(used)
         self._take(scanner, at)
-        self._facts = [
-            scanner.facts(number)
-            for number in range(len(scanner.names) if self._blocks.samples else 0)
-        ]
+        with suppress(IndexError):  # the last names may be those of damaged lines alone
+            for number in range(len(scanner.names)):
+                self._facts.append(scanner.facts(number))
         if array is not None and not array.ended:
             self._report("the array does not end: `]` is missing", at)
         elif array is not None and array.trailing is not None:

@@ -23,13 +23,12 @@ from bushel.codecs import codec_of_extension
 from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage import AnyPath, BlockFile, Blocks, File
+from bushel.storage import BlockFile, Blocks, File
 from bushel.storage.restart import frames_between, packed_blocks
 
 from .base import ReadOptions
 from .json_index import (
     AS_BYTES,
-    INDEX,
     IndexFormat,
     ListedContainer,
     ListedField,
@@ -216,16 +215,6 @@ class _Litdata(ListedContainer[Description]):
     name = "litdata"
     word, hint = "chunk", HINT
 
-    def shards(self, path: AnyPath) -> list[Shard] | None:
-        """Return the chunks that the index.json of a folder lists.
-
-        LitData's reader replaces a compressed chunk by the expanded one, which is read then.
-        """
-        folder = path.parent if path.name == INDEX else path
-        if not folder.is_dir() or not (folder / INDEX).exists():
-            return None
-        return self.listed(folder)
-
     def parsed(self, data: bytes, path: str) -> Description | None:
         """Return the contents of an index.json; None if it is of another format.
 
@@ -262,7 +251,10 @@ class _Litdata(ListedContainer[Description]):
         return Description(chunks, leaves, config)
 
     def files_in(self, contents: Description) -> dict[str, str | None]:
-        """Return the files of the chunks, each with the expanded one of a compressed chunk, or None."""
+        """Return the files of the chunks, each with the expanded one of a compressed chunk, or None.
+
+        LitData's reader replaces a compressed chunk by the expanded one, which is read then.
+        """
         return {name: _expanded(name) for name in contents.chunks}
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:

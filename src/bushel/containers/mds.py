@@ -188,12 +188,9 @@ class _Mds(ListedContainer[dict[str, Entry]]):
 
         The expanded file of a compressed shard is read if it is there, too.
         """
-        if path.name == INDEX:
-            path = path.parent
-        if not path.is_dir():
-            return None
-        if (path / INDEX).exists():
-            return self.listed(path)
+        shards = super().shards(path)
+        if shards is not None or not path.is_dir() or (path / INDEX).exists():
+            return shards
         streams = sorted(entry.name for entry in path.iterdir() if (entry / INDEX).exists())
         shards_of_streams = [self.listed(below(path, name)) for name in streams]
         return [shard for shards in shards_of_streams if shards for shard in shards] or None

@@ -22,7 +22,7 @@ from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.shard import Keys
 from bushel._index.table import FieldExtents
 from bushel._runtime.public import command
-from bushel.errors import CorruptError, FormatError, SpecError
+from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
 
 from .base import Values
@@ -208,25 +208,12 @@ class Record(Struct, frozen=True):
 
     payload: bytes
     offset: int  # where its bytes are in the file
-    length: int = 0  # length of the bytes of a damaged record in the file
-    # the error of a record that does not match its checksum: its fields cannot be read; else None
-    damage: CorruptError | None = None
-
-
-class PackedFields(Struct, frozen=True):
-    """The fields of packed samples."""
-
-    fields: dict[str, FieldExtents]
-    keys: Keys | None  # the keys, or None if samples have none
-    # the records that are damaged, by the number of their sample: the record is the value of all of
-    # its fields
-    damaged: dict[int, Record]
 
 
 def index_records(
     records: Iterable[Record], spec: Spec | None, *, file: str, checksums: bool, number: int = 0
-) -> PackedFields:
-    """Return the fields and keys of a file of packed samples.
+) -> tuple[dict[str, FieldExtents], Keys | None]:
+    """Return the fields of a file of packed samples, and their keys, or None if they have none.
 
     Args:
         records: All records in the order of samples.
@@ -238,7 +225,6 @@ def index_records(
 
     Raises:
         FormatError: A record is not a packed sample, or does not agree with the others.
-        CorruptError: All records are damaged.
     """
     table = _Table(spec or {}, number, checksums=checksums)
     for record in records:
@@ -252,13 +238,10 @@ def index_records(
                 "every record should be a map as Bushel packs it; run " + command("verify", file),
             ) from error
     fields = {name: column.build() for name, column in table.columns.items()}
-    if table.damaged and not fields:
-        first = next(iter(table.damaged.values()))
-        raise first.damage or FormatError("all records are damaged", file)
     if not checksums:
         fields = {name: replace(extents, crc32=None) for name, extents in fields.items()}
     keys = Keys.build(*table.key_arrays()) if table.has_keys else None
-    return PackedFields(fields, keys, table.damaged)
+    return fields, keys
 
 
 class _Table(IndexBuilder):
@@ -269,7 +252,6 @@ class _Table(IndexBuilder):
         super().__init__("", columns, keyed=True)
         self._number, self._checksums = number, checksums
         self.has_keys: bool | None = None
-        self.damaged: dict[int, Record] = {}
 
     def add(self, record: Record) -> None:
         """Add one sample.
@@ -277,12 +259,6 @@ class _Table(IndexBuilder):
         Raises:
             FormatError: The record is not a packed sample, or contradicts those before it.
         """
-        if record.damage is not None:
-            self.damaged[self.samples] = record
-            for column in self.columns.values():
-                _add_damaged(column, record)
-            self.close_sample(f"at-{record.offset}")
-            return
         key, places = locate(record.payload)
         if self.has_keys is None:
             self.has_keys = key is not None
@@ -290,7 +266,9 @@ class _Table(IndexBuilder):
             raise FormatError("some samples have a key and others do not")
         for name, place in places.items():
             if name not in self.columns:
-                self._add_column(Field(name, "bytes", isinstance(place, list)))
+                field = Field(name, "bytes", isinstance(place, list))
+                self.columns[name] = FieldBuilder(field, field.codec, self._number)
+                self.columns[name].miss(self.samples)
             self._add_values(self.columns[name], record, place)
         mark_absent(self, places)
         self.close_sample(key)
@@ -311,19 +289,3 @@ class _Table(IndexBuilder):
             if self._checksums:
                 crc32 = kernels.crc32(memoryview(record.payload)[start : start + length])
             column.add(record.offset + start, length, crc32)
-
-    def _add_column(self, field: Field) -> None:
-        """Add a field that the samples so far lack, unless they are damaged."""
-        column = self.columns[field.name] = FieldBuilder(field, field.codec, self._number)
-        for sample in range(self.samples):
-            if sample in self.damaged:
-                _add_damaged(column, self.damaged[sample])
-            else:
-                column.mark_absent()
-            column.close_sample(sample)
-
-
-def _add_damaged(column: FieldBuilder, record: Record) -> None:
-    """Add a whole record as the value of a field."""
-    expected = record.damage.expected if record.damage else None
-    column.add(record.offset, record.length, expected or 0)

@@ -42,6 +42,12 @@ class Recovered(Struct, frozen=True):
     errors: tuple[FormatError, ...] = ()
 
 
+def gaps_of(whole: Bools, keys: Sequence[str]) -> tuple[tuple[int, str], ...]:
+    """Return the gaps of `Recovered` of a table that had samples with these keys, and has the whole ones."""
+    before: I64 = np.cumsum(whole)
+    return tuple((int(before[row]), keys[row]) for row in np.flatnonzero(~whole).tolist())
+
+
 def with_gaps(recovered: Recovered) -> Recovered:
     """Return the table with a row for each gap, so that the samples after it keep their positions.
 

@@ -245,14 +245,17 @@ def candidates(names: Iterable[str]) -> list[Container]:
     Containers of packages that have not been needed so far are not among them: see
     `installed_candidates`.
     """
-    shapes = _shapes(names)
-    return _registered_with(lambda facts: _may_own(facts, *shapes))
-
-
-def _registered_with(property_of: Callable[[Facts], bool]) -> list[Container]:
-    """Return the registered containers with a property."""
-    chosen = [name for name, registration in _registered.items() if property_of(registration)]
-    return list(map(get_container, chosen))
+    whole = frozenset(names)
+    # the endings, with `#` for each run of digits
+    endings = {DIGITS.sub("#", name[max(name.rfind("."), 0) :].lower()) for name in whole}
+    shapes, holds_columns = whole | endings, any("=" in name for name in whole)
+    return [
+        get_container(container)
+        for container, facts in _registered.items()
+        if not shapes.isdisjoint(facts.file_names)
+        or not endings.isdisjoint(_endings(facts.suffixes))
+        or (facts.partitioned and holds_columns)
+    ]
 
 
 def installed_candidates(names: Iterable[str]) -> list[Container]:
@@ -260,30 +263,30 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
 
     A container that cannot be used is skipped with a warning that names its package.
     """
-    shapes = _shapes(names)
-    containers = []
+    known = set(_registered)
     for name in plugin_names(_GROUP):
-        if name not in _registered:
+        if name not in known:
             try:
-                container = get_container(name)
+                get_container(name)
             except UnsupportedError as error:
                 warnings.warn(str(error), RuntimeWarning, stacklevel=2)
-                continue
-            if _may_own(_registered[name], *shapes):
-                containers.append(container)
-    return containers
+    if len(_registered) == len(known):
+        return []
+    return [container for container in candidates(names) if container.name not in known]
 
 
 def containers_with_first_bytes() -> list[Container]:
     """Return the containers whose files are recognised by their first bytes, too."""
-    return _registered_with(lambda registration: registration.first_bytes)
+    return [get_container(name) for name, facts in _registered.items() if facts.first_bytes]
 
 
 def last_candidates(file: str = "") -> list[Container]:
     """Return the containers that may own a file of this name, or a folder, that no other container owns."""
-    return _registered_with(
-        lambda facts: not facts.suffixes + facts.file_names or file.lower().endswith(facts.alone)
-    )
+    return [
+        get_container(name)
+        for name, facts in _registered.items()
+        if not facts.suffixes + facts.file_names or file.lower().endswith(facts.alone)
+    ]
 
 
 def is_data_file(name: str) -> bool:
@@ -328,26 +331,9 @@ def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
     return names_by_owner
 
 
-def _may_own(facts: Facts, whole: frozenset[str], endings: frozenset[str]) -> bool:
-    """Return whether some of the names (`_shapes`) may be names of files of a container."""
-    return (
-        not whole.isdisjoint(facts.file_names)
-        or not endings.isdisjoint(_endings(facts.suffixes))
-        or (facts.partitioned and any("=" in name for name in whole))
-    )
-
-
 @lru_cache
 def _endings(suffixes: tuple[str, ...]) -> frozenset[str]:
     return frozenset(suffix[max(suffix.rfind("."), 0) :] for suffix in suffixes)
-
-
-def _shapes(names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the whole names and their endings, with `#` for each run of digits."""
-    whole = frozenset(names)
-    endings = {name[max(name.rfind("."), 0) :].lower() for name in whole}
-    endings = {DIGITS.sub("#", ending) for ending in endings}
-    return whole | endings, frozenset(endings)
 
 
 # Containers of other packages

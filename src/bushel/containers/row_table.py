@@ -40,7 +40,7 @@ def as_json(columns: Iterable[Any]) -> list[bytes | None]:
     stay, as in `json`. Texts whose logical type is JSON become what they stand for.
 
     Raises:
-        ValueError: The values take more than 256 MiB, or a text is not JSON.
+        ValueError: The values take more than 256 MiB, a text is not JSON, or an array is damaged.
     """
     values: list[bytes | None] = []
     size = 0
@@ -56,6 +56,7 @@ def as_json(columns: Iterable[Any]) -> list[bytes | None]:
 
 def _python_values(column: Any) -> list[Any]:
     """Return the values of an array of pyarrow; times outside the years 1 to 9999 as NumPy writes them."""
+    column.validate(full=True)  # of damaged offsets, pyarrow makes values without looking
     try:
         values: list[Any] = column.to_pylist()
     except OverflowError:

@@ -31,7 +31,7 @@ __all__ = [
 _NAME = re.compile(r"[a-z0-9_-]+")
 
 _MODULES: Mapping[str, str] = {
-    **dict.fromkeys(("stored", "damaged"), "base"),
+    "stored": "base",
     **dict.fromkeys(("deflate", "gzip", "zlib"), "deflate"),
     **dict.fromkeys(("lz4", "lz4-block", "lz4-hadoop", "brotli", "bzip2"), "by_cramjam"),
     **dict.fromkeys(("snappy", "snappy-tags", "zstd"), "by_cramjam"),

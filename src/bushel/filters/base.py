@@ -103,9 +103,5 @@ def _expand_stored(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     return len(view)
 
 
-def _refuse(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
-    raise ValueError("the record does not match its checksum in the file")
-
-
-FILTERS = {"stored": Filter("stored", _expand_stored, 1), "damaged": Filter("damaged", _refuse)}
-"""Blocks that are stored as they are, and records that do not match the checksum of their own container."""
+FILTERS = {"stored": Filter("stored", _expand_stored, 1)}
+"""Blocks that are stored as they are."""

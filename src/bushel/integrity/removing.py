@@ -268,7 +268,7 @@ def removed_positions(path: AnyPath, *, container: str) -> I64:
     shards = get_container(container).shards(path) or []
     if not may_lack_samples(shards):
         return NO_NUMBERS
-    return removed_in(open_shards(container, shards, ReadOptions(damaged=True)))
+    return removed_in(open_shards(container, shards, ReadOptions()))
 
 
 def _removal(call: RemovalCall, samples: int, missing: int = 0) -> Removal:

@@ -93,6 +93,21 @@ class TestByPyarrow:
     def _needs_pyarrow(self) -> None:
         pytest.importorskip("pyarrow")
 
+    def test_damaged_offsets_inside_nested_values_are_found_before_pyarrow_follows_them(self, tmp_path: Path) -> None:
+        import pyarrow as pa
+
+        table = pa.table({"nested": pa.array([{"text": "x"}] * 10)})
+        with pa.OSFile(str(tmp_path / "x.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        data, offsets = (tmp_path / "x.arrow").read_bytes(), np.arange(11, dtype="<i4")
+        wrong = offsets.copy()
+        wrong[5] = 1 << 20
+        assert data.count(offsets.tobytes()) == 1
+        (tmp_path / "x.arrow").write_bytes(data.replace(offsets.tobytes(), wrong.tobytes()))
+        with pytest.raises(FormatError, match="column 'nested'") as caught:
+            bushel.open(tmp_path / "x.arrow", index="memory")
+        assert caught.value.file == str(tmp_path / "x.arrow")
+
     @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
     @pytest.mark.parametrize("stream", [True, False])
     @pytest.mark.parametrize("in_files", [False, True])

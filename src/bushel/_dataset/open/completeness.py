@@ -277,13 +277,15 @@ class Damage(Struct, frozen=True):
     def error_of(self, key: str) -> FormatError:
         """Return the error of a sample that cannot be read."""
         error = self.errors.get(key, self.error)
-        return FormatError(
+        message = (
             f"sample {key!r} cannot be read, because the "
-            f"structure of its shard is damaged: {error.message}",
-            error.file,
-            error.offset,
-            HOW_TO_REPAIR,
+            f"structure of its shard is damaged: {error.message}"
         )
+        if isinstance(error, CorruptError):
+            return CorruptError(
+                message, key=key, file=error.file, offset=error.offset, hint=HOW_TO_REPAIR
+            )
+        return FormatError(message, error.file, error.offset, HOW_TO_REPAIR)
 
     def describe(self) -> str:
         """Describe the samples that can be read, in words."""

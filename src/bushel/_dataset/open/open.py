@@ -148,7 +148,7 @@ def open(
     plain = fields is None and place is None and delta_timestamps is None and not pickle
     tables = bind(
         _checked_shards,
-        options=ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True),
+        options=ReadOptions(spec=fields, pickle=pickle, kept=True),
         policy=cast("IndexPolicy", index),
         features=features,
         path=paths[0],

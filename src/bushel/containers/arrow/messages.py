@@ -211,14 +211,8 @@ def _column(table: FlatTable, left: list[int], depth: int) -> Column:
     bits, is_signed, numbers = 32, True, encoded.table(1)
     if numbers is not None:
         bits, is_signed = numbers.number(0, "<i"), bool(numbers.number(1, "<B"))
-    return Column(
-        column.name,
-        Type.INT,
-        bits,
-        is_signed,
-        dictionary=encoded.number(0, "<q"),
-        entries=column,
-    )
+    number = encoded.number(0, "<q")
+    return Column(column.name, Type.INT, bits, is_signed, dictionary=number, entries=column)
 
 
 def _size_and_unit(kind: int, table: FlatTable | None) -> tuple[int, str]:

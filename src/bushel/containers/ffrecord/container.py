@@ -18,10 +18,9 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
-from bushel._index.shard import FileStamp, Keys, Shard, stamps
+from bushel._index.shard import Keys, Shard, stamps
 from bushel._index.table import FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, U32, Bools, batches_of, offsets_of
-from bushel._runtime.messages import log_warning
+from bushel._runtime.arrays import I64, U32, Bools, batches_of
 from bushel.containers.base import (
     Container,
     Layout,
@@ -31,7 +30,6 @@ from bushel.containers.base import (
     WriteOptions,
 )
 from bushel.containers.packed_map import (
-    PackedFields,
     Record,
     damaged,
     index_records,
@@ -39,7 +37,7 @@ from bushel.containers.packed_map import (
     limit_of,
 )
 from bushel.containers.plain_table import declared_field
-from bushel.containers.recovery import Fault, Recovered
+from bushel.containers.recovery import Fault, Recovered, gaps_of
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import (
@@ -192,8 +190,8 @@ def index_of(
     stamp, samples = stamps(shard, [file]), len(header.offset)
     if header.form == "maps":
         records = _records(file, header, options)
-        packed = index_records(records, options.spec, file=file.path, checksums=True)
-        return _with_damaged_blocks(packed, samples, stamp).check(file.path)
+        fields, keys = index_records(records, options.spec, file=file.path, checksums=True)
+        return ShardIndex(samples, stamp, fields, "ffrecord", keys).check(file.path)
     try:
         keys = None if paths is None else Keys.of(paths)
     except UnicodeEncodeError as error:
@@ -291,7 +289,7 @@ def _records(file: File, header: Header, options: ReadOptions) -> Iterator[Recor
     """Yield all records, checked against their CRCs; a few MiB are read at a time.
 
     Raises:
-        CorruptError: A record does not match its CRC, and `options.damaged` is False.
+        CorruptError: A record does not match its CRC.
     """
     for rows in batches_of(header.length, _BATCH):
         extents = Extents(0, header.offset[rows], header.length[rows], header.crc32[rows])
@@ -300,55 +298,13 @@ def _records(file: File, header: Header, options: ReadOptions) -> Iterator[Recor
         except ExtentError as error:
             if error.reason != "checksum":
                 raise
-            if not options.damaged:
-                row = rows.start + error.row
-                raise _corrupt(
-                    file, int(header.offset[row]), f"record {row}", error.expected, error.found
-                ) from error
-            yield from _with_damage(file, header, range(rows.start, rows.stop))
-            continue
+            row = rows.start + error.row
+            raise _corrupt(
+                file, int(header.offset[row]), f"record {row}", error.expected, error.found
+            ) from error
         for payload, offset in zip(payloads, header.offset[rows].tolist(), strict=True):
             yield Record(payload or b"", offset)
         options.report(int(header.length[rows].sum()))
-
-
-def _with_damage(file: File, header: Header, rows: range) -> Iterator[Record]:
-    """Yield records. Some may not match their CRC."""
-    columns = header.offset, header.length, header.crc32
-    for row in rows:
-        offset, length, expected = (int(column[row]) for column in columns)
-        payload = file.read(offset, length)
-        if (computed := kernels.crc32(payload)) == expected:
-            yield Record(payload, offset)
-            continue
-        error = _corrupt(file, offset, f"record {row}", expected, computed)
-        log_warning("%s; reading its sample fails", error)
-        yield Record(b"", offset, length, error)
-
-
-def _with_damaged_blocks(
-    packed: PackedFields, samples: int, stamp: tuple[FileStamp, ...]
-) -> ShardIndex:
-    """Return the table of packed maps, in which each damaged record is a block that no reader expands."""
-    if not packed.damaged:
-        return ShardIndex(samples, stamp, packed.fields, "ffrecord", packed.keys)
-    from bushel.storage.blocks import Blocks
-
-    rows, records = np.array(list(packed.damaged), np.int64), packed.damaged.values()
-    offset = np.array([0, *(record.offset for record in records)], np.int64)
-    length = np.array([stamp[0].size, *(record.length for record in records)], np.int64)
-    start = offsets_of(np.maximum(length, 1))
-    kind = (np.arange(len(offset)) > 0).astype(np.uint8)
-    blocks = Blocks(
-        start, np.zeros(len(offset), np.int32), offset, length, kind, ("stored", "damaged")
-    )
-    fields = {}
-    for name, extents in packed.fields.items():
-        position, size = extents.offset.copy(), extents.length.copy()
-        at = rows if extents.starts is None else extents.starts[rows]
-        position[at], size[at] = start[1:-1], np.diff(start)[1:]
-        fields[name] = replace(extents, file=1, offset=position, length=size)
-    return ShardIndex(samples, stamp, fields, "ffrecord", packed.keys, blocks=(blocks,))
 
 
 def _corrupt(file: File, offset: int, what: str, expected: int, actual: int) -> CorruptError:
@@ -378,9 +334,11 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
             "the tables in its header are damaged, so its records cannot be located", file.path
         )
     offset, last = header.offset.tolist(), len(header.offset) - 1
+    errors = []
     for row in np.flatnonzero(~good).tolist():
         message = f"record {row} is lost: it does not match its CRC-32"
         fault(FormatError(message, file.path, offset[row]))
+        errors.append(CorruptError(message, file=file.path, offset=offset[row]))
     # the table of a packed folder does not count as a sample
     is_folder = file.read(offset[last], min(len(MAGIC), file.size - offset[last])) == MAGIC
     paths: list[str] | None = None
@@ -392,14 +350,14 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
             fault(FormatError("the keys are lost: samples get their positions as keys", file.path))
             paths = None
     rows = np.flatnonzero(good)
-    gaps = tuple(
-        (int(np.searchsorted(rows, row)), f"at-{offset[row]}" if paths is None else paths[row])
-        for row in np.flatnonzero(~good[: last + (not is_folder)]).tolist()
-    )
-    if paths is not None:
-        paths = [paths[row] for row in rows.tolist()]
-    index = index_of(shard, file, with_form(header.chosen(rows), file), options, paths)
-    return Recovered(index, np.ones(len(rows), np.bool_), len(gaps), gaps)
+    kept_paths = None if paths is None else [paths[row] for row in rows.tolist()]
+    index = index_of(shard, file, with_form(header.chosen(rows), file), options, kept_paths)
+    keys = paths or [f"at-{at}" for at in offset]
+    if index.keys is None:
+        keys = list(map(str, range(len(offset))))
+    gaps = gaps_of(good[: last + (not is_folder)], keys)
+    whole = np.ones(len(rows), np.bool_)
+    return Recovered(index, whole, len(gaps), gaps, tuple(errors[: len(gaps)]))
 
 
 def _possible_headers(file: File) -> Iterator[Header]:

@@ -16,7 +16,7 @@ from bushel._index.shard import Keys, Shard, stamps
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.containers.base import ReadOptions
-from bushel.containers.recovery import Fault, Recovered, intact_ranges
+from bushel.containers.recovery import Fault, Recovered, gaps_of, intact_ranges
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
 from bushel.storage import AnyPath, File, is_local
@@ -226,12 +226,10 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         if text[:1] == b"\x80":
             raise
         parsed = parse_entries(text, table.path, lose)
-    names = list(parsed.items)
     whole = whole_items(parsed, data, fault)
     intact_items = dict(compress(parsed.items.items(), whole.tolist()))
     left = Gmeta.of(intact_items, parsed.offset[whole], parsed.length[whole], parsed.inline)
-    before: I64 = np.cumsum(whole)  # of the intact items
-    gaps = tuple((int(before[row]), names[row]) for row in np.flatnonzero(~whole).tolist())
+    gaps = gaps_of(whole, list(parsed.items))
     index = index_items(shard, [data, table], text, left, options)
     return Recovered(index, np.ones(index.samples, np.bool_), lost + len(gaps), gaps)
 

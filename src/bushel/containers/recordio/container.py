@@ -224,14 +224,13 @@ def _fields_of(
     """Return the fields of the records, as their headers or the user's spec declare them."""
     spec, path = options.spec, payloads.file.path
     if holds_maps(payloads):
-        packed = index_records(
+        return index_records(
             _read(payloads, options),
             spec,
             file=path,
             checksums=options.checksums,
             number=payloads.number,
         )
-        return packed.fields, packed.keys
     if spec is None or form_of(spec) == "image":
         images = find_images(payloads, any_image=spec is not None and len(spec) > 1)
         if images is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 from msgspec.structs import replace
@@ -119,9 +118,9 @@ def _first_offset(table: Table) -> I64:
     """Return the offset of the first member of each sample."""
     first = np.full(table.samples, np.iinfo(np.int64).max)
     for column in table.columns.values():
-        if column.starts is None:
-            first = np.where(column.length != MISSING, np.minimum(first, column.offset), first)
-            continue
-        for sample, (start, end) in enumerate(pairwise(column.starts.tolist())):
-            first[sample] = min([first[sample], *column.offset[start:end].tolist()])
+        sample = np.arange(table.samples)
+        if column.starts is not None:
+            sample = np.repeat(sample, np.diff(column.starts))
+        present = column.length != MISSING
+        np.minimum.at(first, sample[present], column.offset[present])
     return first
