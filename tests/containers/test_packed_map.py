@@ -149,8 +149,7 @@ def index(*samples: tuple[str | None, dict[str, Any]], spec: dict[str, str] | No
         payload = packed(key, sample)
         records.append(Record(payload, at))
         at += len(payload)
-    found = index_records(records, None if spec is None else parse_spec(spec), file="x.ffr", checksums=True)
-    return found
+    return index_records(records, None if spec is None else parse_spec(spec), file="x.ffr", checksums=True)
 
 
 def test_columns_of_samples_that_lack_fields() -> None:

@@ -180,7 +180,7 @@ class LineTable(Struct):
             at, window = at + used, after
             self.report(used)
         self._take(scanner, at)
-        with suppress(IndexError):  # the last names may be those of damaged lines alone
+        with suppress(IndexError):  # the last names may be in damaged lines only
             for number in range(len(scanner.names)):
                 self._facts.append(scanner.facts(number))
         if array is not None and not array.ended:

@@ -126,12 +126,12 @@ def get_writable(name: str) -> Container:
     Raises:
         ValueError: The name is unknown, or Bushel only reads this container.
     """
+    is_known = name in container_names()
+    if is_known and get_container(name).is_written:
+        return get_container(name)
     written = container_names(written=True)
-    if name not in container_names():
+    if not is_known:
         raise _unknown(name, written)
-    container = get_container(name)
-    if container.is_written:
-        return container
     raise ValueError(
         f"{name} datasets are read in place, and not written: choose one of {', '.join(written)}"
     )
@@ -186,14 +186,14 @@ def container_names(*, written: bool = False) -> tuple[str, ...]:
 
 def writable_containers() -> list[Container]:
     """Return the containers that Bushel writes."""
-    return [get_writable(name) for name in container_names(written=True)]
+    return list(map(get_container, container_names(written=True)))
 
 
 def container_by_suffix(name: str) -> Container | None:
     """Return the container that writes files whose names end like this, or None."""
     for container, registration in _registered.items():
         if registration.suffix and name.endswith(registration.suffix):
-            return get_writable(container)
+            return get_container(container)
     return None
 
 

@@ -61,10 +61,11 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
 
 
 def _one_file(shard: Shard, files: list[File], options: ReadOptions, fault: Fault) -> Recovered:
+    unknown = partial(looks_complete, "bytes")
     if len(files) == 2:
-        loose = _separate(files[1], files[0], _unknown, fault)
+        loose = _separate(files[1], files[0], unknown, fault)
     else:
-        loose = _inline(files[0], None, _unknown, fault)
+        loose = _inline(files[0], None, unknown, fault)
     column = file_column(loose.table, options.spec)
     return _recovered(shard, files, {column.field.name: column}, loose.whole, 0, fault)
 
@@ -242,10 +243,6 @@ def _loosen(boundaries: U64, file: File, limit: int, complete: Complete, generat
         whole, chosen = sure[:-1] & sure[1:], sure
     offsets = np.maximum.accumulate(np.where(chosen, boundaries, np.uint64(0)).astype(np.int64))
     return _Loose(Table(offsets, generation), whole)
-
-
-def _unknown(record: bytes) -> bool:
-    return False
 
 
 def _is_ref(sequences: Sequence[bool], record: bytes) -> bool:

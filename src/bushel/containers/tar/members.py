@@ -6,7 +6,7 @@ GNU `L` members. A kernel reads the headers, here as of files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -199,45 +199,44 @@ def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
     table = regular(scanned, file.path)
     # at least 8 KiB for each, so that a chunk has 1024 members at most
     sizes = np.maximum(table.size, _CHUNK_BYTES // _CHUNK_MEMBERS)
-    plans = (_planned(table, chunk, keep) for chunk in batches_of(sizes, _CHUNK_BYTES))
+    plans = _plans(table, batches_of(sizes, _CHUNK_BYTES), keep)
     plan = next(plans, None)
     while plan is not None:
-        following = next(plans, None) if plan.refusal is None else None
+        (rows, names, refusal), following = plan, next(plans, None)
         if following is not None:
-            prefetch([file], 0, table.offset[following.rows], table.size[following.rows])
+            prefetch([file], 0, table.offset[following[0]], table.size[following[0]])
         try:
-            datas = read_many([file], 0, table.offset[plan.rows], table.size[plan.rows])
+            datas = read_many([file], 0, table.offset[rows], table.size[rows])
         except ExtentError as error:
             raise shrunk(file, error) from error
-        for name, data in zip(plan.names, datas, strict=True):
+        for name, data in zip(names, datas, strict=True):
             yield name, data or b""
-        if plan.refusal is not None:
-            raise plan.refusal
+        if refusal is not None:
+            raise refusal
         plan = following
     if problem is not None:
         raise problem
 
 
-class _Plan(Struct, frozen=True, eq=False):
-    """Members that are read at once."""
-
-    rows: I64  # int64: numbers of the members
-    names: list[str]  # their names for the caller
-    refusal: Exception | None  # the exception that `keep` raised for the member after them, or None
-
-
-def _planned(table: Members, rows: slice, keep: Keep) -> _Plan:
-    chosen: list[int] = []
-    names: list[str] = []
-    for row in range(rows.start, rows.stop):
-        try:
-            name = keep(table.names[row])
-        except Exception as error:  # raised after the members before it have been yielded
-            return _Plan(np.array(chosen, np.int64), names, error)
-        if name is not None:
-            chosen.append(row)
-            names.append(name)
-    return _Plan(np.array(chosen, np.int64), names, None)
+def _plans(
+    table: Members, batches: Iterable[slice], keep: Keep
+) -> Iterator[tuple[I64, list[str], Exception | None]]:
+    """Yield the members that are read at once, their names for the caller, and what `keep` raised for the next one."""
+    refusal = None
+    for batch in batches:
+        chosen, names = list[int](), list[str]()
+        for row in range(batch.start, batch.stop):
+            try:
+                name = keep(table.names[row])
+            except Exception as error:  # raised after the members before it have been yielded
+                refusal = error
+                break
+            if name is not None:
+                chosen.append(row)
+                names.append(name)
+        yield np.array(chosen, np.int64), names, refusal
+        if refusal is not None:
+            return
 
 
 def stream_contents(reader: ForwardReader, keep: Keep) -> Iterator[tuple[str, bytes]]:
