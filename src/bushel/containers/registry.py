@@ -263,16 +263,16 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
 
     A container that cannot be used is skipped with a warning that names its package.
     """
-    known = set(_registered)
+    registered = set(_registered)
     for name in plugin_names(_GROUP):
-        if name not in known:
+        if name not in registered:
             try:
                 get_container(name)
             except UnsupportedError as error:
                 warnings.warn(str(error), RuntimeWarning, stacklevel=2)
-    if len(_registered) == len(known):
+    if len(_registered) == len(registered):
         return []
-    return [container for container in candidates(names) if container.name not in known]
+    return [container for container in candidates(names) if container.name not in registered]
 
 
 def containers_with_first_bytes() -> list[Container]:
