@@ -280,3 +280,11 @@ def test_answers_are_those_of_duckdb(tmp_path: Path) -> None:
 def test_usual_slips_are_named(condition: str, advice: str) -> None:
     with pytest.raises(ValueError, match=f"is malformed.*: {advice}"):
         choose(condition, 1, lambda name: (np.zeros(1, np.int64), None))
+
+
+@pytest.mark.parametrize(
+    "condition", ["(label > 3) & (label < 5)", "~(label > 3)", "label > 0 | label > 2", "len(label) > 3"]
+)
+def test_operators_of_arrays_are_refused_with_the_words_for_them(condition: str) -> None:
+    with pytest.raises(ValueError, match="is not allowed in a condition: write and, or, not, in and is"):
+        choose(condition, 1, lambda name: (np.zeros(1, np.int64), None))

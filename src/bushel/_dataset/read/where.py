@@ -287,7 +287,9 @@ class _Evaluation:
         ):
             true, false = self.truth(node)
             return true, ~(true | false)
-        raise ValueError(f"{ast.unparse(node)!r} is not allowed in a condition")
+        raise ValueError(
+            f"{ast.unparse(node)!r} is not allowed in a condition: write and, or, not, in and is"
+        )
 
     def _computed(self, node: ast.expr, function: Binary, one: _Value, two: _Value) -> _Value:
         (a, no_a), (b, no_b) = one, two
