@@ -11,7 +11,7 @@ from tests.cli.running import fails, run
 from tests.sources.folders import image_folder
 
 import bushel
-from bushel.errors import MissingPackageError, StateError, TooManyErrors
+from bushel.errors import FormatError, MissingPackageError, StateError, TooManyErrors
 
 
 @pytest.fixture
@@ -92,6 +92,8 @@ def test_a_table_says_how_to_name_its_column_of_files(tmp_path: Path) -> None:
     said = fails("pack", tmp_path / "a.csv", tmp_path / "out", "-c", "tar", code=1)
     assert "row 0 has no 'path': it has photo" in said
     assert "--file '{COLUMN}' names the column of the files" in said
+    with pytest.raises(FormatError, match="file=.{COLUMN}. of bushel.sources.Table names the column of the files"):
+        bushel.pack(tmp_path / "a.csv", tmp_path / "out", container="tar")
 
 
 def test_videos_without_pyav(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

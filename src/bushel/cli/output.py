@@ -165,6 +165,7 @@ _LONG_ARGUMENT = re.compile(
 _AS_OPTIONS = {
     "bushel.sources.Files": "--kind files",
     "suffixes=": "--exts",
+    " of bushel.sources.Table": "",
     "root=": "--root ",
     "file=": "--file ",
     " (keys= takes a function)": "",

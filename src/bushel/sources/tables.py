@@ -306,7 +306,7 @@ class Table(FileSource):
             have = ", ".join(map(str, self.samples[position]))
             hint = None
             if template == self._file:
-                hint = "file='{COLUMN}' names the column of the files"
+                hint = "file='{COLUMN}' of bushel.sources.Table names the column of the files"
             raise FormatError(
                 f"row {position} has no {error}: it has {have}", self._table, hint=hint
             ) from None
