@@ -81,6 +81,20 @@ def test_opened_sources_are_refused(place: Path) -> None:
         bushel.convert(["files/train.tar", "data/train"], "data", container="bag")
 
 
+def test_one_file_of_an_opened_source_is_not_replaced_by_all(place: Path) -> None:
+    """The others stayed beside it, so the folder had their samples twice. The path of the folder was refused."""
+    with bushel.Writer("many", {"label": "int"}, container="tar", shard_samples=2, sync=False) as writer:
+        for label in range(6):
+            writer.append({"label": label})
+    before, dataset = files_of(place), bushel.open("many")
+    for source in ("many", dataset, dataset[:1], ["many/shard-000000.tar", "many/shard-000001.tar"]):
+        with pytest.raises(FileExistsError, match="many/shard-000000.tar is in the source"):
+            bushel.convert(source, "many/shard-000000.tar", mode="overwrite", sync=False)
+    assert files_of(place) == before
+    bushel.convert(bushel.open("many/shard-000000.tar"), "many/shard-000000.tar", mode="overwrite", sync=False)
+    assert len(bushel.open("many")) == 6
+
+
 def test_targets_beside_the_source_are_taken(place: Path) -> None:
     assert bushel.convert("files/train.tar", "files/train.rec").samples == 6
     assert bushel.convert("files/train.tar", "files/train", container="bag").samples == 6

@@ -161,6 +161,12 @@ class TestErrors:
         assert (done.kept, done.samples, done.errors) == (before, 5, 1)
         assert [sample["label"] for sample in opened(out)] == [*range(before), 1, 2, 3, 4, 5]
 
+    def test_nothing_is_continued_where_nothing_was_written(self, tmp_path: Path) -> None:
+        """A note beside `Nothing was written` said how to resume."""
+        with pytest.raises(TooManyErrors, match="Nothing was written") as raised:
+            bushel.pack(Numbered(6, bad=(3, 4)), tmp_path / "x", container="tar", max_errors=1)
+        assert "mode=" not in "".join([str(raised.value), *getattr(raised.value, "__notes__", ())])
+
     def test_a_finished_dataset_is_not_taken_for_the_beginning_of_another_source(self, tmp_path: Path) -> None:
         bushel.pack(Numbered(3), tmp_path / "x.tar")
         assert bushel.pack(Numbered(3), tmp_path / "x.tar", mode="resume").samples == 0

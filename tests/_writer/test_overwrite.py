@@ -185,6 +185,17 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert len(opened(tmp_path / "disk/out")) == 9
 
 
+@pytest.mark.parametrize(("old", "link"), [("real.tar", "link"), ("real", "link.tar")])
+def test_a_link_does_not_become_one_to_another_kind(tmp_path: Path, old: str, link: str) -> None:
+    """A file that another path names became a folder, and a folder a file."""
+    write(tmp_path / old, "tar", make_samples("tar", 2))
+    (tmp_path / link).symlink_to(old)
+    before = files_of(tmp_path)
+    with pytest.raises(FileExistsError, match=f"{tmp_path / old} is a f.*, but the new dataset is a"):
+        write(tmp_path / link, "tar", make_samples("tar", 3), mode="overwrite")
+    assert files_of(tmp_path) == before
+
+
 def test_pack_and_convert(tmp_path: Path) -> None:
     bushel.pack(Numbered(5, bad=(1,)), tmp_path / "out", container="bag", max_errors=1)
     log = tmp_path / "out.errors.jsonl"

@@ -24,6 +24,7 @@ from bushel._index.names import (
     Labels,
     check_labels,
     join_labels,
+    join_names,
     known_column_of,
     labels_of_fields,
     numbered,
@@ -43,7 +44,7 @@ from bushel.errors import FormatError, SpecError
 from bushel.sources.base import Source
 from bushel.sources.foreign import StoredStream
 from bushel.sources.opening import open_source
-from bushel.sources.samples import Stream
+from bushel.sources.samples import Samples, Stream
 from bushel.spec import Field, Spec, format_spec, parse_spec
 from bushel.storage import AnyPath, absolute
 
@@ -202,6 +203,8 @@ def prepare_source(
     if facts.stored and not layout.sparse and options.max_errors == 0:
         _refuse_missing(opened, list(targets), container, spec, keyed=keyed)
     declared = check_labels(writing.labels or {})
+    if isinstance(opened, Samples):
+        _refuse_other_numbers(opened, declared)
     existing = _continued(target, container, options, parts)
     names_before = names_in_source({**declared, **_labels_of(existing or ())}, targets)
     numbers = plan_numbers(names_before, facts.labels, facts.fields)
@@ -242,12 +245,23 @@ def prepare_source(
 
 def _continued(
     target: AnyPath, container: Container, options: PackOptions, parts: int | None
-) -> Sequence[OpenShard] | None:
+) -> list[OpenShard] | None:
     """Return the shards of the dataset that is continued; None if none is."""
     mode = options.writer.mode
     if mode not in ("append", "resume") or parts is not None:
         return None
     return continued_shards(Target.of(absolute(target), container), mode)
+
+
+def _refuse_other_numbers(source: Samples, declared: Labels) -> None:
+    """Raise SpecError if the caller numbers classes in another way than samples whose source names them."""
+    for name, names in source.labels.items():
+        if join_names(declared.get(name, ()), names) is None:
+            raise SpecError(
+                f"labels= names the classes of {name!r} {few(declared[name])}, but the samples have "
+                f"the numbers of the source, which names them {few(names)}: leave labels= out, or "
+                "begin it with these names in this order"
+            )
 
 
 def _labels_of(shards: Sequence[OpenShard]) -> Labels:

@@ -170,8 +170,9 @@ class Prepared(Struct, frozen=True):
     # maps every key to the stored key, or None; it is called in the order of the samples
     key: Callable[[str], str] | None
     limits: tuple[str, ...] = ()  # properties of the source that the target does not keep, in words
-    # the shards of the dataset that is continued, for its writer; None if it looks for them
-    existing: Sequence[OpenShard] | None = None
+    # the shards of the dataset that is continued, which its writer takes over; None if it looks for
+    # them
+    existing: list[OpenShard] | None = None
 
     @property
     def items(self) -> int | None:
@@ -381,8 +382,10 @@ def _places(
         if not shard.name:  # the folder is the shard
             yield str(shard.root), root
         elif overlap(root, target):
-            for number, name in enumerate(shard.files):
-                yield str(shard.path(number)), (*root, *name.split("/"))
+            places = [(*root, *name.split("/")) for name in shard.files]
+            if target in places and len(opened.shards) > 1:  # the others would stay beside it
+                yield str(shard.root), root
+            yield from zip(map(str, shard.paths), places, strict=True)
 
 
 def _is_path(source: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.headers import PartOfRun
 from bushel.codecs import get_codec
 from bushel.containers.registry import container_names, meant_container
-from bushel.errors import CodecError, SpecError, is_out_of_room, noted_in
+from bushel.errors import CodecError, SpecError, TooManyErrors, is_out_of_room, noted_in
 from bushel.spec import KEY, parse_spec
 from bushel.storage import absolute, as_path
 from bushel.storage.lock import Lock
@@ -39,7 +39,8 @@ class DatasetWriter:
         lock: The lock of the target, if the caller has it and releases it; by default the writer
             takes it.
         part: Returns the note in the manifest of a part of a run, when all samples are written.
-        existing: The shards that are continued, if the caller has them: see `continued_shards`.
+        existing: The shards that are continued, if the caller has them from `continued_shards`. The
+            writer takes the list over.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class DatasetWriter:
         before_publish: Callable[[int], None] | None = None,
         lock: Lock | None = None,
         part: Callable[[], PartOfRun] | None = None,
-        existing: Sequence[OpenShard] | None = None,
+        existing: list[OpenShard] | None = None,
     ) -> None:
         if spec is None and options.mode in ("create", "overwrite"):
             raise ValueError("a new dataset needs a spec, such as {'image': 'jpg', 'label': 'int'}")
@@ -399,7 +400,8 @@ class DatasetWriter:
     def _add_advice(self, error: BaseException, lost: int = 0) -> None:
         """Add notes to an error: which samples are lost by it, and how to continue after a full disk."""
         replaces = self._written.replaced is not None
-        if lost and not replaces:
+        # a run that ends with too many errors says itself what is kept
+        if lost and not (replaces or isinstance(error, TooManyErrors)):
             error.add_note(
                 f"the shard that was not finished is not kept (samples: {lost:,}): "
                 f"mode='resume' continues after those before it ({self._written.samples:,})"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -246,17 +246,21 @@ class Overwrite:
     """A dataset that is written to a staging folder, to replace another one.
 
     Args:
-        target: The other one, which need not exist.
+        old: The target with the other one, which need not exist.
         lock: The lock of the target, which the caller has.
         sync: Whether to wait until the new one is on disk.
         forget: Whether to drop the lists of removed samples.
 
     Raises:
-        FileExistsError: The target contains other files than a dataset.
+        FileExistsError: The target contains other files than a dataset, or is a link to a file
+            where the new dataset is a folder, or the reverse.
     """
 
-    def __init__(self, target: Path, lock: Lock, *, sync: bool, forget: bool) -> None:
+    def __init__(self, old: Target, lock: Lock, *, sync: bool, forget: bool) -> None:
+        target = cast("Path", old.path)
         real, folder = Path(os.path.realpath(target)), overwrite_folder(target)
+        if target.is_symlink():  # a link is followed, and must not become one to another kind
+            replace(old, path=real).check_kind()
         self._old = _check_replaceable(real, target)
         self._publication = Publication(real.parent, folder, sync=sync)
         self.staged = folder / real.name

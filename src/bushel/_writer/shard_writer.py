@@ -177,6 +177,7 @@ class ShardInProgress:
         self._staging, self._builder = staging, builder
         # the sizes of the staged files, and the number of samples in them
         self._written: tuple[dict[str, int], int] = {}, 0
+        self._limits = plan.limits.samples or _UNLIMITED, plan.limits.bytes or _UNLIMITED
         self.pending: PendingSamples | None = None
         try:
             self._writer: ShardWriter = plan.container.writer(
@@ -231,10 +232,9 @@ class ShardInProgress:
 
         The tables that are written at the end do not count.
         """
-        limits = self.plan.limits
-        samples = (limits.samples or _UNLIMITED) - self._builder.samples
-        size = (limits.bytes or _UNLIMITED) - sum(self._written[0].values())
-        return max(samples, 0), max(size, 0)
+        sizes, samples = self._written
+        most_samples, most_bytes = self._limits
+        return max(most_samples - samples, 0), max(most_bytes - sum(sizes.values()), 0)
 
     def takes(self, values: Mapping[str, Stored]) -> bool:
         """Return whether samples such as this one are collected. Larger ones are written alone."""

@@ -147,7 +147,7 @@ class WrittenShards:
         self._final_path = target.path
         if isinstance(target.path, Path) and options.mode == "overwrite":
             self.replaced = Overwrite(
-                target.path, lock, sync=self.sync, forget=options.forget_removed
+                target, lock, sync=self.sync, forget=options.forget_removed
             )
             target = replace(target, path=self.replaced.staged)
         self.target, self._root = target, target.root
@@ -171,10 +171,11 @@ class WrittenShards:
         """Whether the dataset is one file or one plain folder, to which no shard can be added."""
         return bool(self.shards) and (self.target.single or not self.shards[0].shard.name)
 
-    def open(self, shards: Sequence[OpenShard] | None = None) -> None:
+    def open(self, shards: list[OpenShard] | None = None) -> None:
         """Find the existing shards, after the lock was taken, unless the caller has them from `continued_shards`.
 
-        The plan then has their fields, layout and keys.
+        This object then owns the list: tables of files that are replaced must not stay in memory.
+        The plan has the fields, layout and keys of the shards.
 
         Raises:
             FileExistsError, FileNotFoundError: The mode does not allow the files that exist, or
@@ -198,7 +199,7 @@ class WrittenShards:
             )
         if shards is None:
             shards = continued_shards(target, mode)
-        self.shards = list(shards)
+        self.shards = shards
         self.samples = sum(shard.samples for shard in self.shards)
         target.check_as_listed(mode, self.shards)
         exists = bool(self.shards)

@@ -27,6 +27,7 @@ from bushel.containers.base import (
     LayoutField,
     ReadOptions,
     ShardWriter,
+    Stored,
     Values,
     WriteOptions,
 )
@@ -60,6 +61,8 @@ _JSON = frozenset(
 )
 """The codecs whose values JSON can represent."""
 _SMALL = 1 << 12  # bytes
+_as_json = json.JSONEncoder().encode
+"""Return the text that `json.dumps` returns, which would look at its options for each value."""
 
 
 class _ChunkWriter(ShardWriter):
@@ -85,7 +88,7 @@ class _ChunkWriter(ShardWriter):
     def _append_entry(self, key: str, frames: list[list[int]], values: Values, row: int = 0) -> int:
         """Write the entry of an item, and return its size. `row` counts items that are not closed yet."""
         opening = "{" if self._builder.samples + row == 0 else ", "
-        text = f'{opening}{json.dumps(key)}: {{"frame_info": {frames}, "meta_data": ['
+        text = f'{opening}{_as_json(key)}: {{"frame_info": {frames}, "meta_data": ['
         text += (self._whole_meta(values, text) if self._whole else self._meta(values, text)) + "]}"
         self._table.write(text.encode("ascii"))
         return len(text)
@@ -136,7 +139,7 @@ class _ChunkWriter(ShardWriter):
             else:
                 length = memoryview(frame).nbytes
             pad = padding(length)
-            if length < _SMALL:  # a copy takes less time than another call
+            if pad and length < _SMALL:  # a copy takes less time than another call
                 offset = self._data.write(b"".join((frame, bytes(pad))))
             else:
                 offset = self._data.write(frame)
@@ -151,31 +154,41 @@ class _ChunkWriter(ShardWriter):
             raise SpecError(
                 "field 'meta' is missing: store an empty dict for a gulp item without metadata"
             )
-        text = _json_text(META, cast("Buffer", values["meta"]))
+        text = self._add(META, values["meta"], self._table.position + len(before))
         if not text.startswith("{"):
             raise SpecError(f"field 'meta' of a gulp item must be a dict, not {text[:40]}")
-        self._add("meta", self._table.position + len(before), text)
         return text
 
     def _meta(self, values: Values, before: str) -> str:
         text, start = "{", self._table.position + len(before)
         for field in self._others:
-            if field.name not in values:
-                self._builder.columns[field.name].mark_absent()
+            name = field.name
+            if name not in values:
+                self._builder.columns[name].mark_absent()
                 continue
-            stored = values[field.name]
-            text += (", " if len(text) > 1 else "") + self._labels[field.name]
-            parts, at = [], start + len(text) + field.sequence
-            for element in cast("Iterator[Buffer]", stored if field.sequence else (stored,)):
-                value = _json_text(field, element)
-                self._add(field.name, at, value)
-                parts.append(value)
-                at += len(value) + len(", ")
-            text += "[" * field.sequence + ", ".join(parts) + "]" * field.sequence
+            if len(text) > 1:
+                text += ", "
+            text += self._labels[name]
+            if field.sequence:
+                text += self._list(field, values[name], start + len(text))
+            else:
+                text += self._add(field, values[name], start + len(text))
         return text + "}"
 
-    def _add(self, name: str, offset: int, text: str) -> None:
-        self._builder.columns[name].add(offset, len(text), kernels.crc32(text.encode("ascii")))
+    def _list(self, field: Field, stored: Stored, offset: int) -> str:
+        """Add the elements of a sequence, and return the JSON of the list that begins at an offset."""
+        text = "["
+        for element in cast("Iterator[Buffer]", stored):
+            if len(text) > 1:
+                text += ", "
+            text += self._add(field, element, offset + len(text))
+        return text + "]"
+
+    def _add(self, field: Field, stored: Stored, offset: int) -> str:
+        """Add the extent of a value at an offset of the table, and return its JSON."""
+        text = _json_text(field, cast("Buffer", stored))
+        self._builder.columns[field.name].add(offset, len(text), kernels.crc32(text.encode("ascii")))
+        return text
 
 
 class _Gulp(Container):
@@ -298,7 +311,7 @@ def _json_text(field: Field, stored: Buffer) -> str:
             value = int(text)
         else:
             value = json.loads(text)
-            text = json.dumps(value)
+            text = _as_json(value)
     except (ValueError, RecursionError) as error:
         raise SpecError(
             f"field {field.name!r}: gulp stores it as JSON, but these bytes are not: {error}"
