@@ -15,6 +15,9 @@ from tests.sources.folders import jpeg
 
 import bushel
 from bushel._dataset.views.dataset import Dataset
+from bushel._writer.dataset_writer import DatasetWriter
+from bushel._writer.publishing import continued_shards
+from bushel._writer.target import Target, WriterOptions, choose_container
 from bushel.codecs import get_codec
 from bushel.errors import SpecError
 from bushel.storage import parse_bytes
@@ -419,3 +422,14 @@ def test_a_folder_with_files_of_others_is_refused(tmp_path: Path, container: str
 def test_one_file_lies_beside_others(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     bushel.Writer(tmp_path / "x.tar", {"x": "int"}).close()
+
+
+def test_a_writer_owns_the_list_of_the_shards_that_it_continues(tmp_path: Path) -> None:
+    """The list of `pack` held the table of a file that was replaced until the run ended."""
+    path = tmp_path / "x.tar"
+    with bushel.Writer(path, {"x": "int"}, sync=False) as first:
+        first.append({"x": 1}, key="a")
+    shards = continued_shards(Target.of(path, choose_container(path, None)), "append")
+    with DatasetWriter(path, None, WriterOptions(mode="append", sync=False), existing=shards) as writer:
+        writer.append({"x": 2}, key="b")
+    assert [shard.samples for shard in shards] == [2]

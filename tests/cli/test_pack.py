@@ -19,7 +19,7 @@ from tests.interrupts import interruptible
 from tests.sources.folders import image_folder, jpeg
 
 import bushel
-from bushel.containers.kept_folder import FolderNames, names_below
+from bushel.containers.kept_folder import FolderNames, list_below
 from bushel.jpeg import tile
 from bushel.sources import files, opening
 
@@ -44,10 +44,10 @@ def test_a_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     def observed(path: Path) -> FolderNames:
         listed.append(path)
-        return names_below(path)
+        return list_below(path)
 
     for module in (files, opening):
-        monkeypatch.setattr(module, "names_below", observed)
+        monkeypatch.setattr(module, "list_below", observed)
     run("pack", tmp_path / "photos", tmp_path / "x.tar", "-q")
     assert listed == [tmp_path / "photos"]
     assert len(opened(tmp_path / "x.tar")) == 2

@@ -12,17 +12,20 @@ extent.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import I64, U32, U64, Bools, ranges
+from bushel._runtime.arrays import I64, U32, U64, Bools, as_array, ranges
 from bushel.codecs.registry import asked_for
 from bushel.errors import FormatError
+from bushel.kernels import crc32
 from bushel.spec import Field
 from bushel.storage.base import FROM_TAG
 
@@ -392,3 +395,27 @@ def manifest_entry(name: str, index: ShardIndex) -> ManifestShard:
     digest = index.digest or table_digest(index)
     keyed = index.keys is not None
     return ManifestShard(name, index.samples, files, index.has_all_checksums, keyed, stamps, digest)
+
+
+def digest_of_value(value: Any, before: int = 0) -> int:
+    """Return a digest of a value, such as a sample, continued from another digest."""
+    try:
+        encoded = _ENCODER.encode(value)
+    # half of a surrogate pair, or objects in an array
+    except (ValueError, OverflowError, TypeError):
+        encoded = repr(value).encode("utf-8", "surrogatepass")
+    return crc32(encoded, before)
+
+
+def _facts_of(value: Any) -> Any:
+    """Return facts that identify a value that MessagePack does not know, or its type."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    array = as_array(value)
+    if hasattr(array, "__array_interface__"):  # as numbers of NumPy and images of Pillow have it
+        array = np.ascontiguousarray(array)
+        return [array.dtype.str, array.shape, crc32(array.reshape(-1).view(np.uint8))]
+    return type(value).__qualname__
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_facts_of, order="deterministic")

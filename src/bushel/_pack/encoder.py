@@ -12,7 +12,7 @@ import pickle
 import queue
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -30,6 +30,7 @@ from bushel.codecs.image import ImageReading, as_pixels, decode_image
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
 from bushel.jpeg import baseline, tile
+from bushel.sources.arrays import taken
 from bushel.spec import KEY
 
 from .feeds import Batch, Feed
@@ -68,20 +69,15 @@ class EncodedColumns(Struct, frozen=True):
         """Return some of the samples."""
         if last - first == len(self.positions):
             return self
-        columns = {
-            name: column.rows(first, last)
-            if isinstance(column, StoredColumn)
-            else column[first:last]
-            for name, column in self.columns.items()
-        }
-        return EncodedColumns(
-            self.positions[first:last], columns, self.keys and self.keys[first:last]
-        )
+        rows = slice(first, last)
+        columns = {name: taken(column, rows) for name, column in self.columns.items()}
+        return EncodedColumns(self.positions[rows], columns, self.keys and self.keys[rows])
 
 
 class BadItem(Struct, frozen=True):
     """An item that cannot be packed."""
 
+    size: ClassVar[int] = 0
     position: int
     key: str | None
     path: str | None
@@ -91,11 +87,9 @@ class BadItem(Struct, frozen=True):
 Result = EncodedSample | EncodedColumns | BadItem
 
 
-def encoded_bytes(results: Sequence[object]) -> int:
+def encoded_bytes(results: Sequence[Result]) -> int:
     """Return the number of bytes that encoded samples hold."""
-    return sum(
-        result.size for result in results if isinstance(result, EncodedSample | EncodedColumns)
-    )
+    return sum(result.size for result in results)
 
 
 class Encoder(Struct, frozen=True):
@@ -232,16 +226,14 @@ class Encoder(Struct, frozen=True):
         looked_into = steps or (looks_into_images and holds_image(codec))
         if is_stored and not self.feed.of_source and not looked_into:
             return value
-        if (
-            is_stored
-            and upright
-            and (kind := image_kind(value))
-            and holds_image(codec)
-            and not _is_upright(value)
-        ):
-            if codec == "image" or plan.any_image:
-                codec = kind
-            value, is_stored = decode_image(value, ImageReading(exif_rotate=True), codec), False
+        if is_stored and upright and holds_image(codec):
+            from bushel.transforms.fused import is_upright  # as for transforms
+
+            kind = image_kind(value)
+            if kind is not None and not is_upright(value):
+                if codec == "image" or plan.any_image:
+                    codec = kind
+                value, is_stored = decode_image(value, ImageReading(exif_rotate=True), codec), False
         elif not is_stored:
             value = as_pixels(value, exif_rotate=upright)
         if steps is not None:
@@ -297,12 +289,6 @@ def _stored_size(column: Any) -> int:
     if isinstance(column, list):
         return sum(len(value) for value in column if isinstance(value, _BYTES))
     return 0
-
-
-def _is_upright(data: Buffer) -> bool:
-    from bushel.transforms.fused import is_upright
-
-    return is_upright(data)
 
 
 class WorkerPool:

@@ -209,7 +209,7 @@ class PackJob(Struct, frozen=True):
         items = OrderRange(self.prepared.order, starts[number], starts[number + 1])
         with ExitStack() as stack:
             encode = self.encode or stack.enter_context(_encoding(self.prepared, self.processes))
-            work = Work(self.prepared, encode, self.threads, progress or _ignore)
+            work = Work(self.prepared, encode, self.threads, progress)
             ledger = Ledger(target, "create", limit, log)
 
             def note() -> PartOfRun:
@@ -242,10 +242,6 @@ def _remove_failed(part: Path, kind: object, *_: object) -> None:
     """Remove the folder of a new part if it could not be written."""
     if kind is not None:
         remove_tree(part)
-
-
-def _ignore(done: int, samples: int, errors: int, size: int) -> None:
-    """Do nothing with the progress of a part in a worker process: the driver counts parts."""
 
 
 @public("bushel.runs")

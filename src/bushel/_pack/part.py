@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
+from bushel._index.identity import digest_of_value
 from bushel._runtime.arrays import I64, batches_of
 from bushel._runtime.draws import Order
 from bushel._runtime.parallel import parallel_map
@@ -18,7 +19,6 @@ from bushel._writer.dataset_plan import RepeatedKeyError
 from bushel._writer.dataset_writer import DatasetWriter
 from bushel._writer.target import Mode
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
-from bushel.sources.samples import digest_of_value
 from bushel.storage import AnyPath
 
 from .encoder import BadItem, EncodedColumns, EncodedSample, Result, encoded_bytes
@@ -98,8 +98,9 @@ class Work(Struct, frozen=True):
     # encodes a batch, in any thread
     encode: Callable[[Batch], Sequence[Result]]
     threads: int  # number of batches that are encoded at the same time
-    # called with the numbers of items, samples, errors and bytes after every batch
-    progress: Callable[[int, int, int, int], None]
+    # called with the numbers of items, samples, errors and bytes after every batch; None in a worker
+    # process, whose driver counts parts
+    progress: Callable[[int, int, int, int], None] | None
 
 
 Outcome = tuple[int, int] | BadItem
@@ -248,7 +249,8 @@ def write_part(items: Items, writer: DatasetWriter, ledger: Ledger, work: Work) 
                     left = ledger.give_up(writer, before)
                     raise ledger.too_many(bad, packed, left) from bad.error
             sizes.observe(size, written)
-            work.progress(packed, existing + written, ledger.errors, size)
+            if work.progress is not None:
+                work.progress(packed, existing + written, ledger.errors, size)
     finally:
         results.close()
     # success would hide the mistake

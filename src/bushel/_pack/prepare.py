@@ -24,7 +24,6 @@ from bushel._index.names import (
     Labels,
     check_labels,
     join_labels,
-    join_names,
     known_column_of,
     labels_of_fields,
     numbered,
@@ -58,6 +57,7 @@ from .field_plan import (
     plan_fields,
     plan_numbers,
     plan_values,
+    refuse_other_numbers,
     target_fields,
 )
 from .prepared import PackOptions, Prepared, refuse_own_source
@@ -92,15 +92,13 @@ def _facts_of(source: Dataset | Source | Stream) -> _Facts:
         stored = {name: frozenset({tar_storage(field.codec)[1]}) for name, field in fields.items()}
         return _Facts(fields, stored)
     folders = getattr(source, "folders", None)
-    if folders is not None:
-        folders = tuple(folders)
     labels = check_labels(getattr(source, "labels", {}))
     return _Facts(
         fields,
         {},
         stored=False,
         labels=[labels] if labels else [],
-        folders=folders,
+        folders=None if folders is None else tuple(folders),
     )
 
 
@@ -204,7 +202,7 @@ def prepare_source(
         _refuse_missing(opened, list(targets), container, spec, keyed=keyed)
     declared = check_labels(writing.labels or {})
     if isinstance(opened, Samples):
-        _refuse_other_numbers(opened, declared)
+        refuse_other_numbers(declared, check_labels(opened.labels))
     existing = _continued(target, container, options, parts)
     names_before = names_in_source({**declared, **_labels_of(existing or ())}, targets)
     numbers = plan_numbers(names_before, facts.labels, facts.fields)
@@ -251,17 +249,6 @@ def _continued(
     if mode not in ("append", "resume") or parts is not None:
         return None
     return continued_shards(Target.of(absolute(target), container), mode)
-
-
-def _refuse_other_numbers(source: Samples, declared: Labels) -> None:
-    """Raise SpecError if the caller numbers classes in another way than samples whose source names them."""
-    for name, names in source.labels.items():
-        if join_names(declared.get(name, ()), names) is None:
-            raise SpecError(
-                f"labels= names the classes of {name!r} {few(declared[name])}, but the samples have "
-                f"the numbers of the source, which names them {few(names)}: leave labels= out, or "
-                "begin it with these names in this order"
-            )
 
 
 def _labels_of(shards: Sequence[OpenShard]) -> Labels:

@@ -20,6 +20,7 @@ from bushel._dataset.open.as_listed import discover
 from bushel._dataset.open.binding import bind, stamps_of
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
+from bushel._index.identity import digest_of_value
 from bushel._index.names import check_labels
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.draws import Order
@@ -32,7 +33,7 @@ from bushel.errors import FormatError, SpecError, StateError
 from bushel.sources.base import Source
 from bushel.sources.files import Files, LabelledFolder
 from bushel.sources.foreign import StoredStream
-from bushel.sources.samples import Stream, digest_of, digest_of_value, in_memory
+from bushel.sources.samples import Stream, digest_of, in_memory
 from bushel.storage import AnyPath, as_path, is_object
 
 from .encoder import Encoder

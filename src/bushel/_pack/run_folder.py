@@ -45,6 +45,7 @@ from bushel.storage.names import below
 _VERSION = 1
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _SHOWN = 80
+_exists: Callable[[AnyPath], bool] = methodcaller("exists")
 
 
 class RunPlan(Struct, frozen=True):
@@ -321,7 +322,7 @@ class RunFolder(Struct, frozen=True):
         self,
         number: int,
         plan: RunPlan,
-        is_there: Callable[[AnyPath], bool] = methodcaller("exists"),
+        is_there: Callable[[AnyPath], bool] = _exists,
     ) -> Manifest | None:
         """Return the manifest of a part; None if the run has not written it, or its files are gone.
 
@@ -359,7 +360,7 @@ class RunFolder(Struct, frozen=True):
         Raises:
             OSError: A store refuses, or cannot be reached.
         """
-        is_there: Callable[[AnyPath], bool] = methodcaller("exists")
+        is_there = _exists
         if not (isinstance(self.root, Path) or self.single):  # which takes fewer requests
             names = walk_names(self.target)
             is_there = {below(self.target, name, any_text=True) for name in names}.__contains__

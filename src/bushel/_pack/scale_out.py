@@ -16,7 +16,7 @@ from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.tasks import drive
-from bushel._writer.target import Mode, check_alone, holds_dataset
+from bushel._writer.target import Mode, check_alone, folder_in_store, holds_dataset
 from bushel.containers import writable_containers
 from bushel.errors import TooManyErrors, UnsupportedError
 from bushel.storage import is_object, remove
@@ -133,10 +133,7 @@ def _replaced(
             run.forget(part)
             return earlier
     if not run.single and is_object(run.target):
-        raise UnsupportedError(
-            "mode='overwrite' cannot replace a folder in an object store "
-            f"({run.target}): write to another path, or delete the old dataset first"
-        )
+        raise folder_in_store(run.target)
     _refuse_existing(run, "overwrite")
     _remove(run)
     return None
@@ -237,7 +234,7 @@ def run_parts(
             errors=meter.errors,
         )
     result = finish_run(run, plan, allowed=limit.allowed)
-    meter.finish()
+    meter.reporter.finish()
     written = replace(result, samples=meter.samples, bytes=meter.bytes)
     return RunTotals(paths, written, result.samples - meter.samples)
 
@@ -262,11 +259,12 @@ class RunMeter:
         errors: Items that could not be packed, in all parts that have finished during this call.
         parts: Number of parts that have finished during this call.
         has_samples: Whether these parts have samples, also those that another driver has written.
+        reporter: Reports the progress.
     """
 
     def __init__(self, plan: RunPlan, numbers: Sequence[int], progress: OnProgress | None) -> None:
         self._plan = plan
-        self._reporter = ProgressReporter(progress)
+        self.reporter = ProgressReporter(progress)
         self._total = sum(map(plan.items, numbers))
         self._before = plan.parts - len(numbers)
         self._done = self.parts = 0
@@ -289,13 +287,9 @@ class RunMeter:
         self._retries = retries
         self.report()
 
-    def finish(self) -> None:
-        """Report the end of the run."""
-        self._reporter.finish()
-
     def report(self, done: int = 0, samples: int = 0, errors: int = 0, size: int = 0) -> None:
         """Report the numbers of items, samples, errors and bytes of a part that this process writes."""
-        self._reporter.report(
+        self.reporter.report(
             Progress(
                 self._done + done,
                 self._total,

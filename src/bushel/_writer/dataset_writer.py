@@ -316,8 +316,8 @@ class DatasetWriter:
         self._pause()
         self._closed, self._add = True, _refused
         if last:
-            # no sample follows, and the keys would stand in memory beside the table
-            self._plan.keys = None
+            # no sample follows, and old tables and keys would stand in memory beside the new one
+            self._plan.keys = self._plan.usual = None
         try:
             self._written.finish_shard(last=last)
         except Exception as error:
@@ -400,7 +400,7 @@ class DatasetWriter:
     def _add_advice(self, error: BaseException, lost: int = 0) -> None:
         """Add notes to an error: which samples are lost by it, and how to continue after a full disk."""
         replaces = self._written.replaced is not None
-        # a run that ends with too many errors says itself what is kept
+        # the message of too many errors itself says which samples stay
         if lost and not (replaces or isinstance(error, TooManyErrors)):
             error.add_note(
                 f"the shard that was not finished is not kept (samples: {lost:,}): "

@@ -55,7 +55,7 @@ class FinishedShard(Struct, frozen=True):
         """
         opened, staging = self.staged, self.staging
         sidecar = opened.shard.sidecar_name
-        ordered = _order_to_publish(opened.shard, opened.shard.files)
+        ordered = _order_to_publish(opened.shard)
         if staging.local:
             staging.commit([*ordered, *lists], index=sidecar)
             return opened
@@ -178,20 +178,17 @@ def _upload_again(root: AnyPath, folder: Path) -> None:
     ).publish()
 
 
-def _order_to_publish(shard: Shard, names: Sequence[str]) -> list[str]:
+def _order_to_publish(shard: Shard) -> list[str]:
     """Return the files of a complete shard in the order in which they get their final names.
 
     A shard with the name of one of its files is found by it, so a new one gets that file last: a
     recordio would be read without its keys if it had its `.rec` before its `.idx`. Where samples
     were appended, that file comes first: the old table of keys fits a longer file.
     """
-    if (
-        shard.name not in names
-        or len(names) == 1
-        or below(shard.root, shard.name, any_text=True).exists()
-    ):
-        return list(names)
-    return sorted(names, key=lambda name: name == shard.name)
+    names = list(shard.files)
+    if shard.name in names[:-1] and not below(shard.root, shard.name, any_text=True).exists():
+        names.sort(key=lambda name: name == shard.name)
+    return names
 
 
 def lock_for_writing(path: AnyPath, options: WriterOptions) -> Lock:
@@ -264,7 +261,7 @@ class Overwrite:
         self._old = _check_replaceable(real, target)
         self._publication = Publication(real.parent, folder, sync=sync)
         self.staged = folder / real.name
-        self._lock, self._real, self._forget = lock, real, forget
+        self._lock, self._real, self._forget, self._single = lock, real, forget, old.single
         self._own_list = below(real.parent, own_list(real.name), any_text=True)
 
     def publish(self, lists: Mapping[str, RemovalList]) -> None:
@@ -276,7 +273,7 @@ class Overwrite:
         Raises:
             OSError: The swap failed. The old dataset is still there.
         """
-        name, single = self.staged.name, not self.staged.is_dir()
+        name, single = self.staged.name, self._single
         own = own_list(name)
         changed = lists.get(str(self._own_list))
         beside = list(_files_beside(self._publication.folder)) if single else []
@@ -301,13 +298,13 @@ class Overwrite:
     @property
     def final_root(self) -> Path:
         """The folder that contains the files of the dataset in the end."""
-        return self._real if self.staged.is_dir() else self._real.parent
+        return self._real.parent if self._single else self._real
 
     def keeps(self, path: AnyPath) -> bool:
         """Return whether a list of removed samples is one of those that `publish` takes along."""
-        if self.staged.is_dir():
-            return isinstance(path, Path) and path.is_relative_to(self._real)
-        return path == self._own_list
+        if self._single:
+            return path == self._own_list
+        return isinstance(path, Path) and path.is_relative_to(self._real)
 
     def discard(self) -> None:
         """Remove the staging folder, unless `publish` was called. The old dataset stays."""

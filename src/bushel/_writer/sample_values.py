@@ -14,7 +14,7 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, NO_NUMBERS, joined
 from bushel._runtime.messages import few
-from bushel.codecs.columns import check_stored, is_stored, without_arrow
+from bushel.codecs.columns import is_stored, without_arrow
 from bushel.codecs.extensions import storing_codec
 from bushel.codecs.registry import NUMBERS
 from bushel.containers.base import Layout, LayoutField, Stored
@@ -243,7 +243,7 @@ def plain_column(name: str, column: Any) -> Any:
         return column
     column = without_arrow(column)
     if is_stored(column):
-        return StoredColumn(*check_stored(name, *column))
+        return StoredColumn.checked(name, *column)
     return column
 
 
@@ -353,7 +353,7 @@ def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | Non
         except CodecError as error:
             raise CodecError(f"field {name!r}: {error}", **error.details) from error
         if encoded is not None:
-            stored_column = StoredColumn(*check_stored(name, *encoded))
+            stored_column = StoredColumn.checked(name, *encoded)
             if len(stored_column) != len(value):
                 raise SpecError(
                     f"field {name!r}: codec {codec.name!r} made "

@@ -25,7 +25,6 @@ from bushel.containers.stored_column import ColumnLimits, StoredColumn
 from bushel.kernels import KeySet, SampleBuffer
 from bushel.spec import KEY
 from bushel.storage import File, Staging, open_file
-from bushel.storage.names import below
 
 from .publishing import FinishedShard
 from .recorder import Recorder
@@ -141,13 +140,6 @@ class ShardPlan(Struct, frozen=True):
         """Name of the shard's staging folder."""
         return self.shard.name or "dataset"
 
-    def index_builder(self) -> IndexBuilder:
-        """Return a builder of the shard's index, without samples."""
-        columns = [
-            FieldBuilder(column.field, column.codec, column.file) for column in self.layout.columns
-        ]
-        return IndexBuilder(self.container.name, columns, keyed=self.layout.options.keyed)
-
 
 class ShardInProgress:
     """A shard that is being written: a container's shard writer with staged files and an index builder.
@@ -155,8 +147,7 @@ class ShardInProgress:
     Args:
         plan: The layout and contents of the shard.
         staging: The staged files.
-        builder: The index of the samples in them.
-        before: The index of the shard before it was reopened, if it was.
+        before: The index of the samples in them, if the shard was reopened.
 
     Attributes:
         plan: The final files, and how samples are stored.
@@ -168,21 +159,25 @@ class ShardInProgress:
         self,
         plan: ShardPlan,
         staging: Staging,
-        builder: IndexBuilder,
-        *,
         before: ShardIndex | None = None,
     ) -> None:
-        self.plan, self._before = plan, before
-        self._recorder = Recorder(plan.layout, plan.contents)
-        self._staging, self._builder = staging, builder
+        self.plan, self._staging, self._before = plan, staging, before
+        layout = plan.layout
+        self._recorder = Recorder(layout, plan.contents)
+        columns = [
+            FieldBuilder(column.field, column.codec, column.file) for column in layout.columns
+        ]
+        self._builder = builder = IndexBuilder(
+            plan.container.name, columns, keyed=layout.options.keyed
+        )
+        if before is not None:
+            builder.load(before)
         # the sizes of the staged files, and the number of samples in them
         self._written: tuple[dict[str, int], int] = {}, 0
         self._limits = plan.limits.samples or _UNLIMITED, plan.limits.bytes or _UNLIMITED
         self.pending: PendingSamples | None = None
         try:
-            self._writer: ShardWriter = plan.container.writer(
-                plan.layout, plan.shard, staging, builder
-            )
+            self._writer: ShardWriter = plan.container.writer(layout, plan.shard, staging, builder)
             self._collected = self._writer.column_limits
             self._written = staging.positions, builder.samples
         except BaseException:
@@ -210,7 +205,7 @@ class ShardInProgress:
         except BaseException:
             staging.discard()
             raise
-        return cls(plan, staging, plan.index_builder())
+        return cls(plan, staging)
 
     @classmethod
     def reopen(cls, last: OpenShard, plan: ShardPlan, *, sync: bool) -> ShardInProgress:
@@ -220,11 +215,8 @@ class ShardInProgress:
         """
         staging = Staging(plan.shard.root, plan.staging_name, sync=sync)
         staging.keep(plan.container.reopen(plan.layout, plan.shard, last.index, staging))
-        builder = plan.index_builder()
-        builder.load(last.index)
         contents = Contents.to_keep(last.index) | plan.contents
-        plan = structs.replace(plan, contents=contents)
-        return cls(plan, staging, builder, before=last.index)
+        return cls(structs.replace(plan, contents=contents), staging, last.index)
 
     @property
     def room(self) -> tuple[int, int]:
@@ -363,10 +355,8 @@ class ShardInProgress:
 
 def _check_new(plan: ShardPlan) -> None:
     """Raise `FileExistsError` if a file of a local shard that is new exists."""
-    root = plan.shard.root
-    for name in plan.shard.files if isinstance(root, Path) else ():
-        path = below(root, name, any_text=True)
-        if path.exists():
+    for path in plan.shard.paths:
+        if isinstance(path, Path) and path.exists():
             raise FileExistsError(
                 f"{path} exists already, but this writer was about to create it: the "
                 "dataset lacks an earlier shard, or another program has put it here"

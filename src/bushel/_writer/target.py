@@ -33,7 +33,7 @@ from bushel.containers.base import Container, Layout, ReadOptions
 from bushel.containers.registry import read_only_ending, refuse_read_only
 from bushel.errors import FormatError, SpecError, StateError, UnsupportedError
 from bushel.spec import Spec, format_spec
-from bushel.storage import AnyPath, names_in, parse_bytes, write_whole
+from bushel.storage import AnyPath, names_in, parse_bytes
 
 Mode = Literal["create", "append", "resume", "overwrite"]
 
@@ -107,7 +107,8 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
 
     def limits(self, *, single: bool) -> ShardLimits:
         """Return the size at which a shard is full. One file has no limit."""
-        size, estimated = self.shard_bytes, self.shard_bytes is None
+        size = self.shard_bytes
+        estimated = size is None
         if estimated and not (single or self.shard_samples):
             size = _SHARD_BYTES
         return ShardLimits(self.shard_samples, cast("int", size) or None, estimated=estimated)
@@ -388,16 +389,9 @@ def names_to_write(
         ) from error
 
 
-def write_file_of_names(target: Target, labels: Labels, folder: AnyPath) -> list[str]:
-    """Write the file of class names that the container's original tool keeps in a folder, if it keeps one.
-
-    Returns:
-        The name of the file, if one was written.
-    """
-    container = target.container
-    if container.names_file is not None and not target.single:
-        file = container.file_of_names(labels)
-        if file is not None:
-            write_whole(folder / container.names_file, file)
-            return [container.names_file]
-    return []
+def folder_in_store(path: AnyPath) -> UnsupportedError:
+    """Return the error of `overwrite` for a folder in an object store, which has no atomic swap of folders."""
+    return UnsupportedError(
+        "mode='overwrite' cannot replace a folder in an object store "
+        f"({path}): write to another path, or delete the old dataset first"
+    )

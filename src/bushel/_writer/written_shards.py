@@ -27,6 +27,7 @@ from bushel.storage import (
     remove,
     sync_folder,
     workplace,
+    write_whole,
 )
 from bushel.storage.lock import Lock
 from bushel.storage.names import remove_empty
@@ -36,7 +37,7 @@ from .dataset_plan import DatasetPlan
 from .publishing import FinishedShard, Overwrite, Uploads, continued_shards
 from .sample_values import UsualFields
 from .shard_writer import ShardInProgress
-from .target import Target, WriterOptions, check_alone, write_file_of_names
+from .target import Target, WriterOptions, check_alone, folder_in_store
 
 
 class Marker:
@@ -146,9 +147,7 @@ class WrittenShards:
         self.replaced: Overwrite | None = None
         self._final_path = target.path
         if isinstance(target.path, Path) and options.mode == "overwrite":
-            self.replaced = Overwrite(
-                target, lock, sync=self.sync, forget=options.forget_removed
-            )
+            self.replaced = Overwrite(target, lock, sync=self.sync, forget=options.forget_removed)
             target = replace(target, path=self.replaced.staged)
         self.target, self._root = target, target.root
         self._marker = Marker(self._root, target.file or "", sync=self.sync)
@@ -191,12 +190,8 @@ class WrittenShards:
             raise UnsupportedError(
                 f"mode={mode!r} needs a local path or an object store: {self._root} is neither"
             )
-        # an object store has no atomic swap of folders
         if mode == "overwrite" and not target.single:
-            raise UnsupportedError(
-                "mode='overwrite' cannot replace a folder in an object store "
-                f"({target.path}): write to another path, or delete the old dataset first"
-            )
+            raise folder_in_store(target.path)
         if shards is None:
             shards = continued_shards(target, mode)
         self.shards = shards
@@ -292,11 +287,16 @@ class WrittenShards:
         """
         if self._part is not None:
             self._marker.part = self._part()
-        names = write_file_of_names(self.target, self._plan.labels, folder)
-        if self.target.single and isinstance(self._root, Path):
+        names: list[str] = []
+        container, single = self.target.container, self.target.single
+        file_of_names = container.file_of_names(self._plan.labels)
+        if container.names_file is not None and file_of_names is not None and not single:
+            write_whole(folder / container.names_file, file_of_names)
+            names.append(container.names_file)
+        if single and isinstance(self._root, Path):
             # the manifest that `bushel index` has written of this file and others in its folder
             final = [replace(opened.shard, root=self._final_root) for opened in shards]
-            listing = manifest_of(self.target.container.name, final)
+            listing = manifest_of(container.name, final)
             if listing is not None:
                 path = marker_path(folder, "")
                 write_manifest(shards, path, others=listing, sync=self.sync)

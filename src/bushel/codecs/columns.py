@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, U8, Array
-from bushel.errors import SpecError
+from bushel._runtime.arrays import Array
 
 _BYTES = (bytes, bytearray, memoryview)
 
@@ -29,30 +28,6 @@ def is_stored(column: object) -> bool:
         )
         and hasattr(column[1], "__len__")
     )
-
-
-def check_stored(name: str, data: Any, offsets: Any) -> tuple[U8, I64]:
-    """Return a column that is given as (bytes, offsets) as arrays: uint8[total] and int64[samples + 1].
-
-    Raises:
-        SpecError: The offsets are not integers, do not ascend, or are outside the bytes.
-    """
-    content = np.frombuffer(data, np.uint8) if len(data) else np.zeros(0, np.uint8)
-    try:
-        ends = np.ascontiguousarray(offsets)
-    except ValueError:  # lists of different lengths
-        ends = np.zeros(0)
-    if ends.ndim != 1 or not len(ends) or ends.dtype.kind not in "iu":
-        raise SpecError(
-            f"field {name!r}: offsets must be integers, one more than there are samples"
-        )
-    ends = ends.astype(np.int64)
-    if ends[0] < 0 or ends[-1] > len(content) or bool((ends[1:] < ends[:-1]).any()):
-        raise SpecError(
-            f"field {name!r}: offsets must ascend from 0 to "
-            f"at most {len(content)}, the number of bytes"
-        )
-    return content, ends
 
 
 def without_arrow(column: Any) -> Any:

@@ -87,8 +87,12 @@ def names_below(path: AnyPath) -> FolderNames:
 
     They have the table of the files if that was kept, and no folder has changed since.
     """
-    if isinstance(path, Path) and (names_of_last_time := _kept_names(path)) is not None:
-        return names_of_last_time
+    names = _kept_names(path) if isinstance(path, Path) else None
+    return list_below(path) if names is None else names
+
+
+def list_below(path: AnyPath) -> FolderNames:
+    """Return the names of the files below a folder as they are now: see `names_below`."""
     started, folders, hidden = time.time_ns(), list[Watched](), Counter[str]()
     with slow_work("listing"):
         if isinstance(path, Path):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8, U32
+from bushel.errors import SpecError
 from bushel.kernels import crc32_rows
 
 LARGE = 1 << 14
@@ -28,6 +29,30 @@ class StoredColumn(Struct, frozen=True):
     # int64[n + 1], ascending; the value of sample `i` is `data[offsets[i]:offsets[i + 1]]`
     offsets: I64
     sums: U32 | None = None  # uint32[n], the CRC-32 of each value, or None if they are not known
+
+    @classmethod
+    def checked(cls, name: str, data: Any, offsets: Any) -> StoredColumn:
+        """Return the column of a field that is given as bytes and offsets.
+
+        Raises:
+            SpecError: The offsets are not integers, do not ascend, or are outside the bytes.
+        """
+        content = np.frombuffer(data, np.uint8) if len(data) else np.zeros(0, np.uint8)
+        try:
+            ends = np.ascontiguousarray(offsets)
+        except ValueError:  # lists of different lengths
+            ends = np.zeros(0)
+        if ends.ndim != 1 or not len(ends) or ends.dtype.kind not in "iu":
+            raise SpecError(
+                f"field {name!r}: offsets must be integers, one more than there are samples"
+            )
+        ends = ends.astype(np.int64)
+        if ends[0] < 0 or ends[-1] > len(content) or bool((ends[1:] < ends[:-1]).any()):
+            raise SpecError(
+                f"field {name!r}: offsets must ascend from 0 to "
+                f"at most {len(content)}, the number of bytes"
+            )
+        return cls(content, ends)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

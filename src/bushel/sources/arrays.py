@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._index.identity import digest_of_value
 from bushel._runtime.arrays import I64
-from bushel.codecs.columns import InexactError, check_stored, exact_array, is_stored, without_arrow
+from bushel.codecs.columns import InexactError, exact_array, is_stored, without_arrow
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32
@@ -19,7 +20,7 @@ from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, as_path, read_whole
 
 from .base import Sample
-from .samples import digest_of_value, image_codec
+from .samples import image_codec
 
 _WIDEST = 64  # bits of the largest whole numbers that arrays hold
 _ZIP = b"PK"
@@ -96,17 +97,16 @@ class Arrays:
         return crc32(digests.view(np.uint8), before)
 
     in_memory = has_columns = True
-    file_field = None
 
     def columns(self, positions: I64) -> tuple[dict[str, Any], list[str] | None]:
         """Return samples as columns: see `bushel.sources.base.Source`. Consecutive ones are views of the arrays."""
         rows: Any = positions
         if len(positions) and (positions[1:] - positions[:-1] == 1).all():
             rows = slice(int(positions[0]), int(positions[-1]) + 1)
-        columns = {name: _taken(column, rows) for name, column in self._columns.items()}
+        columns = {name: taken(column, rows) for name, column in self._columns.items()}
         if self._keys is None:
             return columns, None
-        return columns, list(map(str, _taken(self._keys, rows)))
+        return columns, list(map(str, taken(self._keys, rows)))
 
 
 _Column = np.ndarray | Sequence[Any] | StoredColumn
@@ -114,8 +114,8 @@ _Column = np.ndarray | Sequence[Any] | StoredColumn
 values, or of arrays."""
 
 
-def _taken(column: Any, rows: slice | I64) -> Any:
-    """Return some rows of a column."""
+def taken(column: Any, rows: slice | I64) -> Any:
+    """Return some rows of a column: an array, a list, or stored bytes."""
     if isinstance(rows, slice) and isinstance(column, StoredColumn):
         return column.rows(rows.start, rows.stop)
     if isinstance(rows, slice) or isinstance(column, np.ndarray):
@@ -145,7 +145,7 @@ def _column(name: str, given: Any) -> tuple[str, _Column]:
     if not isinstance(given, np.ndarray) and not is_stored(given):
         plain = without_arrow(given)
     if is_stored(plain):
-        return "bytes", StoredColumn(*check_stored(name, *plain))
+        return "bytes", StoredColumn.checked(name, *plain)
     if _holds(plain, (bytes, bytearray, memoryview)):
         return "bytes", list(map(bytes, plain))
     if _holds(plain, str):

@@ -12,12 +12,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel import kernels
+from bushel._index.identity import digest_of_value
 from bushel._index.shard import FOLDER
 from bushel._recognise.layout import FileField, FolderLayout, ending_of, layout_of_kind
 from bushel._runtime.arrays import I64
 from bushel._runtime.system import room_for
 from bushel.containers.folder import classes_beside, junk_of, layout_report
-from bushel.containers.kept_folder import names_below
+from bushel.containers.kept_folder import list_below
 from bushel.containers.stored_column import StoredColumn
 from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, absolute, as_path, list_names
@@ -25,7 +26,6 @@ from bushel.storage.names import below, leads_to_folder
 
 from .base import FileSource, Sample
 from .media import UNCHANGED, Image, Media, Unchanged
-from .samples import digest_of_value
 
 T = TypeVar("T")
 _ROOM = 4 << 20  # bytes of a buffer; files of a batch that need more are read into another one
@@ -262,7 +262,7 @@ class LabelledFolder(_Folder):
         self.root, media = absolute(as_path(root)), media or Image()
         if suffixes is None:
             suffixes = media.suffixes
-        names = names_below(self.root) if listing is None else list(listing)
+        names = list_below(self.root) if listing is None else list(listing)
         lowered = {suffix.lower() for suffix in suffixes}
         classes = classes_beside(self.root)
         layout = layout_of_kind(names, lowered, classes, ordered=listing is not None)

@@ -13,13 +13,11 @@ from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY
 
 from .base import Sample
-from .samples import Samples, Stream, infer_spec
+from .samples import Samples, Stream, Types, infer_spec
 
 _ROWS_AT_ONCE = 1000
 # samples, or bytes, of a stream that are read to find its fields
 _FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20
-
-Types = Mapping[str, str] | None
 
 
 class Rows(Protocol):

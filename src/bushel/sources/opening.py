@@ -23,7 +23,7 @@ from bushel._recognise.layout import ending_of, layout_of
 from bushel.containers import candidates, installed_candidates
 from bushel.containers.folder import classes_beside, has_removal_list
 from bushel.containers.folder_metadata import is_metadata, tables_above
-from bushel.containers.kept_folder import names_below
+from bushel.containers.kept_folder import list_below
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, AnySource, absolute, as_path, is_object, names_in
 
@@ -227,7 +227,7 @@ def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
         return "dataset", None
     if any(map(is_part, names)) and holds_parts(path):
         return "dataset", None
-    files = names_below(path)
+    files = list_below(path)
     if any(map(is_metadata, files)) or tables_above(absolute(path)) or has_removal_list(path):
         return "dataset", None
     layout = layout_of(files, (), classes_beside(path), str(path))

@@ -10,21 +10,43 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
+from bushel._index.identity import digest_of_value
 from bushel._kinds import WEAK, kind_of
 from bushel._runtime.arrays import I64, as_array
 from bushel.codecs import codec_of_extension
 from bushel.errors import SpecError
-from bushel.kernels import crc32
 from bushel.spec import KEY
 from bushel.storage import as_path, read_whole
 
 from .base import Sample
 
+Types = Mapping[str, str] | None
+"""Field names to types."""
 
-class Samples:
+
+class _Dicts:
+    """Dicts with a spec.
+
+    Attributes:
+        spec: Field names to types.
+        labels: Field to the names of its classes.
+        infers_types: Whether the types are inferred from the first sample.
+    """
+
+    labels: Mapping[str, Sequence[str]] = {}
+
+    def _describe(self, first: Iterable[Any], spec: Types, types: Types) -> None:
+        """Set the attributes, given an iterable that begins with the first sample."""
+        self._names = tuple(types or spec or ())
+        self.infers_types = spec is None
+        if spec is None:
+            spec = infer_spec(as_dict(next(iter(first), None), self._names), types)
+        self.spec: Mapping[str, str] = dict(spec)
+
+
+class Samples(_Dicts):
     """A sequence of dicts.
 
     Args:
@@ -46,16 +68,11 @@ class Samples:
         self,
         samples: Sequence[Sample],
         *,
-        spec: Mapping[str, str] | None = None,
-        types: Mapping[str, str] | None = None,
+        spec: Types = None,
+        types: Types = None,
     ) -> None:
-        self.samples, self._names = samples, tuple(types or spec or ())
-        self.infers_types = spec is None
-        self.labels: Mapping[str, Sequence[str]] = {}
-        if spec is None:
-            first = next((samples[number] for number in range(len(samples))), None)
-            spec = infer_spec(as_dict(first, self._names), types)
-        self.spec: Mapping[str, str] = dict(spec)
+        self.samples = samples
+        self._describe((samples[number] for number in range(len(samples))), spec, types)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -87,31 +104,7 @@ def digest_of(source: Any, positions: I64, before: int) -> int:
     return before
 
 
-def digest_of_value(value: Any, before: int = 0) -> int:
-    """Return a digest of a value, such as a sample, continued from another digest."""
-    try:
-        encoded = _ENCODER.encode(value)
-    # half of a surrogate pair, or objects in an array
-    except (ValueError, OverflowError, TypeError):
-        encoded = repr(value).encode("utf-8", "surrogatepass")
-    return crc32(encoded, before)
-
-
-def _facts_of(value: Any) -> Any:
-    """Return facts that identify a value that MessagePack does not know, or its type."""
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    array = as_array(value)
-    if hasattr(array, "__array_interface__"):  # as numbers of NumPy and images of Pillow have it
-        array = np.ascontiguousarray(array)
-        return [array.dtype.str, array.shape, crc32(array.reshape(-1).view(np.uint8))]
-    return type(value).__qualname__
-
-
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_facts_of, order="deterministic")
-
-
-class Stream:
+class Stream(_Dicts):
     """Dicts from an iterable, such as a generator. They can be packed once, in order, in one part.
 
     Args:
@@ -132,17 +125,15 @@ class Stream:
         self,
         samples: Iterable[Sample],
         *,
-        spec: Mapping[str, str] | None = None,
-        types: Mapping[str, str] | None = None,
+        spec: Types = None,
+        types: Types = None,
     ) -> None:
-        self._samples, self._names = iter(samples), tuple(types or spec or ())
-        self.infers_types = spec is None
-        self.labels: Mapping[str, Sequence[str]] = {}
+        self._samples = iter(samples)
+        first: list[Sample] = []
         if spec is None:
-            first = list(islice(self._samples, 1))
+            first += islice(self._samples, 1)
             self._samples = chain(first, self._samples)
-            spec = infer_spec(as_dict(next(iter(first), None), self._names), types)
-        self.spec: Mapping[str, str] = dict(spec)
+        self._describe(first, spec, types)
 
     def __iter__(self) -> Iterator[Sample]:
         """Yield the samples that have not been taken yet."""
@@ -150,7 +141,7 @@ class Stream:
             yield with_files(as_dict(sample, self._names))
 
 
-def infer_spec(sample: Sample | None, known: Mapping[str, str] | None = None) -> dict[str, str]:
+def infer_spec(sample: Sample | None, known: Types = None) -> dict[str, str]:
     """Return the types of a sample's values.
 
     Bytes are `jpg`, `png` or `bytes` by their first bytes; a `Path` stands for the bytes of its

@@ -11,7 +11,6 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -73,10 +72,10 @@ def first_row(path: AnyPath) -> Row:
     name = path.name.lower()
     plain = name.removesuffix(".gz")
     try:
-        with path.open("rb") as raw, ExitStack() as stack:
+        with path.open("rb") as raw:
             file: Any = raw
             if name != plain:
-                file = stack.enter_context(gzip.open(raw))
+                file = gzip.open(raw)  # noqa: SIM115 - `raw` is closed
             text = file.read(_BEGINNING).decode("utf-8-sig", "replace")
         if not plain.endswith(".json"):
             lines = [line for line in text.split("\n") if line.strip()]
@@ -313,7 +312,7 @@ class Table(FileSource):
 
     def _types(self) -> dict[str, str]:
         """Return the types of the columns that are fields."""
-        columns = list(dict.fromkeys(column for row in self.samples for column in row))
+        columns = dict.fromkeys(column for row in self.samples for column in row)
         left_out = (self._file, self._key)
         return {
             column: _type_of([row[column] for row in self.samples if column in row])

@@ -76,7 +76,7 @@ class _ChunkWriter(ShardWriter):
         [self._frames] = (column.field for column in layout.columns if column.file == DATA)
         self._others = [column.field for column in layout.columns if column.file == TABLE]
         self._labels = {field.name: json.dumps(field.name) + ": " for field in self._others}
-        self._whole = [(field.type, field.name) for field in self._others] == [("json", "meta")]
+        self._whole = self._others == [META]
 
     def append(self, key: str | None, values: Values) -> None:
         """Write one item."""
@@ -187,7 +187,9 @@ class _ChunkWriter(ShardWriter):
     def _add(self, field: Field, stored: Stored, offset: int) -> str:
         """Add the extent of a value at an offset of the table, and return its JSON."""
         text = _json_text(field, cast("Buffer", stored))
-        self._builder.columns[field.name].add(offset, len(text), kernels.crc32(text.encode("ascii")))
+        self._builder.columns[field.name].add(
+            offset, len(text), kernels.crc32(text.encode("ascii"))
+        )
         return text
 
 
