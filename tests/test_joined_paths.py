@@ -13,7 +13,7 @@ SOURCE = ROOT / "src" / "bushel"
 
 EXCEPTIONS = {
     "these check the name": """
-        storage/names.py:below _index/shard.py:Shard.path _index/shard.py:Shard.sidecar
+        storage/names.py:below _index/shard.py:Shard.path
         _dataset/open/remote_discovery.py:ListedPath.__truediv__
         storage/objects/location.py:ObjectPath.with_name
         compat/granular/paths.py:ForeignPath.__truediv__
@@ -35,7 +35,7 @@ EXCEPTIONS = {
         _dataset/open/sources.py:_parts_of_file _dataset/open/completeness.py:marker_path
         _dataset/open/completeness.py:is_staged
         _dataset/open/completeness.py:interrupted_write
-        _dataset/open/folders.py:_replacements
+        _dataset/open/completeness.py:_replacements
         _pack/reshape.py:split _pack/run_folder.py:part_path
         sources/base.py:caller_path
         containers/bag/container.py:_Bag.shards containers/recordio/container.py:_RecordIO.shards

@@ -56,6 +56,8 @@ def test_show_takes_a_number_and_columns(dataset: bushel.Dataset) -> None:
     assert len(dataset.show(100)) == 9
     with pytest.raises(KeyError, match="label"):
         dataset.show(columns=["lable"])
+    with pytest.raises(TypeError, match="n='x': expected a whole number"):
+        dataset.show("x")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["array(uint8,-1,8,8)", "npy"])

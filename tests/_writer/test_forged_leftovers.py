@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import bushel
-from bushel._dataset.open.folders import overwrite_folder
+from bushel._dataset.open.completeness import overwrite_folder
 from bushel.errors import FormatError
 
 SPEC = {"text": "utf8"}

@@ -15,7 +15,7 @@ from tests.full_disk import little_room
 from tests.paths import ROOT
 
 import bushel
-from bushel._dataset.open.folders import overwrite_folder
+from bushel._dataset.open.completeness import overwrite_folder
 from bushel.storage.publish import _swap
 
 FORMS = [

@@ -160,6 +160,19 @@ def test_keys_that_are_there_twice(tmp_path: Path) -> None:
     assert str(first) in report.problems[0].message
 
 
+def test_two_splits_may_have_the_same_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for split in ("train", "val"):
+        write(tmp_path / "in" / split, "tar")
+    monkeypatch.chdir(tmp_path)
+    for source in (tmp_path / "in", "in/", "./in", ".//in"):
+        assert bushel.verify(source).problems == ()
+        assert ": ok; 6 shards, 14 samples" in run("verify", source)
+    shutil.copy("in/val/shard-000000.tar", "in/val/shard-000009.tar")
+    assert "several samples have this key" not in run("verify", "in", code=1)
+    assert {problem.kind for problem in bushel.verify("in").problems} >= {"key", "stray"}
+    assert "1 problem" not in run("verify", "in", "--split", "train")
+
+
 def test_shards_that_number_their_classes_differently(tmp_path: Path) -> None:
     for name, names in (("a", ["cat", "dog"]), ("b", ["cat", "dog"]), ("c", ["dog", "cat"])):
         spec = {"data": "bytes", "label": "int"}

@@ -116,6 +116,7 @@ def test_known_bad_samples_are_not_read_again(tmp_path: Path) -> None:
         ([True], TypeError, "exclude=True"),
         (3, TypeError, "exclude=3: expected keys, positions, entries of a loader's errors, or the path"),
         (None, TypeError, "exclude=None: expected keys"),
+        ("disc/00", FileNotFoundError, r"no such list .*; give the keys of samples in a list: exclude=\['disc/00'\]"),
     ],
 )
 def test_samples_that_cannot_be_left_out_are_refused(exclude: Any, error: type[Exception], says: str) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from bushel.storage.publish import update
 for number in range(25):
     line = f"{sys.argv[2]}.{number}\\n".encode()
-    update(Path(sys.argv[1]), lambda data: (data or b"") + line, sync=False)
+    update(Path(sys.argv[1]), lambda data: (data or b"") + line)
 """
 
 

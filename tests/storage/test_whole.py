@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,22 @@ def test_each_folder_is_on_disk_before_the_next_one_is_created(tmp_path: Path, s
     make_folder(tmp_path / "a/b/c")
     make_folder(tmp_path / "x/y", sync=False)
     assert synced == []
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_the_folder_in_which_nothing_may_be_created_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync: bool
+) -> None:
+    def refuse(path: Path, *_: object, **__: object) -> None:
+        kind = PermissionError if Path(path).parent.exists() else FileNotFoundError
+        raise kind(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    message = f"Permission denied to create '.bushel' in this folder: '{tmp_path}'"
+    with pytest.raises(PermissionError, match=message):
+        make_folder(tmp_path / ".bushel/writers", sync=sync)
+    with pytest.raises(PermissionError, match=message):
+        whole.write_whole(tmp_path / ".bushel/views/x", b"", sync=sync)
 
 
 @pytest.mark.parametrize("kill_at", [1, 2, 3])

@@ -70,10 +70,10 @@ class ClipFrames(Struct, frozen=True):
 
     def count(self, row: int) -> int | None:
         """Return the number of frames of a clip; None if it is unknown."""
-        from bushel.codecs.clip_parts import SHOWN
-
-        flags = self.flags[self._packets(row)]
-        return int(np.count_nonzero(flags & SHOWN)) if len(flags) else None
+        number = int(self.counts(np.array([row]))[0])
+        if number < 0:
+            return None
+        return number
 
     def counts(self, rows: I64) -> I64:
         """Return the numbers of frames of clips: int64[n], -1 where they are unknown."""

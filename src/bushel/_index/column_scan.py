@@ -188,7 +188,7 @@ class _Scan:
             short = recorded.length != MISSING
             text, offsets = recorded.data, offsets_of(np.maximum(recorded.length, 0))
         elif isinstance(self._mapped, MappedFile):
-            short = (column.length != MISSING) & (column.length <= LONGEST_TEXT)
+            short = column.present & (column.length <= LONGEST_TEXT)
             length = np.where(short, column.length, MISSING)
             text, offsets = gather([self._file], Extents(0, np.asarray(column.offset), length))
         else:

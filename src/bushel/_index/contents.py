@@ -36,7 +36,7 @@ from .names import (
     names_of,
     usual_columns,
 )
-from .table import MISSING, FieldExtents, ShardIndex
+from .table import FieldExtents, ShardIndex
 
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets
@@ -187,7 +187,7 @@ def _is_usual(requested: ColumnOf, column: FieldExtents) -> bool:
     """Return whether a writer records a column that it may record."""
     if requested.reading not in ("value", "length") or get_codec(column.codec).layout is not None:
         return True
-    lengths = column.length[column.length != MISSING]
+    lengths = column.length[column.present]
     short = bool(len(lengths)) and float(lengths.mean()) <= _USUAL_TEXT
     if requested.reading == "value":
         return short

@@ -191,9 +191,8 @@ class Comparison(Struct, frozen=True):
             column = self.now.fields[name]
             crc32, empties = column.checksums, column.empties_before
             for row, recorded in zip(rows.tolist(), expected.tolist(), strict=True):
-                sample, element = row, None
+                sample, element = column.sample_of(row), None
                 if column.starts is not None:
-                    sample = int(np.searchsorted(column.starts, row, side="right")) - 1
                     element = row - int(column.starts[sample])
                 key = None if self.now.keys is None else self.now.keys[sample]
                 place = self.now.place(column.file, int(column.offset[row]), int(empties[row]))
@@ -234,7 +233,7 @@ def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
     for name, column in known.fields.items():
         if column.crc32 is None:
             continue
-        rows = np.flatnonzero(column.length != MISSING)
+        rows = np.flatnonzero(column.present)
         other = now.fields.get(name)
         empties += _changed_empties(column, other, partner)
         if (
@@ -276,7 +275,7 @@ def with_known_checksums(known: ShardIndex, now: ShardIndex) -> ShardIndex:
         columns[name] = column
         if column.crc32 is not None:
             continue
-        rows = np.flatnonzero(column.length != MISSING)
+        rows = np.flatnonzero(column.present)
         best, rows_known = _by_extent(now, column, rows, known)
         if best and (rows_known >= 0).all():
             crc32 = np.zeros(column.rows, np.uint32)
@@ -356,7 +355,7 @@ def _names_of(index: ShardIndex, file: int) -> set[str]:
 def _find_extents(column: FieldExtents, rows: I64, other: FieldExtents) -> I64:
     """Return the row of `other` that has the extent of each of these rows; -1 if no row matches."""
     rows_of_other = np.full(len(rows), -1, np.int64)
-    present = np.flatnonzero(other.length != MISSING)
+    present = np.flatnonzero(other.present)
     if not len(present) or not len(rows):
         return rows_of_other
     order = present[np.lexsort((other.length[present], other.offset[present]))]

@@ -111,6 +111,8 @@ def opener(index: ShardIndex, shard: Shard) -> Callable[[int], File]:
     still the one that the table describes.
     """
     shard = index.shard_with_files(shard)
+    if not (index.blocks or index.has_many_files(shard)):
+        return cache(shard.open)
 
     @cache
     def real(number: int) -> File:
@@ -120,9 +122,6 @@ def opener(index: ShardIndex, shard: Shard) -> Callable[[int], File]:
 
             return SmallFile(str(path), stamp.size, stamp.mtime_ns)
         return open_file(path)
-
-    if not index.blocks:
-        return real
 
     def opened(number: int) -> File:
         if number < len(index.files):

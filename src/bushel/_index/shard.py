@@ -157,10 +157,13 @@ class Shard(Struct, frozen=True):
     @property
     def sidecar(self) -> AnyPath:
         """The path of the shard's index."""
-        root, name = self.beside, self.sidecar_name
+        return self.beside_it(self.sidecar_name)
+
+    def beside_it(self, name: str) -> AnyPath:
+        """Return the path of a file of Bushel's, by its name relative to `beside`."""
         if leads_out(name):
-            return below(root, name, any_text=True)
-        return root / name
+            return below(self.beside, name, any_text=True)
+        return self.beside / name
 
     @property
     def sidecar_name(self) -> str:

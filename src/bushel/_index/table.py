@@ -93,9 +93,15 @@ class FieldExtents(Struct, frozen=True):
         return len(self.offset)
 
     @property
+    def present(self) -> Bools:
+        """bool[rows], whether there is a value."""
+        present: Bools = self.length != MISSING
+        return present
+
+    @property
     def lacks_all(self) -> bool:
         """Whether all values are missing. Where the first one is there, no others are looked at."""
-        return not (self.length[:1] != MISSING).any() and not (self.length != MISSING).any()
+        return not (self.length[:1] != MISSING).any() and not self.present.any()
 
     @property
     def nbytes(self) -> int:
@@ -121,6 +127,12 @@ class FieldExtents(Struct, frozen=True):
         numbers = np.full(self.rows, self.rows)
         numbers[in_order] = np.arange(len(offsets)) - np.searchsorted(offsets, offsets)
         return numbers
+
+    def sample_of(self, row: int) -> int:
+        """Return the number of the sample that has a row."""
+        if self.starts is None:
+            return row
+        return int(np.searchsorted(self.starts, row, side="right")) - 1
 
     def rows_of(self, samples: I64) -> tuple[I64, I64]:
         """Return the rows of the elements of these samples, one after another.

@@ -14,13 +14,11 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from bushel._runtime.messages import log_info
 from bushel.errors import FormatError
-from bushel.storage.notation import parse_bytes
-from bushel.storage.objects.blockcache import BlockCache
+from bushel.storage.objects.blockcache import BlockCache, cache_in
 
 from .saving import encode_index
 from .shard import FileStamp, Shard
@@ -110,12 +108,4 @@ def cache_of_tables() -> BlockCache | None:
     if not folder:
         home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         folder = os.path.join(home, "bushel", "tables")
-    return _cache(os.getpid(), folder, os.environ.get("BUSHEL_TABLES_SIZE") or _USUAL_SIZE)
-
-
-@lru_cache(maxsize=8)
-def _cache(process: int, folder: str, size: str) -> BlockCache | None:
-    limit = parse_bytes(size, "BUSHEL_TABLES_SIZE")
-    if limit:
-        return BlockCache(Path(folder), limit)
-    return None
+    return cache_in(folder, "BUSHEL_TABLES_SIZE", _USUAL_SIZE)

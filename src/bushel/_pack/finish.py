@@ -17,8 +17,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.open.completeness import marker_path
-from bushel._dataset.open.folders import overwrite_folder, unfinished_shards
+from bushel._dataset.open.completeness import marker_path, overwrite_folder, unfinished_shards
 from bushel._dataset.open.locking import lock_of, lock_part, lock_run
 from bushel._index.names import Labels, join_labels
 from bushel._index.saving import save_manifest

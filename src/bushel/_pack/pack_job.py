@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.open.folders import overwrite_folder
+from bushel._dataset.open.completeness import overwrite_folder
 from bushel._dataset.views.mapped import Mapped
 from bushel._index.headers import PartOfRun
 from bushel._runtime.messages import count

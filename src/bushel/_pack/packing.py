@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from bushel._runtime.order import Shuffle
-from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
-from bushel._runtime.public import names_near, public
+from bushel._runtime.progress import ShowProgress, callback_of, user_call
+from bushel._runtime.public import public
 from bushel._runtime.tasks import AnyEngine
 from bushel._writer.target import Mode
 from bushel.sources.opening import AnyData, files_asked
@@ -21,8 +21,7 @@ if TYPE_CHECKING:  # packing without transforms imports none
 
 
 @public()
-@shows_progress("packing")
-@names_near
+@user_call("packing")
 def pack(
     source: AnyData,
     target: AnyLocation,
@@ -161,8 +160,7 @@ def pack(
 
 
 @public()
-@shows_progress("converting")
-@names_near
+@user_call("converting")
 def convert(
     source: AnyData,
     target: AnyLocation,

@@ -19,8 +19,8 @@ from bushel._dataset.views.mapped import Mapped
 from bushel._dataset.views.stream import StreamDataset
 from bushel._index.sidecar import find_manifest
 from bushel._runtime.order import Shuffle
-from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
-from bushel._runtime.public import names_near, public
+from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, user_call
+from bushel._runtime.public import public
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError, UnsupportedError
 from bushel.storage import AnyLocation, AnySource, as_path
@@ -31,8 +31,7 @@ from .packing import convert
 
 
 @public()
-@shows_progress("splitting")
-@names_near
+@user_call("splitting")
 def split(
     source: Dataset | Mapped | AnySource,
     target: AnyLocation,
@@ -119,8 +118,7 @@ def split(
 
 
 @public()
-@shows_progress("merging")
-@names_near
+@user_call("merging")
 def merge(
     sources: Iterable[Dataset | AnySource],
     target: AnyLocation,

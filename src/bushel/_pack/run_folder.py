@@ -22,8 +22,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.open.completeness import marker_path
-from bushel._dataset.open.folders import place_of, run_folder, shard_of_entry
+from bushel._dataset.open.completeness import marker_path, place_of, run_folder, shard_of_entry
 from bushel._index.headers import PartOfRun
 from bushel._index.shard import Shard
 from bushel._index.sidecar import Manifest, find_manifest

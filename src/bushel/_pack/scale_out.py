@@ -9,8 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.open.completeness import marker_path
-from bushel._dataset.open.folders import is_part
+from bushel._dataset.open.completeness import is_part, marker_path
 from bushel._dataset.open.locking import lock_run
 from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest

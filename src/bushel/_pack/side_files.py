@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from bushel._dataset.open.folders import place_of
+from bushel._dataset.open.completeness import place_of
 from bushel._index.shard import FOLDER
 from bushel._runtime.public import public
 from bushel.errors import FormatError, StateError, naming

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bushel._kinds import kind_of
+from bushel._runtime.arrays import check_count
 from bushel.codecs import holds_clip, holds_image, holds_sound
 from bushel.codecs.base import describe
 from bushel.codecs.registry import NUMBERS, holds_array
@@ -132,11 +133,12 @@ class Gallery:
         columns: Columns to show below each; by default the fields of numbers and short texts.
 
     Raises:
+        TypeError: `n` is not a whole number.
         KeyError: The column does not exist.
     """
 
     def __init__(self, dataset: Any, n: int = 12, columns: Sequence[str] | None = None) -> None:
-        self._dataset, self._count = dataset, min(n, len(dataset))
+        self._dataset, self._count = dataset, min(check_count("n", n), len(dataset))
         self._values = {name: dataset.column(name)[: self._count] for name in columns or ()}
         self._named = columns is not None
         self._main = main_field(dataset.spec)

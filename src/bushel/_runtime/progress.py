@@ -13,7 +13,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 from msgspec import Struct
 
 from .messages import count, size
-from .public import public
+from .public import misspelt, public
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -90,25 +90,30 @@ class ProgressReporter:
 
 
 def callback_of(progress: ShowProgress) -> OnProgress | None:
-    """Return the callback of `progress=`, or the one that `shows_progress` has made of True; None for a bool."""
+    """Return the callback of `progress=`, or the one that `user_call` has made of True; None for a bool."""
     return None if isinstance(progress, bool) else progress
 
 
-def shows_progress(task: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let `progress=True` of a function show a bar while it runs.
+def user_call(task: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function that users call show a bar with `progress=True`, and say what misspelt arguments may mean.
 
     Args:
-        task: A name of the work, such as "packing".
+        task: A name of the work, such as "packing"; empty for a function without `progress=`.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
         def run(*args: P.args, **kwargs: P.kwargs) -> R:
-            if kwargs.get("progress") is not True:
-                return function(*args, **kwargs)
-            with progress_bar(task) as report:
-                arguments: Any = {**kwargs, "progress": report}
-                return function(*args, **arguments)
+            try:
+                if not task or kwargs.get("progress") is not True:
+                    return function(*args, **kwargs)
+                with progress_bar(task) as report:
+                    arguments: Any = {**kwargs, "progress": report}
+                    return function(*args, **arguments)
+            except TypeError as error:
+                if (named := misspelt(error, function, kwargs)) is None:
+                    raise
+                raise named from None
 
         return run
 

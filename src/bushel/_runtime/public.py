@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache, wraps
+from functools import cache
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bushel.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T", bound=Callable[..., Any])
 
 PARAMETERS = {
@@ -156,33 +154,29 @@ def check_names(called: str, given: Collection[str], known: Iterable[str]) -> No
             raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
 
 
-def names_near(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function that is called with a misspelt argument name the one that may be meant."""
+def misspelt(
+    error: TypeError, function: Callable[..., Any], given: Collection[str]
+) -> TypeError | None:
+    """Return the error of a call with misspelt arguments, which says what may be meant; None of another error.
 
-    @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except TypeError as error:
-            # it was called
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                raise
-            from inspect import signature
+    Args:
+        error: The error, as the frame that called the function has caught it.
+        function: The function.
+        given: The names of its arguments.
+    """
+    # the function was called
+    if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+        return None
+    if "were given" in str(error):
+        return TypeError(f"{error}: options are given by name, as in option=value")
+    from inspect import signature
 
-            if "were given" in str(error):
-                message = f"{error}: options are given by name, as in option=value"
-                raise TypeError(message) from None
-            try:
-                check_names(
-                    function.__qualname__.removesuffix(".__init__"),
-                    kwargs,
-                    signature(function).parameters,
-                )
-            except TypeError as named:
-                raise named from None
-            raise
-
-    return run
+    called = function.__qualname__.removesuffix(".__init__")
+    try:
+        check_names(called, given, signature(function).parameters)
+    except TypeError as named:
+        return named
+    return None
 
 
 def check_flags(**flags: Any) -> None:

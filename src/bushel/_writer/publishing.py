@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.open.folders import is_part, overwrite_folder, recover_files, unfinished_shards
+from bushel._dataset.open.completeness import (
+    is_part,
+    overwrite_folder,
+    recover_files,
+    unfinished_shards,
+)
 from bushel._dataset.open.locking import lock_of, lock_target
 from bushel._dataset.open.removal_lists import keep_beside, own_list
 from bushel._dataset.read.shards import OpenShard

@@ -12,9 +12,8 @@ from msgspec.structs import force_setattr
 
 from bushel._dataset.open.as_listed import check_as_listed
 from bushel._dataset.open.caller_fields import CallerFields
-from bushel._dataset.open.completeness import manifest_of
+from bushel._dataset.open.completeness import is_part, manifest_of, run_folder
 from bushel._dataset.open.discovery import find
-from bushel._dataset.open.folders import is_part, run_folder
 from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.shard_fields import with_caller_fields
 from bushel._dataset.read.shards import OpenShard

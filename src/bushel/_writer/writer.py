@@ -7,7 +7,8 @@ import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 
-from bushel._runtime.public import names_near, public
+from bushel._runtime.progress import user_call
+from bushel._runtime.public import public
 
 from .dataset_writer import DatasetWriter
 from .target import Mode, WriterOptions
@@ -105,7 +106,7 @@ class Writer(DatasetWriter):
         4
     """
 
-    @names_near
+    @user_call()
     def __init__(
         self,
         path: object,

@@ -30,7 +30,6 @@ from bushel.errors import CodecError, FormatError, MissingPackageError
 from bushel.kernels import ExtentError
 from bushel.spec import KEY
 from bushel.storage import File
-from bushel.storage.expansion_cache import expansion_cache
 from bushel.storage.files import mapped_once
 
 from .compare import Difference, content_differences, differences, name_differences
@@ -58,7 +57,6 @@ class Checks(Struct, frozen=True):
 
 def check_shard(place: Place, checks: Checks) -> ShardCheck:
     """Check one shard, and continue after every problem."""
-    expansion_cache().forget_kept()  # so that the present bytes of the files are compared
     check = ShardCheck(place, checks, Findings(checks.room))
     try:
         with mapped_once():
@@ -90,7 +88,7 @@ class ShardCheck(Struct):
             FormatError: A file is missing.
             OSError: A file cannot be read.
         """
-        container, shard = self.place
+        container, shard = self.place.container, self.place.shard
         checks, found = self.checks, self.found
         stamps = stamps_of(shard)
         recorded, fits, built, faults, retyped = tables_of(self.place, stamps, checks.pickle, found)
@@ -319,7 +317,7 @@ class ShardCheck(Struct):
             if column.crc32 is None:
                 rows = compared.compared[name]
                 checked += total_of(column.length[rows])
-                complete = complete and bool(rows[column.length != MISSING].all())
+                complete = complete and bool(rows[column.present].all())
         return checked, complete
 
     def _report_changes(self, shard: Shard, known: ShardIndex, compared: Comparison) -> None:
@@ -408,7 +406,7 @@ def within_files(
     columns, lost = {}, Counter[str]()
     for name, column in known.fields.items():
         columns[name] = column
-        outside = (column.length != MISSING) & (
+        outside = column.present & (
             column.offset + column.length > _room(known, column.file, stamps)
         )
         if outside.any():

@@ -78,7 +78,7 @@ def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Differenc
                 continue
             said = f"the {what} in the index differs from the value in the files"
             for row in array_differences(known, found).tolist():
-                sample = _sample_of(extents, row) if row < extents.rows else None
+                sample = extents.sample_of(row) if row < extents.rows else None
                 yield Difference(said, sample, name)
 
 
@@ -166,7 +166,7 @@ def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Dif
         is_now, was = _extent(built, row), _extent(kept, row)
         what = f"the files have it {is_now}, but the index has it {was}"
         referred = referred and built.length[row] != MISSING
-        place = _sample_of(kept, row), name, file, int(kept.offset[row])
+        place = kept.sample_of(row), name, file, int(kept.offset[row])
         yield Difference(what, *place, referred=bool(referred))
     if kept.crc32 is not None and built.crc32 is not None:
         for row in np.flatnonzero(
@@ -176,7 +176,7 @@ def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Dif
                 f"the files record the CRC-32 {int(built.crc32[row]):08x}, "
                 f"the index {int(kept.crc32[row]):08x}"
             )
-            yield Difference(what, _sample_of(kept, row), name, file, int(kept.offset[row]))
+            yield Difference(what, kept.sample_of(row), name, file, int(kept.offset[row]))
 
 
 def _empty_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Difference]:
@@ -215,11 +215,9 @@ def _block_differences(
     what = f"block {block} of its bytes in the index differs from that of the files"
     for name, column in kept.fields.items():
         if column.file == file:
-            rows = np.flatnonzero(
-                (column.length != MISSING) & (column.offset + column.length > position)
-            )
+            rows = np.flatnonzero(column.present & (column.offset + column.length > position))
             if len(rows):
-                yield Difference(what, _sample_of(column, rows[0]), name, file, position)
+                yield Difference(what, column.sample_of(int(rows[0])), name, file, position)
                 return
     yield Difference(what, file=file, offset=position)
 
@@ -238,13 +236,6 @@ def _facts_of(blocks: Blocks) -> Iterator[tuple[object, ...]]:
     facts = zip(*(column.tolist() for column in columns), strict=True)
     for block, (*numbers, number) in enumerate(facts):
         yield *numbers, blocks.filters[number], blocks.side and blocks.side.of(block)
-
-
-def _sample_of(column: FieldExtents, row: int) -> int:
-    """Return the sample that has a row."""
-    if column.starts is None:
-        return int(row)
-    return int(np.searchsorted(column.starts, row, side="right")) - 1
 
 
 def _value_differences(

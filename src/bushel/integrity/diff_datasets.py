@@ -21,7 +21,7 @@ from bushel._runtime.progress import (
     ProgressReporter,
     ShowProgress,
     callback_of,
-    shows_progress,
+    user_call,
 )
 from bushel._runtime.public import public
 from bushel.kernels import crc32, hash_keys
@@ -128,7 +128,7 @@ class Diff:
 
 
 @public()
-@shows_progress("comparing")
+@user_call("comparing")
 def diff(
     left: Dataset, right: Dataset, *, values: bool = False, progress: ShowProgress = None
 ) -> Diff:

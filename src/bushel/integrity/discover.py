@@ -16,13 +16,15 @@ from bushel._dataset.open.completeness import (
     LoadManifest,
     find_incomplete,
     gone_and_unlisted,
+    is_half_replaced,
     manifest_and_names,
-    recover_shard,
+    shard_of_entry,
+    unfinished_shards,
     with_advice,
 )
+from bushel._dataset.open.damage import recover_shard
 from bushel._dataset.open.discovery import find
-from bushel._dataset.open.folders import is_half_replaced, shard_of_entry, unfinished_shards
-from bushel._dataset.open.sources import expand_paths, files_named
+from bushel._dataset.open.sources import ALL, expand_paths, named_files
 from bushel._dataset.open.tables import (
     StoredTable,
     bound,
@@ -40,6 +42,7 @@ from bushel.containers import Container, candidates, get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.storage import AnyPath, below, names_in
+from bushel.storage.expansion_cache import expansion_cache
 from bushel.storage.publish import is_half_made
 
 from .compare import same_arrays
@@ -51,6 +54,7 @@ class Place(NamedTuple):
 
     container: Container
     shard: Shard
+    split: str = ""  # the split of a folder that it belongs to; empty if it may have several
 
 
 def discover(
@@ -73,22 +77,25 @@ def discover(
         FileNotFoundError: The path does not exist.
         FormatError: The source is not a dataset, or holds several.
     """
-    places = _discover(source, container, found, load)
+    files = named_files(source, usual=ALL)
+    places: list[Place] = []
+    for split, paths in (files.splits or {"": files.source}).items():
+        of_split = _discover(expand_paths(paths), container, found, load)
+        places += [place._replace(split=split) for place in of_split]
     if index == "auto":
         return places
     shards = indexed_in([place.shard for place in places], index_place(index))
-    return [Place(place.container, shard) for place, shard in zip(places, shards, strict=True)]
+    return [place._replace(shard=shard) for place, shard in zip(places, shards, strict=True)]
 
 
 def _discover(
-    source: Any, container: str | None, found: Findings, load: LoadManifest
+    paths: Sequence[AnyPath], container: str | None, found: Findings, load: LoadManifest
 ) -> list[Place]:
     def undamaged(path: AnyPath) -> Manifest | None:
         with suppress(FormatError, OSError):  # reported where it is compared
             return load(path)
         return None
 
-    paths = expand_paths(files_named(source))
     try:
         whole = find(paths, container)
     except FormatError as error:
@@ -265,9 +272,11 @@ def tables_of(
 
     `stamps` are its files as they are now (`stamps_of`); None if one is missing.
     """
-    container, shard = place
+    container, shard = place.container, place.shard
     table = _recorded_table(shard, stamps, found)
     recorded = None if table is None else table.index
+    if recorded is None or recorded.blocks or not isinstance(shard.root, Path):
+        expansion_cache().forget_kept()  # so that the present bytes of the files are compared
     built, faults, retyped = None, list[FormatError](), list[tuple[str, str, str]]()
     try:
         if stamps is None:

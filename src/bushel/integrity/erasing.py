@@ -16,9 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import POLICIES
-from bushel._dataset.open.completeness import listed_names, manifest_path
+from bushel._dataset.open.completeness import listed_names, manifest_path, overwrite_folder
 from bushel._dataset.open.discovery import find
-from bushel._dataset.open.folders import overwrite_folder
 from bushel._dataset.open.locking import lock_of, locked_sources
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._dataset.open.shards import open_shards

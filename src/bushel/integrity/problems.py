@@ -141,7 +141,7 @@ class VerifyResult:
         """The result in words: `ok` only if nothing is wrong and all values were compared with a checksum."""
         if not self.ok:
             wrong = sum(not problem.warning for problem in self.problems) + self.more
-            return f"{wrong:,} problem{'s' * (wrong != 1)}"
+            return count(wrong, "problem")
         if any(problem.kind == "unchecked" for problem in self.problems):
             return "intact, but parts of the index were not compared"
         if not self.bytes_unchecked and (self.checksums_checked or not self.samples):

@@ -45,7 +45,8 @@ from bushel._index.removal_list import (
 from bushel._index.shard import LISTS_OF_FILES, may_lack_samples
 from bushel._runtime.arrays import I64, NO_NUMBERS
 from bushel._runtime.messages import log_warning
-from bushel._runtime.public import names_near, public
+from bushel._runtime.progress import user_call
+from bushel._runtime.public import public
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import UnsupportedError
@@ -81,7 +82,7 @@ class Removal:
 
 
 @public()
-@names_near
+@user_call()
 def remove(
     source: AnySource,
     *,

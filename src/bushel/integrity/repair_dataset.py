@@ -19,8 +19,8 @@ from bushel._index.shard import Keys
 from bushel._pack import convert
 from bushel._runtime.arrays import I64, NO_NUMBERS
 from bushel._runtime.messages import count
-from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
-from bushel._runtime.public import names_near, public
+from bushel._runtime.progress import ShowProgress, callback_of, user_call
+from bushel._runtime.public import public
 from bushel._runtime.tasks import AnyEngine
 from bushel._runtime.threads import cpu_count
 from bushel._writer.target import holds_dataset
@@ -81,8 +81,7 @@ class RepairResult:
 
 
 @public()
-@shows_progress("repairing")
-@names_near
+@user_call("repairing")
 def repair(
     source: AnySource,
     target: str | os.PathLike[str],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from itertools import chain
@@ -16,7 +16,6 @@ from msgspec import structs
 from bushel._dataset.open.caller_fields import warn_withheld
 from bushel._dataset.open.completeness import LoadManifest, listed_names, manifest_path
 from bushel._dataset.open.removal_lists import lists_beside
-from bushel._dataset.open.sources import splits_of
 from bushel._dataset.read.key_file import NAME, damage
 from bushel._dataset.read.listed import each_shard
 from bushel._dataset.read.remaining import removed_in
@@ -26,8 +25,8 @@ from bushel._index.names import Labels, join_labels
 from bushel._index.shard import Keys, Shard, may_lack_samples
 from bushel._index.sidecar import Manifest, load_manifest
 from bushel._runtime.arrays import check_count, offsets_of
-from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
-from bushel._runtime.public import names_near, public
+from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, user_call
+from bushel._runtime.public import public
 from bushel._runtime.tasks import AnyEngine
 from bushel._runtime.threads import cpu_count
 from bushel.containers import container_names
@@ -46,8 +45,7 @@ class _Stopped(BaseException):
 
 
 @public()
-@shows_progress("verifying")
-@names_near
+@user_call("verifying")
 def verify(
     source: AnySource,
     *,
@@ -119,12 +117,10 @@ def verify(
     if decode and not pickle:
         fields = chain.from_iterable(result.index.spec.values() for result in results)
         warn_withheld(fields, str(source))
-    splits = splits_of(source).paths  # whose samples may have the same keys
-    keyed: dict[str, list[ShardCheck]] = {}
+    by_split: dict[str, list[ShardCheck]] = {}  # samples of two splits may have the same keys
     for result in results:
-        if result.index.keys is not None:
-            keyed.setdefault(_split_of(result.place, splits), []).append(result)
-    for checks_of_split in keyed.values():
+        by_split.setdefault(result.place.split, []).append(result)
+    for checks_of_split in by_split.values():
         _check_keys(checks_of_split, findings)
     labels = _joined_labels(results, findings)
     if places:
@@ -172,14 +168,6 @@ def _size(place: Place) -> int:
     return sum(int(path.stat().st_size) for path in place.shard.paths if path.exists())
 
 
-def _split_of(place: Place, splits: Mapping[str, Sequence[str]]) -> str:
-    """Return the split that a shard belongs to; empty if its dataset has no splits."""
-    for split, paths in splits.items():
-        if f"{place.shard.path(0)}/".startswith(tuple(f"{name}/" for name in paths)):
-            return split
-    return ""
-
-
 def _check_keys(checks: Sequence[ShardCheck], found: Findings) -> None:
     """Find keys that several samples have, in one shard or in several. Removed samples do not count."""
     starts = offsets_of(check.index.samples for check in checks)
@@ -225,10 +213,12 @@ def _joined_labels(checks: Sequence[ShardCheck], found: Findings) -> Labels | No
     fields = dict[str, Field]()
     for check in reversed(checks):
         fields.update(check.index.spec)
+    named: list[tuple[str, Labels]] = []  # paths of very many shards take long
+    for check in checks:
+        if not named or named[-1][1] != check.index.labels:
+            named.append((str(check.place.shard.path(0)), check.index.labels))
     try:
-        return join_labels(
-            [(str(check.place.shard.path(0)), check.index.labels) for check in checks], fields
-        )
+        return join_labels(named, fields)
     except SpecError as error:
         found.add_file(None, "labels", str(error))
         return None
@@ -258,10 +248,10 @@ def check_manifest(
             lists_beside(shards)
     except FormatError as error:
         found.add_error(error, "index")
-    if isinstance(path, Path) and path.with_name(NAME).exists():
-        wrong = damage(path.with_name(NAME))
+    if isinstance(path, Path) and (key_file := path.with_name(NAME)).exists():
+        wrong = damage(key_file)
         if wrong is not None:
-            found.add_file(path.with_name(NAME), "index", wrong)
+            found.add_file(key_file, "index", wrong)
     try:
         if path is not None:
             manifest = load(path)
@@ -282,11 +272,9 @@ def check_manifest(
     described = {name: check.fitting for name, check in named if check.fitting is not None}
     now = manifest_of_tables(container, list(described), list(described.values()))
     listed = {entry.name for entry in manifest.shards}
-    facts = _facts_of_shards(manifest, described), _facts_of_shards(now, listed)
-    if len(described) == len(manifest.shards) == len(listed) and manifest.complete:
-        actual = manifest.labels if labels is None else labels
-        facts[0].update(_facts_of_fields(manifest, manifest.labels))
-        facts[1].update(_facts_of_fields(now, actual))
+    whole = len(described) == len(manifest.shards) == len(listed) and manifest.complete
+    now = structs.replace(now, labels=manifest.labels if labels is None else labels)
+    facts = _facts(manifest, described, fields=whole), _facts(now, listed, fields=whole)
     for what in facts[0] | facts[1]:
         was, is_now = (side.get(what, "nothing") for side in facts)
         if was != is_now:
@@ -294,9 +282,9 @@ def check_manifest(
             found.add_file(path, "index", message)
 
 
-def _facts_of_shards(manifest: Manifest, names: Container[str]) -> dict[str, object]:
-    """Return the facts in a manifest about the shards of these names, without times."""
-    return {
+def _facts(manifest: Manifest, names: Container[str], *, fields: bool) -> dict[str, object]:
+    """Return the facts in a manifest about the shards of these names, without times, and about fields."""
+    facts: dict[str, object] = {
         f"{fact} of shard {entry.name!r}": value
         for entry in manifest.shards
         if entry.name in names
@@ -304,19 +292,15 @@ def _facts_of_shards(manifest: Manifest, names: Container[str]) -> dict[str, obj
             structs.asdict(entry) | {"files": [(name, size) for name, size, _ in entry.files]}
         ).items()
     }
-
-
-def _facts_of_fields(manifest: Manifest, labels: Labels) -> dict[str, object]:
-    """Return the facts in a manifest about the fields of all shards."""
-    facts: dict[str, object] = {
-        f"class {number} of field {name!r}": repr(class_name)
-        for name, names in labels.items()
-        for number, class_name in enumerate(names)
-    }
-    facts |= {f"the type of field {name!r}": kind for name, kind in manifest.spec.items()}
-    return facts | {
-        f"the codec of field {name!r}": codec for name, codec in manifest.codecs.items()
-    }
+    if fields:
+        for name, classes in manifest.labels.items():
+            facts |= {
+                f"class {number} of field {name!r}": repr(class_name)
+                for number, class_name in enumerate(classes)
+            }
+        facts |= {f"the type of field {name!r}": kind for name, kind in manifest.spec.items()}
+        facts |= {f"the codec of field {name!r}": codec for name, codec in manifest.codecs.items()}
+    return facts
 
 
 def check_names_file(place: Place, labels: Labels, found: Findings) -> None:

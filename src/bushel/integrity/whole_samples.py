@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.binding import stamps_of
-from bushel._dataset.open.completeness import manifest_of, recover_shard
+from bushel._dataset.open.completeness import manifest_of
+from bushel._dataset.open.damage import recover_shard
 from bushel._dataset.read.remaining import removed_in
 from bushel._dataset.read.shard_fields import labels_beside
 from bushel._dataset.read.shards import OpenShard
@@ -22,7 +23,7 @@ from bushel._index.identity import compare_values, sample_digests
 from bushel._index.names import Labels, labels_of_fields
 from bushel._index.opening import opener
 from bushel._index.shard import Keys, may_lack_samples
-from bushel._index.table import MISSING, ShardIndex
+from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
 from bushel.codecs.registry import keeps_bytes
@@ -154,7 +155,7 @@ def _with_known_checksums(
             )
         found.add_file(shard.path(0), "replaced", message)
     on_record = all(
-        bool(compared.compared[name][column.length != MISSING].all())
+        bool(compared.compared[name][column.present].all())
         for name, column in index.fields.items()
         if column.crc32 is None
     )

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from bushel._dataset.open.completeness import is_part
 from bushel._dataset.open.discovery import holds_parts
-from bushel._dataset.open.folders import is_part
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.open import open_any
 from bushel._dataset.open.sources import expand_paths, named_files, refuse_splits

@@ -179,8 +179,11 @@ def changed_since(
     """
     if forget is not None:
         forget()
+    how = f"it had {known} bytes, and has {size}"
+    if size == known:
+        how = "it was written again, with as many bytes"
     return FormatError(
-        f"the file has changed since the dataset was opened: {size} bytes, then {known}",
+        f"the file has changed since the dataset was opened: {how}",
         path,
         hint="open the dataset again",
     )

@@ -40,7 +40,7 @@ from .whole import (
 _SIDECARS = ".bushel/"
 
 
-def update(path: AnyPath, change: Callable[[bytes | None], bytes], *, sync: bool = True) -> None:
+def update(path: AnyPath, change: Callable[[bytes | None], bytes]) -> None:
     """Replace a small file by what a function makes of its bytes: no change of others is lost.
 
     Locally, other threads and processes that change or replace it wait. An object is replaced if it
@@ -50,13 +50,12 @@ def update(path: AnyPath, change: Callable[[bytes | None], bytes], *, sync: bool
         path: The file; its folder is made if necessary.
         change: Returns the new bytes from the present ones, which are None if the file does not
             exist. It may be called several times. An error that it raises leaves the file as it is.
-        sync: As for `write_whole`.
 
     Raises:
         OSError: The file cannot be read or written.
     """
     if isinstance(path, Path):
-        with replacing(path, sync=sync) as file:  # for which others wait
+        with replacing(path) as file:  # for which others wait
             write_all(file, change(_read(path)))
     elif is_object(path):
         from bushel.storage.objects.upload import update_object

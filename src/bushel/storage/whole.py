@@ -99,8 +99,8 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[FileIO]:
         OSError: The file cannot be written. A file that was there before is unchanged.
     """
     partial = path.with_name(f"{path.name}.partial")
+    make_folder(path.parent, sync=sync)
     try:
-        make_folder(path.parent, sync=sync)
         with open_alone(partial) as file:
             try:
                 file.truncate(0)
@@ -221,6 +221,10 @@ def make_folder(folder: Path, *, sync: bool = True) -> None:
         except FileNotFoundError:  # another process has removed one that was still empty
             if not left:
                 raise
+        except PermissionError as error:  # of the folder above, which is there
+            new = Path(error.filename)
+            message = f"{error.strerror} to create {new.name!r} in this folder"
+            raise PermissionError(error.errno, message, str(new.parent)) from error
 
 
 def _make_missing(folder: Path, *, sync: bool) -> None:

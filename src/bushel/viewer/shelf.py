@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.open.completeness import HOW_TO_REPAIR
+from bushel._dataset.open.damage import HOW_TO_REPAIR
 from bushel._dataset.read.columns import part_of
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.columns import Part

@@ -108,7 +108,7 @@ def test_an_index_of_a_damaged_shard_is_not_stored(tmp_path: Path) -> None:
 def test_a_remote_shard_that_is_too_large_to_look_through_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bushel._dataset.open import completeness
+    from bushel._dataset.open import damage
 
     upath = pytest.importorskip("upath")
     folder = damaged_tar(tmp_path / "in")
@@ -117,7 +117,7 @@ def test_a_remote_shard_that_is_too_large_to_look_through_is_refused(
         (path / file.name).write_bytes(file.read_bytes())
     dataset, _ = warned(path)
     assert dataset[6]["label"] == sample(6)["label"]
-    monkeypatch.setattr(completeness, "_REMOTE", 100)
+    monkeypatch.setattr(damage, "_REMOTE", 100)
     with pytest.raises(FormatError, match="header checksum is wrong"):
         bushel.open(path, index="memory")
 

@@ -24,7 +24,7 @@ from tests.fuzz.campaign.material import Material, write_files
 from tests.fuzz.forged import change_header, header_of, name_codec
 
 import bushel
-from bushel._dataset.open.folders import overwrite_folder
+from bushel._dataset.open.completeness import overwrite_folder
 from bushel._dataset.views.saved_views import _ARRAYS as VIEWS
 from bushel._index.removal_list import _ARRAYS as REMOVED
 from bushel._index.saving import body_crc32, sealed

@@ -180,7 +180,7 @@ def _rows_with(media: Collection[str], index: ShardIndex) -> I64:
     """Return the rows of the samples that have a file of some fields."""
     present = np.zeros(index.samples, np.bool_)
     for name in media & index.fields.keys():
-        present |= index.fields[name].length != MISSING
+        present |= index.fields[name].present
     return np.flatnonzero(present)
 
 
@@ -195,7 +195,7 @@ def _media_of(indexes: Sequence[ShardIndex]) -> set[str]:
     counts = Counter[str]()
     for index in indexes:
         for name, extents in index.fields.items():
-            counts[name] += int(np.count_nonzero(extents.length != MISSING))
+            counts[name] += int(np.count_nonzero(extents.present))
     return labelled_media(counts, sum(index.samples for index in indexes))
 
 
@@ -288,7 +288,7 @@ def _tables_in(index: ShardIndex) -> dict[str, int]:
 
 def _files_of(index: ShardIndex, extension: str) -> Iterator[tuple[str, int]]:
     """Yield the name of each file with an extension in an archive, and its sample."""
-    rows = np.flatnonzero(index.fields[extension].length != MISSING)
+    rows = np.flatnonzero(index.fields[extension].present)
     for row, key in zip(rows.tolist(), _keys(index, rows), strict=True):
         yield f"{key}.{extension}", row
 

@@ -20,6 +20,7 @@ from bushel.storage import AnyPath, is_object, names_in
 from .completeness import (
     Incomplete,
     LoadManifest,
+    are_parts,
     find_incomplete,
     gone_and_unlisted,
     listed_names,
@@ -28,7 +29,6 @@ from .completeness import (
     manifest_path,
 )
 from .discovery import MANY_OBJECTS, find
-from .folders import are_parts
 from .shards import Found
 
 _AT_ONCE = 32  # number of files on a server that are looked for at the same time

@@ -1,35 +1,31 @@
-"""What a dataset lacks: shards that its writer has not finished, and samples of shards with a damaged structure.
+"""What writers leave in folders: parts, plans, unfinished files and manifests; and what a dataset lacks by them.
 
-Manifests tell the first; of damaged shards, the samples that can be read are found.
+The datasets `part-00000`, `part-00001`, … in a folder are read as one. In the manifest of that
+folder, the name of a shard begins with the name of its part: `part-00007/000000.tar`.
+
+A dataset that replaces another one is written to a folder of its own, which `_writer.publishing`
+describes. A reader needs its name because a writer may be killed while it puts the files of the new
+dataset in their places.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import cast
 
-import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from bushel._index.shard import FOLDER, Shard
-from bushel._index.sidecar import Manifest, find_manifest
-from bushel._index.table import ShardIndex
-from bushel._runtime.arrays import Bools
+from bushel._index.sidecar import Manifest, ManifestShard, find_manifest
 from bushel._runtime.messages import few, warn
 from bushel._runtime.public import command
-from bushel.containers.base import ReadOptions
-from bushel.containers.registry import recovery_of
-from bushel.errors import CorruptError, DamagedWarning, FormatError, IncompleteWarning, SpecError
-from bushel.spec import Spec
-from bushel.storage import AnyPath, below, is_local
-
-from .folders import above_parts, are_parts, is_half_replaced, is_part, place_of, run_folder
-
-if TYPE_CHECKING:
-    from bushel.containers.recovery import Fault, Recovered
+from bushel.errors import CorruptError, FormatError, IncompleteWarning
+from bushel.storage import AnyPath
+from bushel.storage.names import PathT
 
 HOW_TO_COMPLETE = (
     "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"
@@ -59,6 +55,120 @@ class Incomplete(Struct, frozen=True):
         return f"{samples:,} samples are there"
 
 
+def is_part(name: str) -> bool:
+    """Return whether a folder has the name of a part."""
+    return re.fullmatch("part-[0-9]{5,}", name) is not None
+
+
+def place_of(path: PathT, *, single: bool) -> tuple[PathT, str]:
+    """Return the folder of a dataset, and its name there if it is one file; an empty name if it is the folder."""
+    if single:
+        return cast("PathT", path.parent), path.name
+    return path, ""
+
+
+def run_folder(target: AnyPath, *, single: bool) -> AnyPath:
+    """Return the folder of the plan and the records of a run in parts: `bushel._pack` writes it.
+
+    Args:
+        target: The target of the run.
+        single: Whether each part is one file beside it.
+    """
+    if single:
+        return target.parent / f"{FOLDER}/{target.name}.run"
+    return target / f"{FOLDER}/run"
+
+
+def shard_of_entry(root: AnyPath, name: str, entry: ManifestShard) -> Shard:
+    """Return the files of a shard that a manifest lists."""
+    files = tuple(file for file, _, _ in entry.files)
+    inside = name and all(file.startswith(f"{name}/") for file in files)
+    return Shard(root, name, files, f"{name}/{FOLDER}" if inside else FOLDER)
+
+
+def overwrite_folder(target: Path) -> Path:
+    """Return the staging folder of a dataset that replaces `target`."""
+    folder, name = os.path.split(os.path.realpath(target))
+    return Path(folder, FOLDER, "overwrite", name)
+
+
+def is_half_replaced(folder: Path, name: str = "") -> bool:
+    """Return whether files that belong together were getting their names when their writer was killed.
+
+    Args:
+        folder: The folder in which the files are.
+        name: Name of the file that was replaced; empty for any in the folder.
+    """
+    replacements = _replacements(folder, name)
+    if replacements:
+        from bushel.storage.publish import is_half_made
+
+        return any(is_half_made(folder, staged) for staged in replacements)
+    return False
+
+
+def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:
+    """Return the staging folders that a killed writer left on this machine.
+
+    `file` is the name of the one file of the dataset; None for all shards in the folder.
+    """
+    base: AnyPath | None = root
+    if not isinstance(root, Path):
+        from bushel.storage import workplace
+
+        base = workplace(root)
+    if not isinstance(base, Path):
+        return []
+    try:
+        return sorted(
+            staging
+            for staging in (base / FOLDER / "staging").iterdir()
+            if file is None or staging.name == file
+        )
+    except FileNotFoundError:  # another process may remove it at any moment
+        return []
+
+
+def recover_files(folder: Path, name: str = "") -> None:
+    """Complete or undo interrupted replacements of files in a folder. The caller has its lock.
+
+    A folder that is replaced has a lock of its own.
+    """
+    from bushel.storage.publish import recover
+
+    root = Path(os.path.realpath(folder))
+    for staged in _replacements(root, name):
+        if not (staged / staged.name).is_dir() and not (root / staged.name).is_dir():
+            recover(root, staged)
+
+
+def _replacements(folder: Path, name: str) -> list[Path]:
+    """Return the staging folders of files and folders in a folder that are replaced."""
+    above = Path(folder, FOLDER, "overwrite")
+    if name:
+        return [above / name] if (above / name).is_dir() else []
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return sorted(above.iterdir())
+    return []
+
+
+def are_parts(path: AnyPath, shards: Sequence[Shard]) -> bool:
+    """Return whether these shards are in parts of a run in a folder."""
+    if shards[:1] and str(shards[0].root) == str(path):
+        return False
+    roots = {id(shard.root): shard.root for shard in shards}.values()
+    return all(is_part(root.name) and str(root.parent) == str(path) for root in roots)
+
+
+def above_parts(shards: Sequence[Shard]) -> AnyPath | None:
+    """Return the folder that contains the parts of a run, if these shards are in several of them, else None."""
+    first = shards[0].root
+    if all(shard.root is first or shard.root == first for shard in shards):
+        return None
+    above = first.parent
+    return above if are_parts(above, shards) else None
+
+
 def marker_path(root: AnyPath, name: str) -> AnyPath:
     """Return the path of the manifest of an incomplete dataset.
 
@@ -80,7 +190,7 @@ def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
     first = shards[0]
     if all(shard.root == first.root for shard in shards):
         folder = first.shared if first.name.isdecimal() else first.sidecars
-        return below(first.beside, f"{folder}/manifest.json", any_text=True)
+        return first.beside_it(f"{folder}/manifest.json")
     above = above_parts(shards)
     if above is None:
         return None
@@ -247,136 +357,3 @@ def warn_incomplete(found: Incomplete, samples: int) -> None:
         f"{found.advice}; open it with allow_incomplete=True to use it as it is.",
         IncompleteWarning,
     )
-
-
-HOW_TO_REPAIR = (
-    "`bushel verify` lists the damage, and `bushel repair` "
-    "writes the intact samples to a new dataset"
-)
-
-_REMOTE = 1 << 26
-"""Largest remote shard in bytes that is looked through for intact samples, which can take several passes."""
-
-
-class Damage(Struct, frozen=True):
-    """The damage of a shard."""
-
-    error: FormatError  # the error at which indexing it ended
-    # bool[samples], whether a sample can be read; the rows of the others have the extents of
-    # another sample
-    whole: Bools
-    lost: int  # number of samples that are known to have existed and have no row
-    # by key, the errors of samples that are known to have one of their own
-    errors: Mapping[str, FormatError]
-
-    @property
-    def unreadable(self) -> int:
-        """Number of samples in the table that cannot be read."""
-        return int(np.count_nonzero(~self.whole))
-
-    def error_of(self, key: str) -> FormatError:
-        """Return the error of a sample that cannot be read."""
-        error = self.errors.get(key, self.error)
-        message = (
-            f"sample {key!r} cannot be read, because the "
-            f"structure of its shard is damaged: {error.message}"
-        )
-        if isinstance(error, CorruptError):
-            return CorruptError(
-                message, key=key, file=error.file, offset=error.offset, hint=HOW_TO_REPAIR
-            )
-        return FormatError(message, error.file, error.offset, HOW_TO_REPAIR)
-
-    def describe(self) -> str:
-        """Describe the samples that can be read, in words."""
-        unreadable, samples = (
-            self.unreadable,
-            f"{len(self.whole):,} sample{'' if len(self.whole) == 1 else 's'}",
-        )
-        first = f"{samples} can be read"
-        if unreadable:
-            first = f"{unreadable:,} of {samples} cannot be read"
-        if self.lost:
-            return f"{first}, and at least {self.lost:,} {'is' if self.lost == 1 else 'are'} lost"
-        if unreadable:
-            return first
-        return f"{first}, and others may be lost"
-
-
-def recover_shard(
-    container: str, shard: Shard, spec: Spec | None, fault: Fault
-) -> Recovered | None:
-    """Return a table of the intact samples of a shard, or None if no sample is intact or can be located.
-
-    Args:
-        container: Name of the container.
-        shard: The files of the shard.
-        spec: Its fields if they are known, or None.
-        fault: Called with an error for everything that is left out.
-
-    Raises:
-        OSError: A file cannot be read.
-    """
-    missing = [path for path in shard.paths if not path.exists()]
-    if missing:
-        fault(FormatError("without this file, its shard has no intact sample", missing[0]))
-        return None
-    recover = recovery_of(container)
-    try:
-        try:
-            return recover(shard, ReadOptions(spec=spec, recorded=spec or ()), fault)
-        except SpecError:
-            return recover(shard, ReadOptions(), fault)
-    except (FormatError, SpecError) as error:
-        fault(error if isinstance(error, FormatError) else FormatError(str(error), shard.path(0)))
-        return None
-
-
-def recovered_table(
-    container: str, shard: Shard, options: ReadOptions, error: FormatError, known: Spec | None
-) -> tuple[ShardIndex, Damage]:
-    """Return a table of a damaged shard, and which of its samples can be read.
-
-    Args:
-        container: Name of the container.
-        shard: The shard.
-        options: The user's declarations about the data.
-        error: The error at which indexing it ended.
-        known: The fields that a recorded table has, or None.
-
-    Raises:
-        FormatError: `error`, if no sample can be located.
-        OSError: A file cannot be read.
-    """
-    from bushel.containers.recovery import with_gaps
-
-    try:
-        size = sum(int(path.stat().st_size) for path in shard.paths)
-        if not is_local(shard.root) and size > _REMOTE:
-            raise error
-    except FileNotFoundError:  # which is the error
-        raise error from None
-    from traceback import clear_frames
-
-    clear_frames(error.__traceback__)  # which hold what indexing had read
-    recovered = recover_shard(
-        container, shard, known if options.spec is None else options.spec, lambda _: None
-    )
-    if (
-        recovered is None
-        or not recovered.whole.any()
-        or not set(options.spec or ()) <= recovered.index.fields.keys()
-    ):
-        raise error
-    errors = {key: fault for (_, key), fault in zip(recovered.gaps, recovered.errors, strict=False)}
-    recovered = with_gaps(recovered)
-    reason = FormatError(error.message, error.file, error.offset)  # without its traceback
-    return replace(recovered.index, container=container), Damage(
-        reason, recovered.whole, max(recovered.lost, 0), errors
-    )
-
-
-def warn_damaged(damages: Sequence[Damage]) -> None:
-    """Warn the caller of `bushel.open` that shards are damaged."""
-    named = few([f"{damage.error} ({damage.describe()})" for damage in damages], separator="; ")
-    warn(f"the dataset is damaged: {named}. {HOW_TO_REPAIR}.", DamagedWarning)

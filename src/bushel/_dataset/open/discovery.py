@@ -29,8 +29,7 @@ from bushel.containers import (
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, below, is_object, names_in, open_file
 
-from .completeness import marker_path
-from .folders import is_part, shard_of_entry
+from .completeness import is_part, marker_path, shard_of_entry
 from .shards import Found
 from .sources import missing, refuse_splits
 

@@ -25,7 +25,7 @@ from bushel._index.shard import Shard
 from bushel._index.sidecar import find_manifest, spec_from_file
 from bushel._index.table_cache import keep_table
 from bushel._runtime.messages import log_warning
-from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
+from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, user_call
 from bushel._runtime.public import public
 from bushel._runtime.tasks import AnyEngine
 from bushel.containers import get_container
@@ -36,9 +36,15 @@ from bushel.storage import AnyLocation, AnyPath, AnySource, is_object, make_fold
 from .archives import as_folders
 from .binding import stamped, stamps_of
 from .caller_fields import checked_spec
-from .completeness import find_incomplete, listed_names, lists_all, manifest_path, marker_path
+from .completeness import (
+    above_parts,
+    find_incomplete,
+    listed_names,
+    lists_all,
+    manifest_path,
+    marker_path,
+)
 from .discovery import find
-from .folders import above_parts
 from .locking import locked_sources
 from .open import remaining_of
 from .shards import Found
@@ -56,7 +62,7 @@ from .tables import (
 
 
 @public()
-@shows_progress("indexing")
+@user_call("indexing")
 def index(
     source: AnySource,
     *,

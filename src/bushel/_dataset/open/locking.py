@@ -17,7 +17,7 @@ from bushel.storage import AnyPath, below, is_object
 from bushel.storage.lock import Lock
 from bushel.storage.names import PathT
 
-from .folders import is_part, place_of, recover_files, run_folder
+from .completeness import is_part, place_of, recover_files, run_folder
 
 _PATIENCE = 120.0  # seconds to wait for others who join the same run
 _WHOLE = "dataset"

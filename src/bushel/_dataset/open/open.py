@@ -360,7 +360,7 @@ def _checked_shards(
 
         warn_unlisted(path, found.unlisted)
     if damages := [shard.damage for shard in shards if shard.damage is not None]:
-        from .completeness import warn_damaged
+        from .damage import warn_damaged
 
         warn_damaged(damages)
     # a list has more than a thousand shards, whose tables are not looked at

@@ -20,8 +20,7 @@ from bushel.storage.base import FROM_TAG
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.objects.remotefile import ObjectStat, stat_of
 
-from .completeness import LoadManifest, marker_path
-from .folders import shard_of_entry
+from .completeness import LoadManifest, marker_path, shard_of_entry
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

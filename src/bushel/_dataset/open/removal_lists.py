@@ -22,7 +22,7 @@ from bushel._runtime.parallel import map_all
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, absolute, below, is_object, read_whole, write_whole
 
-from .folders import above_parts
+from .completeness import above_parts
 from .sources import expand_paths
 
 

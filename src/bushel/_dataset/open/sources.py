@@ -51,8 +51,7 @@ Folder: TypeAlias = "str | ListedPath"
 _CARD = 1 << 20  # bytes of README.md that are read
 _README = "README.md"
 _PATTERN = frozenset("{*?[")
-ALL = "all"
-"""The name by which a caller asks for all splits together."""
+ALL = "all"  # the name by which a caller asks for all splits together
 
 
 class NamedFiles(Struct, frozen=True):
@@ -61,6 +60,7 @@ class NamedFiles(Struct, frozen=True):
     source: Any  # the paths to open; or the source as it is
     features: Mapping[str, Feature] = {}  # of fields, as their repository describes them
     inside: str | None = None  # the split whose samples are chosen by their keys
+    splits: Mapping[str, list[str]] = {}  # the paths of each split, if these are to open
 
 
 class Splits(Struct, frozen=True):
@@ -96,7 +96,9 @@ def named_files(
         if is_file or splits.below_fields:
             return NamedFiles([as_path(source)], inside=None if chosen == ALL else chosen)
         if splits.paths:
-            return NamedFiles(_paths_of_split(source, splits.paths, chosen))
+            paths = _paths_of_split(source, splits.paths, chosen)
+            are_all = isinstance(paths, list) and len(paths) > 1 and chosen == ALL
+            return NamedFiles(paths, splits=splits.paths if are_all else {})
     is_on_hub = isinstance(source, str) and source.startswith("hf://")
     if config is None and split is None and not is_on_hub:
         return NamedFiles(source)
@@ -209,13 +211,11 @@ def splits_in_folder(folder: Folder) -> Splits:
 
 def _has_shards(folder: Folder) -> bool:
     """Return whether a folder has a manifest and its shards, and not only files as they were found."""
+    names = names_in(as_path(folder))
+    is_indexed = FOLDER in names
     if isinstance(folder, str):
         is_indexed = os.path.exists(os.path.join(folder, FOLDER, "manifest.json"))
-    else:
-        is_indexed = FOLDER in dict(folder.names())
-    return is_indexed and any(
-        name.isdecimal() or is_data_file(name) for name, _ in _entries(folder)
-    )
+    return is_indexed and any(name.isdecimal() or is_data_file(name) for name in names)
 
 
 def _inside(folder: Folder, name: str) -> Folder:
@@ -261,12 +261,12 @@ def _is_data(name: str) -> bool:
 
 def _has_configurations(folder: Folder) -> bool:
     """Return whether README.md says which files belong to which split, as on the Hugging Face Hub."""
-    card = as_path(folder) / _README if isinstance(folder, str) else folder / _README
     if _README not in dict(_entries(folder)):
         return False
     from .data_files import front_matter
 
-    text = front_matter(bytes(read_whole(card)[:_CARD]).decode("utf-8", "replace"))
+    card = read_whole(as_path(str(folder)) / _README)
+    text = front_matter(bytes(card[:_CARD]).decode("utf-8", "replace"))
     return text is not None and "configs" in text
 
 

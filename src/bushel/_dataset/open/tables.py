@@ -41,8 +41,8 @@ from .caller_fields import (
     read_structure,
     with_recorded_names,
 )
-from .completeness import Damage, recovered_table
-from .folders import overwrite_folder
+from .completeness import overwrite_folder
+from .damage import Damage, recovered_table
 
 if TYPE_CHECKING:
     from .remote_discovery import ListedFiles

@@ -24,7 +24,7 @@ from bushel.spec import Field, wider
 from bushel.storage import AnyPath, File, is_object, open_known
 
 if TYPE_CHECKING:
-    from bushel._dataset.open.completeness import Damage
+    from bushel._dataset.open.damage import Damage
     from bushel._index.shard_list import ShardList
     from bushel.containers.base import Section
 

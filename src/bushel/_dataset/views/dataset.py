@@ -128,6 +128,7 @@ class Dataset(StoredValues):
                 texts.
 
         Raises:
+            TypeError: `n` is not a whole number.
             KeyError: The column does not exist; the message says what may be meant, or which
                 command makes it.
 

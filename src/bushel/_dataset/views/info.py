@@ -16,7 +16,7 @@ from bushel._dataset.read.shards import Listing, OpenShard, kinds
 from bushel._index.columns import drawable, objects_of
 from bushel._index.expansion import COSTLY, expansion_of
 from bushel._index.shard import may_lack_samples
-from bushel._index.table import MISSING, FieldExtents
+from bushel._index.table import FieldExtents
 from bushel._runtime.messages import count, few, size
 from bushel._runtime.public import public
 from bushel.codecs import holds_sound
@@ -292,7 +292,7 @@ def _summarise(name: str, kind: str, parts: list[FieldExtents]) -> FieldSummary:
     samples = elements = total = longest = 0
     shortest = 1 << 62
     for column in parts:
-        length = column.length[column.length != MISSING]
+        length = column.length[column.present]
         if column.starts is None:
             samples += len(length)
         else:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 import numpy as np
 
-from bushel._dataset.open.folders import above_parts
+from bushel._dataset.open.completeness import above_parts
 from bushel._dataset.read.key_file import positions_of_keys
 from bushel._dataset.read.remaining import digests_at
 from bushel._dataset.read.shards import kinds

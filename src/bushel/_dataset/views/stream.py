@@ -18,7 +18,8 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.shard import Shard, may_lack_samples
 from bushel._recognise.names import junk_kind
 from bushel._runtime.messages import few
-from bushel._runtime.public import command, names_near, public
+from bushel._runtime.progress import user_call
+from bushel._runtime.public import command, public
 from bushel.codecs import get_codec, holds_image
 from bushel.containers.base import ReadOptions
 from bushel.containers.tar.members import ForwardReader, Member, members
@@ -406,7 +407,7 @@ def _open(source: _Source) -> Iterator[tuple[Readable, str]]:
 
 
 @public()
-@names_near
+@user_call()
 def open_stream(
     source: AnyLocation | IO[bytes] | Sequence[AnyLocation | IO[bytes]],
     *,

@@ -265,10 +265,16 @@ def excluded_positions(
     """Return the positions of the samples that `exclude=` of a loader names: in a file, by position, key or report.
 
     Raises:
+        FileNotFoundError: It names a file that does not exist.
         TypeError: It names no samples.
         ValueError: It names a sample that the dataset does not have.
     """
     if isinstance(exclude, str | os.PathLike):
+        if not os.path.exists(exclude):
+            raise FileNotFoundError(
+                f"exclude={os.fspath(exclude)!r}: no such list of bad samples, as write_errors writes "
+                f"one; give the keys of samples in a list: exclude=[{os.fspath(exclude)!r}]"
+            )
         exclude = read_errors(exclude)
     if not isinstance(exclude, Iterable):
         raise TypeError(

@@ -178,9 +178,24 @@ def cache_of_environment() -> BlockCache | None:
     folder = os.environ.get("BUSHEL_CACHE_DIR")
     if not folder:
         return None
-    return _cache(os.getpid(), folder, os.environ.get("BUSHEL_CACHE_SIZE") or _USUAL_SIZE)
+    return cache_in(folder, "BUSHEL_CACHE_SIZE", _USUAL_SIZE)
 
 
-@lru_cache(maxsize=8)
-def _cache(process: int, folder: str, size: str) -> BlockCache:
-    return BlockCache(Path(folder), parse_bytes(size, "BUSHEL_CACHE_SIZE"))
+def cache_in(folder: str, variable: str, usual: str) -> BlockCache | None:
+    """Return the cache of this process in a folder, of the size that a variable has; None if that is 0.
+
+    Args:
+        folder: The folder.
+        variable: Name of the variable.
+        usual: The size if it is not set, such as `10GB`.
+
+    Raises:
+        ValueError: The size is invalid.
+    """
+    return _cache(os.getpid(), folder, variable, os.environ.get(variable) or usual)
+
+
+@lru_cache(maxsize=16)
+def _cache(process: int, folder: str, variable: str, size: str) -> BlockCache | None:
+    limit = parse_bytes(size, variable)
+    return BlockCache(Path(folder), limit) if limit else None
