@@ -220,7 +220,14 @@ class RowTable:
 
         try:
             values = as_json(self.pieces(name))
-        except (ArrowException, KeyError, NotImplementedError, OSError, ValueError) as error:
+        except (
+            ArithmeticError,  # of decimals
+            ArrowException,
+            KeyError,
+            NotImplementedError,
+            OSError,
+            ValueError,
+        ) as error:
             what: object = error
             if isinstance(error, KeyError):  # of intervals of days
                 what = "pyarrow has no values of its type"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,17 @@ class TestByPyarrow:
         with pytest.raises(FormatError, match="column 'nested'") as caught:
             bushel.open(tmp_path / "x.arrow", index="memory")
         assert caught.value.file == str(tmp_path / "x.arrow")
+
+    def test_a_damaged_scale_of_decimals_is_an_error_of_the_column(self, tmp_path: Path) -> None:
+        import pyarrow as pa
+
+        table = pa.table({"price": pa.array([Decimal("1.5")] * 4, pa.decimal128(23, 7))})
+        with pa.OSFile(str(tmp_path / "x.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        scale, wrong = (number.to_bytes(4, "little") for number in (7, 0x7F000007))
+        (tmp_path / "x.arrow").write_bytes((tmp_path / "x.arrow").read_bytes().replace(scale, wrong))
+        with pytest.raises(FormatError, match="column 'price'"):
+            bushel.open(tmp_path / "x.arrow", index="memory")
 
     @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
     @pytest.mark.parametrize("stream", [True, False])
