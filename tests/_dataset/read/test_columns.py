@@ -198,6 +198,8 @@ def test_masks_and_positions(asked: bushel.Dataset) -> None:
 def test_errors_say_what_to_do(asked: bushel.Dataset, tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="did you mean 'label'"):
         asked.column("lable")
+    with pytest.raises(TypeError, match="the name of a column is a text, not 3"):
+        asked.column(3)  # type: ignore[arg-type]
     with pytest.raises(KeyError, match="did you mean 'name'"):
         asked.where("nam == 'a'")
     with bushel.Writer(tmp_path / "data", {"name": "utf8"}, container="tar", columns=()) as writer:

@@ -195,6 +195,10 @@ def test_wrong_use(tmp_path: Path) -> None:
             dataset.read_crop(0, name, BOX)
     with pytest.raises(IndexError):
         dataset.read_crop(2, "image", BOX)
+    for box in ((1, 2, 3), (0, 0, 1.5, 3), None, "abcd"):
+        with pytest.raises(TypeError, match=r"box=.*: expected left, top, right and bottom, four whole numbers"):
+            dataset.read_crop(0, "image", box)  # type: ignore[arg-type]
+    assert dataset.read_crop(0, "image", np.array([0, 0, 640, 480])).shape == (480, 640, 3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])

@@ -289,8 +289,9 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         bushel.join(dataset, other, how="outer")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"not str: open paths with bushel.open"):
         bushel.join(dataset, "captions.jsonl")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="expected the name of a field, or a pair"):
-        bushel.join(dataset, other, on=("a", "b", "c"))  # type: ignore[arg-type]
+    for on in (("a", "b", "c"), None, 3, ("image", 3)):
+        with pytest.raises(TypeError, match="expected the name of a field, or a pair"):
+            bushel.join(dataset, other, on=on)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at least one"):
         bushel.join([])
     with pytest.raises(TypeError, match="field 'tags' holds"):

@@ -203,6 +203,8 @@ def _of_rows(reader: Reader, rows: I64, column: ColumnOf) -> tuple[list[Piece], 
 
 
 def _meaning(name: str, reader: Reader) -> ColumnOf:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a column is a text, not {name!r}")
     try:
         return column_of(name, reader.fields)
     except SpecError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,13 @@ from .reader import Reader
 
 def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> Array:
     """Return a crop of an image. If the index has its segments or seek table, only the needed bytes are read."""
+    try:
+        left, top, right, bottom = map(operator.index, box)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"box={box!r}: expected left, top, right and bottom, four whole numbers"
+        ) from error
+    box = left, top, right, bottom
     if (group := reader.group_of(position, name)) is not None:
         try:
             if (pixels := _in_part(reader, group, name, box)) is not None:

@@ -55,11 +55,13 @@ def classes_of(dataset: Any, field: str) -> I64:
         KeyError: The dataset has no such field.
         SpecError: The values of the field are not single numbers or texts.
     """
+    if field in dataset.columns:
+        values = dataset.column(field)
+        # values that a column lacks may be too long for it: then the field is read
+        if not isinstance(values, np.ma.MaskedArray):
+            return np.unique(values, return_inverse=True)[1].reshape(-1)
     numbers: dict[Hashable, int] = {}
     classes = np.empty(len(dataset), np.int64)
-    classes_in_index = _known_classes(dataset, field)
-    if classes_in_index is not None:
-        return classes_in_index
     for positions in chunks(range(len(dataset)), _CHUNK):
         for position, sample in zip(positions, dataset.read(positions, [field]), strict=True):
             value = sample.get(field)
@@ -70,18 +72,6 @@ def classes_of(dataset: Any, field: str) -> I64:
                 )
             classes[position] = numbers.setdefault(value, len(numbers))
     return classes
-
-
-def _known_classes(dataset: Any, field: str) -> I64 | None:
-    """Return the classes by a column of the index; None if it has no such column.
-
-    Values that a column lacks may be too long for it. If there are such ones, the field is read.
-    """
-    if field not in dataset.columns or isinstance(
-        values := dataset.column(field), np.ma.MaskedArray
-    ):
-        return None
-    return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
 def _exact(samples: int, shares: Mapping[str, float]) -> list[Fraction]:

@@ -149,7 +149,8 @@ class StoredValues(Samples):
 
         Raises:
             KeyError: The field does not exist, or the sample lacks it.
-            TypeError: The field is a sequence, or does not hold images.
+            TypeError: The field is a sequence, or does not hold images, or the box is not four whole
+                numbers.
             ValueError: The box is not inside the image.
             IndexError, CorruptError, FormatError, CodecError: As `read`.
 
@@ -248,6 +249,7 @@ class StoredValues(Samples):
         Raises:
             KeyError: The column does not exist; the message says what may be meant, or which
                 command makes it.
+            TypeError: The name is not a text.
             FormatError: The index is damaged.
 
         Examples:
