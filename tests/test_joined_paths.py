@@ -46,7 +46,7 @@ EXCEPTIONS = {
     "Bushel makes the name: a number, a kind, a random text, a constant of a container": """
         containers/gulp/container.py:_Gulp.class_names
         _index/shard.py:Shard.removal_lists
-        _dataset/open/remote_discovery.py:listed_in_manifest _writer/target.py:write_file_of_names
+        _dataset/open/remote_discovery.py:listed_in_manifest _writer/written_shards.py:WrittenShards._write_lists
         storage/objects/upload.py:_now_beside storage/lock.py:FileLock._take
         storage/objects/blockcache.py:BlockCache.put storage/objects/blockcache.py:BlockCache._path
         storage/staging.py:Staging.discard storage/whole.py:create_whole
