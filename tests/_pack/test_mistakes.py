@@ -301,9 +301,9 @@ def test_truth_values_stay(tmp_path: Path, container: str) -> None:
     assert len(found.where("n == 1")) == 1
 
 
-def test_an_array_of_truth_values_is_numbers(tmp_path: Path) -> None:
+def test_an_array_of_truth_values_is_no_numbers(tmp_path: Path) -> None:
     done = bushel.pack({"x": np.array([True, False])}, tmp_path / "out.tar", sync=False)
-    assert done.spec == {"x": "int"}
+    assert done.spec == {"x": "bool"}
 
 
 @pytest.mark.parametrize("container", CONTAINERS)

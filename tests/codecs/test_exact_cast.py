@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from bushel.codecs import get_codec
 from bushel.codecs.arrays import exact_cast
 from bushel.errors import CodecError
 
@@ -28,3 +29,12 @@ def test_values_are_kept_or_refused(dtype: str) -> None:
         else:
             with pytest.raises(CodecError, match=f"numbers that {dtype} holds"):
                 exact_cast("x", array, np.dtype(dtype))
+
+
+@pytest.mark.filterwarnings("error")
+def test_real_numbers_as_complex_ones() -> None:
+    """The imaginary part, which is 0, is not compared, since NumPy warns of casts that leave it out."""
+    codec = get_codec("as(array(complex64,2),array(float32,2))")
+    assert codec.decode(np.array([0.5, 2], "<f4").tobytes()).tolist() == [0.5 + 0j, 2 + 0j]
+    with pytest.raises(CodecError, match="numbers that float32 holds"):
+        get_codec("as(array(complex64,1),array(int64,1))").decode(np.array([2**24 + 1]).tobytes())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -137,3 +137,17 @@ def test_long_tables_are_read_in_blocks(is_dataset: bool, tmp_path: Path) -> Non
     table = pyarrow.table({"n": np.arange(2500)})
     opened = packed(pytest.importorskip("pyarrow.dataset").dataset(table) if is_dataset else table, tmp_path)
     assert opened.column("n").tolist() == list(range(2500))
+
+
+def test_the_first_row_of_a_dataset_lacks_its_label(tmp_path: Path) -> None:
+    class ClassLabel:
+        names = ("cat", "dog")
+
+    class Rows(list[dict[str, Any]]):
+        features: ClassVar = {"label": ClassLabel()}
+
+    rows = Rows([{"label": None, "text": "a"}, {"label": 1, "text": "b"}])
+    assert bushel.pack(rows, tmp_path / "new.tar", sync=False).spec == {"label": "int", "text": "utf8"}
+    dataset = bushel.open(tmp_path / "new.tar")
+    assert [sample.get("label") for sample in dataset.read([0, 1])] == [None, 1]
+    assert dataset.labels == {"label": ("cat", "dog")}

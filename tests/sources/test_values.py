@@ -39,7 +39,7 @@ class TestArrays:
             }
         )
         check_source(source)
-        assert source.spec == {"x": "array", "n": "int", "r": "float", "t": "utf8", "ok": "int"}
+        assert source.spec == {"x": "array", "n": "int", "r": "float", "t": "utf8", "ok": "bool"}
         sample = source[1]
         np.testing.assert_array_equal(sample["x"], np.array([2, 3], np.float32))
         assert {name: sample[name] for name in ("n", "r", "t", "ok", "__key__")} == {
@@ -208,3 +208,21 @@ def test_tuples_have_the_names_of_a_declared_spec(tmp_path: Path) -> None:
 def test_arrays_and_rows_are_not_converted(source: Any, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="expected a path or an object with open"):
         bushel.convert(source, tmp_path / "x.tar")
+
+
+@pytest.mark.parametrize("suffix", ["tar", "ffr", "rec"])
+def test_arrays_of_times_and_truth_values(tmp_path: Path, suffix: str) -> None:
+    columns = {
+        "day": np.array(["2020-01-01", "1969-12-31"], "datetime64[D]"),
+        "time": np.array(["2020-01-01T00:00:01", "1969-12-31T23:59:59"], "datetime64[ns]"),
+        "long": np.array([5, -7], "timedelta64[ms]"),
+        "ok": np.array([True, False]),
+    }
+    spec = bushel.pack(columns, tmp_path / f"new.{suffix}", sync=False).spec
+    assert spec == {"day": "datetime64(D)", "time": "datetime64(ns)", "long": "timedelta64(ms)", "ok": "bool"}
+    samples = list(bushel.open(tmp_path / f"new.{suffix}"))
+    source = bushel.sources.Arrays(columns)
+    for position, sample in enumerate(samples):
+        assert {name: sample[name] for name in columns} == {name: source[position][name] for name in columns}
+        assert {name: sample[name] for name in columns} == {name: columns[name][position] for name in columns}
+        assert type(sample["ok"]) is bool

@@ -69,6 +69,8 @@ def exact_cast(codec: str, array: Array, dtype: np.dtype[Any]) -> Array:
     Raises:
         CodecError: The dtype does not keep its values.
     """
+    if dtype.kind == "c" and array.dtype.kind != "c":
+        return exact_cast(codec, array, np.dtype(f"f{dtype.itemsize // 2}")).astype(dtype)
     with np.errstate(all="ignore"):
         cast = array.astype(dtype)
         back = cast.astype(array.dtype)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bushel._runtime.arrays import Array
+from bushel._runtime.arrays import I64, U8, Array, offsets_of
 from bushel.errors import CodecError, SpecError
 
 from .arrays import as_array, dtype_named, exact_cast
@@ -118,7 +118,16 @@ def _encode(target: Codec, stored: Codec, value: Any) -> Buffer:
 
 def converting(name: str, target: Codec, stored: Codec) -> Codec:
     """Return codec `as(TARGET,STORED)`, given the codecs of its values and of its bytes."""
-    return Codec(name, partial(_encode, target, stored), partial(_decode, name, target, stored))
+    encode, decode = partial(_encode, target, stored), partial(_decode, name, target, stored)
+    encode_column = _encode_truths if name == "as(bool,json)" else None
+    return Codec(name, encode, decode, encode_column=encode_column)
+
+
+def _encode_truths(array: Array) -> tuple[U8, I64] | None:
+    if array.ndim != 1 or array.dtype != np.bool_:
+        return None
+    texts = b"".join([b"true" if value else b"false" for value in array.tolist()])
+    return np.frombuffer(texts, np.uint8), offsets_of(5 - array)
 
 
 def _transpose(axes: tuple[int, ...], stored: Codec, data: Buffer) -> Array:

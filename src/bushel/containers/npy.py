@@ -27,8 +27,8 @@ _FIELD = "data"
 _MOST_DIMENSIONS = 64  # of an array of NumPy
 _LARGEST_ROW = 1 << 48
 _TYPES = (
-    "little-endian numbers are read in place: save such arrays with numpy.savez; bushel.pack takes a file with texts "
-    "and big-endian numbers, too; arrays of Python objects are pickles, which are not read"
+    "little-endian numbers are read in place: save such arrays with numpy.savez; bushel.pack(FILE, TARGET) takes texts "
+    "and big-endian numbers, too, one file at a time; arrays of Python objects are pickles, which are not read"
 )
 
 

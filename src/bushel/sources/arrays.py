@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from bushel._index.identity import digest_of_value
 from bushel._runtime.arrays import I64
+from bushel.codecs.arrays import exact_cast
 from bushel.codecs.columns import InexactError, exact_array, is_stored, without_arrow
+from bushel.codecs.scalars import time_dtype
 from bushel.containers.stored_column import StoredColumn
-from bushel.errors import FormatError, SpecError
+from bushel.errors import CodecError, FormatError, SpecError
 from bushel.kernels import crc32
 from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, as_path, read_whole
@@ -38,10 +40,11 @@ class Arrays:
         spec: Types of fields that override the inferred ones, such as `{"image": "jpg"}`.
 
     Attributes:
-        spec: Integers are `int`, real numbers `float`, text `utf8`, bytes `bytes`, images in a
+        spec: Integers are `int`, real numbers `float`, truth values `bool`, text `utf8`, bytes
+            `bytes`, times and durations `datetime64` and `timedelta64` with their unit, images in a
             field with such a name `png` (see `bushel.sources.samples.image_codec`), and everything
             else `array`. Lists of numbers of different lengths are `array`, too. Lists of truth
-            values are `json`, which gives them back as such; an array of them is `int`.
+            values are `json`, which gives them back as such.
 
     Raises:
         SpecError: The columns differ in length, hold objects, or have invalid offsets.
@@ -85,7 +88,9 @@ class Arrays:
             sample[KEY] = str(self._keys[position])
         for name, column in self._columns.items():
             value = column[position]
-            sample[name] = value.item() if isinstance(value, np.generic) else value
+            if isinstance(value, np.generic) and value.dtype.kind not in "mM":
+                value = value.item()
+            sample[name] = value
         return sample
 
     def digest(self, positions: I64, before: int) -> int:
@@ -196,17 +201,19 @@ def _ragged(name: str, values: Sequence[Any]) -> list[np.ndarray]:
             "pass numbers, text, lists of numbers, or an iterable of dicts"
         )
     common = np.result_type(*(array.dtype for array in full))
-    if common.kind == "f" and (whole := [array for array in full if array.dtype.kind in "iu"]):
-        if len(whole) == len(full) and all(array.min() >= 0 for array in whole):
-            common = np.dtype(np.uint64)
-        elif not all(
-            np.array_equal(array, array.astype(common).astype(array.dtype)) for array in whole
-        ):
-            raise SpecError(
-                f"the column {name!r} holds whole numbers that "
-                f"{common}, the common dtype, does not keep"
-            )
-    return [array.astype(common, copy=False) for array in arrays]
+    are_whole = common.kind == "f" and all(array.dtype.kind in "iu" for array in full)
+    if are_whole and all(array.min() >= 0 for array in full):
+        common = np.dtype(np.uint64)
+    try:
+        return [
+            exact_cast(name, array, common) if array.size else array.astype(common)
+            for array in arrays
+        ]
+    except CodecError as error:
+        raise SpecError(
+            f"the column {name!r} holds whole numbers that "
+            f"{common}, the common dtype, does not keep"
+        ) from error
 
 
 def _unsupported_value(values: Sequence[Any]) -> str:
@@ -260,7 +267,10 @@ def _type_of(name: str, array: np.ndarray) -> str:
     if array.ndim > 1:
         images = [image_codec(name, value) for value in array[:1]]
         return next(filter(None, images), "array")
-    kinds = {"b": "int", "i": "int", "u": "int", "f": "float", "U": "utf8", "S": "bytes"}
+    unit = array.dtype.name.replace("[", "(").replace("]", ")")
+    if time_dtype(unit) is not None:
+        return unit
+    kinds = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "utf8", "S": "bytes"}
     if array.dtype.kind not in kinds:
         raise SpecError(
             f"the array {name!r} has the dtype {array.dtype}, which no codec can store: convert it"

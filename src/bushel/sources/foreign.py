@@ -46,15 +46,17 @@ def samples_of(source: Any, types: Types) -> Samples | None:
     if hasattr(source, "iloc") and hasattr(source, "columns"):
         return _of_columns(_FrameRows(source), types)
     if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
-        samples = Samples(source, types=types)
-        # of `datasets`, where a ClassLabel has names
+        # of `datasets`, where a ClassLabel has names, and the first row may lack its number
         features = getattr(source, "features", None)
+        labels = {}
         if isinstance(features, Mapping) and not types:
-            samples.labels = {
+            labels = {
                 name: feature.names
                 for name, feature in features.items()
                 if type(feature).__name__ == "ClassLabel"
             }
+        samples = Samples(source, types=types or dict.fromkeys(labels, "int"))
+        samples.labels = labels
         return samples
     return None
 
