@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from tests.cli.running import run
 from tests.formats import each_format
-from tests.integrity.small import flip, jpeg, key, overwrite, reading, sample, tree, write
+from tests.integrity.small import flip, key, overwrite, reading, sample, tree, write
 
 import bushel
 from bushel._runtime.progress import Progress
@@ -250,73 +250,6 @@ def test_an_image_that_does_not_begin_like_one_is_kept_as_it_is(golden: Path, tm
         [one.get("image") for one in each.read(range(len(each)), ["image"], decode=False)] for each in (before, after)
     ]
     assert raw[0] == raw[1]
-
-
-def damage_in(dataset: Path, position: int) -> str:
-    """Flip a bit of an image, and return the path of its file."""
-    file, offset = reading(dataset).location(position, "image")
-    assert file is not None
-    assert offset is not None
-    flip(Path(file), offset + 30)
-    return file
-
-
-def test_each_split_is_repaired_into_a_dataset_of_its_own(tmp_path: Path) -> None:
-    for split in ("train", "val", "test"):  # with the same keys
-        write(tmp_path / "in" / split, "tar")
-    shutil.rmtree(tmp_path / "in/test/.bushel")  # it has no checksums
-    file = damage_in(tmp_path / "in/val", 4)
-    counts: list[Progress] = []
-    done = bushel.repair(tmp_path / "in", tmp_path / "out", progress=counts.append)
-    assert (done.samples, done.lost, done.checked) == (20, 1, False)
-    assert done.splits == {"train": 7, "val": 6, "test": 7}
-    assert [(problem.kind, problem.file, problem.key) for problem in done.problems] == [("checksum", file, key(4))]
-    assert repr(done) == "<RepairResult: 20 samples written (train: 7, val: 6, test: 7), 1 lost, 1 problem>"
-    assert (counts[-1].done, counts[-1].total) == (20, 20)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["test", "train", "val"]
-    for split in done.splits:
-        fixed, before = reading(tmp_path / "out" / split), stored(reading(tmp_path / "in" / split, verify=False))
-        assert stored(fixed) == {name: one for name, one in before.items() if split != "val" or name != key(4)}
-        assert bushel.verify(tmp_path / "out" / split).ok
-    with pytest.raises(FileExistsError, match="out/train already holds a dataset"):
-        bushel.repair(tmp_path / "in", tmp_path / "out")
-    assert bushel.repair(tmp_path / "in", tmp_path / "out", mode="resume").splits == done.splits
-    with pytest.raises(ValueError, match=r"splits train, val, test, and .*x.tar is the name of a file: name a folder"):
-        bushel.repair(tmp_path / "in", tmp_path / "x.tar")
-
-
-def test_a_split_without_an_intact_sample_is_named(tmp_path: Path) -> None:
-    for split in ("train", "val"):
-        write(tmp_path / "in" / split, "tar", count=1)
-    damage_in(tmp_path / "in/val", 0)
-    done = bushel.repair(tmp_path / "in", tmp_path / "out")
-    assert done.splits == {"train": 1, "val": 0}
-    assert "no sample of the split 'val' is intact" in done.problems[-1].message
-    assert not (tmp_path / "out/val").exists()
-
-
-def test_splits_that_are_files_are_repaired_with_the_checksums_of_their_folder(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    for split in ("train", "val"):
-        write(tmp_path / f"in/{split}.tar", "tar", shard_samples=None)
-    damage_in(tmp_path / "in/train.tar", 2)
-    result = run("repair", tmp_path / "in", tmp_path / "out", code=1)
-    assert "out: 13 samples written (train: 6, val: 7) as tar, 1 lost" in result
-    assert len(reading(tmp_path / "out", split="val")) == 7
-
-
-def test_photos_of_splits_keep_the_checksums_that_the_index_of_their_parent_has(tmp_path: Path) -> None:
-    for name in ("train/a/0", "train/b/1", "val/a/2", "val/b/3"):
-        file = tmp_path / f"in/{name}.jpg"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(jpeg(int(name[-1])))
-    bushel.index(tmp_path / "in")
-    flip(tmp_path / "in/val/b/3.jpg", 300)
-    done = bushel.repair(tmp_path / "in", tmp_path / "out", to="tar")
-    assert (done.splits, done.lost, done.checked) == ({"train": 2, "val": 1}, 1, True)
-    fixed = reading(tmp_path / "out", split="val")
-    assert list(fixed.keys) == list(reading(tmp_path / "in", split="val").keys)[:1]
-    assert fixed.labels == {"label": ("a", "b")}
 
 
 def test_an_existing_target_is_refused_before_anything_is_read(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def split(
             )
         for name, rows in chosen.items():
             size = sum(result.bytes for result in results.values())
-            report = of_whole(callback_of(progress), start, size, len(dataset))
+            report = _of_whole(callback_of(progress), start, size, len(dataset))
             results[name] = convert(
                 dataset[rows], folder / name, container=kind, progress=report, **options
             )
@@ -161,7 +161,9 @@ def merge(
     )
 
 
-def of_whole(callback: OnProgress | None, samples: int, size: int, total: int) -> OnProgress | None:
+def _of_whole(
+    callback: OnProgress | None, samples: int, size: int, total: int
+) -> OnProgress | None:
     """Return a callback that adds the earlier samples and bytes of the whole call to the progress of one dataset."""
     if callback is None:
         return None

@@ -288,7 +288,10 @@ def repair(
         )
     more = f" ({result.more:,} more problems are not listed)" if result.more else ""
     lost = "lost" if result.checked else "known to be lost"
-    lines = [f"{target}: {result.written} as {result.container}, {result.lost:,} {lost}{more}"]
+    lines = [
+        f"{target}: {count(result.samples, 'sample')} written "
+        f"as {result.container}, {result.lost:,} {lost}{more}"
+    ]
     if not result.checked:
         lines.append(
             "Some values have no checksum and may be damaged: --decode checks that they decode."

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._dataset.open.sources import splits_of
 from bushel._dataset.read.listed import each_shard
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.shard import Keys
 from bushel._pack import convert
-from bushel._pack.reshape import of_whole
-from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.arrays import I64, NO_NUMBERS
 from bushel._runtime.messages import count
 from bushel._runtime.progress import ShowProgress, callback_of, user_call
 from bushel._runtime.public import public
@@ -34,7 +32,7 @@ from bushel.containers import (
     get_writable,
 )
 from bushel.errors import FormatError
-from bushel.storage import AnyLocation, AnyPath, AnySource, as_path, below
+from bushel.storage import AnyLocation, AnySource, as_path
 
 from .discover import Place, discover
 from .problems import Findings, Problem
@@ -55,7 +53,6 @@ class RepairResult:
             sample counts as whole if its extents are valid.
         problems: Everything that was damaged, left out or renamed.
         more: Number of problems that are not listed.
-        splits: Number of samples in the new dataset of each split; empty without splits.
 
     Examples:
         >>> done = bushel.repair("train/", "repaired/")
@@ -69,7 +66,6 @@ class RepairResult:
     checked: bool
     problems: tuple[Problem, ...]
     more: int = 0
-    splits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -78,13 +74,10 @@ class RepairResult:
 
     def __repr__(self) -> str:
         problems = len(self.problems) + self.more
-        return f"<RepairResult: {self.written}, {self.lost:,} lost, {count(problems, 'problem')}>"
-
-    @property
-    def written(self) -> str:
-        """What was written, in words: `7 samples written (train: 4, val: 3)`."""
-        of_splits = ", ".join(f"{split}: {samples:,}" for split, samples in self.splits.items())
-        return f"{count(self.samples, 'sample')} written{f' ({of_splits})' if of_splits else ''}"
+        return (
+            f"<RepairResult: {count(self.samples, 'sample')} written, "
+            f"{self.lost:,} lost, {count(problems, 'problem')}>"
+        )
 
 
 @public()
@@ -111,8 +104,7 @@ def repair(
     For every shard the best available table is used: Bushel's index with its checksums if the files
     match it; else the container's own; else what can be recovered from the framing of the format
     (docs/integrity.md). A sample is left out if one of its fields cannot be read or does not match
-    its checksum. `~2` is appended to the second use of a key. Each split of a folder of splits,
-    such as `train/` and `val/`, becomes a dataset of its own below `target`.
+    its checksum. `~2` is appended to the second use of a key.
 
     Args:
         source: As for `bushel.open`.
@@ -141,8 +133,8 @@ def repair(
     Raises:
         FileNotFoundError: The path does not exist.
         FileExistsError: `target` already holds a dataset, complete or unfinished, of another run.
-        ValueError: `target` has the suffix of another container, or of a file although the source
-            has splits; or the source's container is only read and none is named to write.
+        ValueError: `target` has the suffix of another container, or the source's container is only
+            read and none is named to write.
         FormatError: The source is not a dataset, has no intact sample, or has shards of several
             containers.
 
@@ -154,136 +146,53 @@ def repair(
     findings = Findings(max_problems)
     places = discover(source, container, findings, index)
     kind = _container_to_write(places, source, target, to)
-    splits = splits_of(source).paths
+    path = as_path(target)
     is_new = mode == "create" and parts is None and engine is None
-    targets = _targets(source, target, splits, kind if is_new else None)
-    is_folder = container_by_suffix(as_path(target).name) is None
+    if is_new and kind is not None and path.exists() and holds_dataset(kind, path):
+        raise FileExistsError(
+            f"{target} already holds a dataset, but a repair writes a new one: "
+            "use another path (mode='resume' continues an interrupted repair)"
+        )
     inspect = partial(inspect_shard, decode=decode, room=max_problems)
     inspected = each_shard(places, inspect, threads=threads or cpu_count(), engine=engine)
-    intact = _by_split(places, inspected, splits, findings)
-    whole = sum(len(rows) for samples in intact.values() for _, rows in samples)
-    if kind is None or not whole:
+    intact = _joined(inspected, findings)
+    shards, positions = list(intact.shards), intact.whole
+    if kind is None or not len(positions):
         problems = "; ".join(str(problem) for problem, _ in findings.problems[:3])
         reason = f"no sample is intact: {problems}"
         if not problems:
             reason = "it has no samples, and no damage: there is nothing to repair"
         raise FormatError(reason, source)
-    generation = _generation(places) if kind is places[0].container else None
-    written, size = dict.fromkeys(targets, 0), 0
-    for split, place in targets.items():
-        samples = intact[split]
-        if not any(len(rows) for _, rows in samples):
-            message = f"no sample of the split {split!r} is intact, and it is not written"
-            findings.add_file(splits[split][0], "format", message)
-            continue
-        most = shard_samples
-        if shard_samples is None and shard_bytes is None and is_folder and len(samples) > 1:
-            most = max(opened.samples for opened, _ in samples)
-        view, keyed = _view_of(samples, kind.name, findings)
-        with view:
-            packed = convert(
-                view,
-                place,
-                container=kind.name,
-                keys=keyed or None,
-                parts=parts,
-                shard_samples=most,
-                shard_bytes=shard_bytes,
-                generation=generation,
-                mode=mode,
-                threads=threads,
-                engine=engine,
-                progress=of_whole(callback_of(progress), sum(written.values()), size, whole),
-            )
-        written[split], size = packed.kept + packed.samples, size + packed.bytes
-    return RepairResult(
-        kind.name,
-        sum(written.values()),
-        sum(of_shard.known for of_shard in inspected) - whole,
-        all(of_shard.checked for of_shard in inspected),
-        tuple(problem for problem, _ in findings.problems),
-        findings.more,
-        written if splits else {},
-    )
-
-
-def _targets(
-    source: Any, target: str | os.PathLike[str], splits: Iterable[str], kind: Container | None
-) -> dict[str, AnyPath]:
-    """Return the path of each new dataset by its split, under an empty name without splits.
-
-    Raises:
-        ValueError: There are splits, and the target is the name of a file.
-        FileExistsError: One already holds a dataset of the container `kind`; None is not looked for.
-    """
-    path = as_path(target)
-    targets = {split: below(path, split) for split in splits}
-    if targets and container_by_suffix(path.name) is not None:
-        message = f"{source} has the splits {', '.join(splits)}, and {target} is the name of a file"
-        raise ValueError(f"{message}: name a folder for their datasets")
-    for place in (path, *targets.values()):
-        if kind is not None and place.exists() and holds_dataset(kind, place):
-            raise FileExistsError(
-                f"{place} already holds a dataset, but a repair writes a new one: "
-                "use another path (mode='resume' continues an interrupted repair)"
-            )
-    return targets or {"": path}
-
-
-Intact = list[tuple[OpenShard, I64]]
-"""Shards, some perhaps without keys, and the rows of the intact samples of each: int64[n], ascending."""
-
-
-def _by_split(
-    places: Sequence[Place],
-    inspected: Sequence[Inspected],
-    splits: Mapping[str, Sequence[str]],
-    found: Findings,
-) -> dict[str, Intact]:
-    """Return the intact samples by split, under an empty name without splits. `found` gets the problems.
-
-    A folder of photos is one shard with the samples of all splits: their keys name the split.
-    """
-    intact: dict[str, Intact] = {split: [] for split in splits or ("",)}
-    samples_before = 0
-    for place, of_shard in zip(places, inspected, strict=True):
-        found.add_shard(of_shard.findings, samples_before)
-        samples_before += sum(opened.samples for opened in of_shard.shards)
-        first = 0
-        for opened in of_shard.shards:
-            begin, end = np.searchsorted(of_shard.whole, [first, first + opened.samples])
-            rows = of_shard.whole[begin:end] - first
-            first += opened.samples
-            if place.split or not splits:
-                intact[place.split].append((opened, rows))
-                continue
-            keys = (opened.index.keys or Keys.of(())).tolist()
-            for split, folders in splits.items():
-                prefix = f"{as_path(folders[0])}/".removeprefix(f"{place.shard.root}/")
-                named = [row for row in rows.tolist() if keys[row].startswith(prefix)]
-                shard = _with_keys(opened, [key.removeprefix(prefix) for key in keys])
-                intact[split].append((shard, np.array(named, np.int64)))
-    return intact
-
-
-def _view_of(samples: Intact, container: str, found: Findings) -> tuple[Dataset, bool]:
-    """Return a view of the samples to write, each with a key that the container can have, and whether they have keys.
-
-    `found` gets the keys that are changed.
-    """
-    shards = [opened for opened, _ in samples]
+    is_folder = container_by_suffix(path.name) is None
+    if shard_samples is None and shard_bytes is None and is_folder and len(shards) > 1:
+        shard_samples = max(opened.samples for opened in shards)
     keyed = any(opened.keyed for opened in shards)
     if keyed:
-        shards = _with_unique_keys(samples, container, found)
-    starts = offsets_of(opened.samples for opened in shards)[:-1]
-    positions = [rows + start for (_, rows), start in zip(samples, starts, strict=True)]
-    return Dataset(shards, verify=True)[np.concatenate(positions)], keyed
-
-
-def _with_keys(opened: OpenShard, keys: Sequence[str]) -> OpenShard:
-    """Return a shard whose samples have other keys."""
-    index = replace(opened.index, keys=Keys.of(keys), labels=opened.labels)
-    return OpenShard.of(opened.container, opened.shard, index, stored=False, damage=opened.damage)
+        shards = _with_unique_keys(shards, positions, kind.name, findings)
+    dataset = Dataset(shards, verify=True)
+    packed = convert(
+        dataset[positions],
+        target,
+        container=kind.name,
+        keys=keyed or None,
+        parts=parts,
+        shard_samples=shard_samples,
+        shard_bytes=shard_bytes,
+        generation=_generation(places) if kind is places[0].container else None,
+        mode=mode,
+        threads=threads,
+        engine=engine,
+        progress=callback_of(progress),
+    )
+    dataset.close()
+    return RepairResult(
+        packed.container,
+        packed.kept + packed.samples,
+        intact.known - len(positions),
+        intact.checked,
+        tuple(problem for problem, _ in findings.problems),
+        findings.more,
+    )
 
 
 def _container_to_write(
@@ -323,24 +232,50 @@ def _container_to_write(
     return get_writable(to)
 
 
-def _with_unique_keys(samples: Intact, container: str, found: Findings) -> list[OpenShard]:
+def _joined(inspected: Iterable[Inspected], found: Findings) -> Inspected:
+    """Return the samples of all shards. `found` gets the problems."""
+    shards: list[OpenShard] = []
+    positions = [NO_NUMBERS]
+    known, samples, checked = 0, 0, True
+    for of_shard in inspected:
+        found.add_shard(of_shard.findings, samples)
+        shards += of_shard.shards
+        positions.append(of_shard.whole + samples)
+        known += of_shard.known
+        samples += sum(opened.samples for opened in of_shard.shards)
+        checked &= of_shard.checked
+    return Inspected(tuple(shards), np.concatenate(positions), known, checked, found)
+
+
+def _with_unique_keys(
+    shards: Sequence[OpenShard], whole: I64, container: str, found: Findings
+) -> list[OpenShard]:
     """Return the shards with tables in which the samples to write have valid keys, and no key twice.
 
-    `container` is the name of the container; `found` gets the keys that are changed.
+    Args:
+        shards: The shards. Some may have no keys.
+        whole: int64[n], ascending positions of the samples to write.
+        container: Name of the container.
+        found: Gets the keys that are changed.
     """
     name = _unique_names(container, found)
     changed: list[OpenShard] = []
     first = 0
-    for opened, rows in samples:
+    for opened in shards:
+        begin, end = np.searchsorted(whole, [first, first + opened.samples])
         old = opened.index.keys
-        before = [str(row + first) for row in range(opened.samples)]
-        if old is not None:
+        if old is None:
+            before = [str(row + first) for row in range(opened.samples)]
+        else:
             before = old.tolist()
         after = list(before)
-        for row in rows.tolist():
+        for row in (whole[begin:end] - first).tolist():
             after[row] = name(before[row])
         if old is None or after != before:
-            opened = _with_keys(opened, after)
+            index = replace(opened.index, keys=Keys.of(after), labels=opened.labels)
+            opened = OpenShard.of(
+                opened.container, opened.shard, index, stored=False, damage=opened.damage
+            )
         changed.append(opened)
         first += opened.samples
     return changed
