@@ -167,6 +167,7 @@ def test_two_splits_may_have_the_same_keys(tmp_path: Path, monkeypatch: pytest.M
     for source in (tmp_path / "in", "in/", "./in", ".//in"):
         assert bushel.verify(source).problems == ()
         assert ": ok; 6 shards, 14 samples" in run("verify", source)
+    assert ": ok; 6 shards, 14 samples" in run("verify", "in", "--split", "all")
     shutil.copy("in/val/shard-000000.tar", "in/val/shard-000009.tar")
     assert "several samples have this key" not in run("verify", "in", code=1)
     assert {problem.kind for problem in bushel.verify("in").problems} >= {"key", "stray"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -44,6 +45,19 @@ def test_a_photo_that_is_empty_now_is_named(tmp_path: Path) -> None:
         CorruptError, match="sample '1', field 'image' at 1.jpg@0; .*'2'.* at 2.jpg@0; .*'4'.* at 4.jpg@0"
     ):
         bushel.index(tmp_path / "photos")
+
+
+def test_damage_after_a_stored_zip_became_a_compressed_one_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "texts.zip"
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        with zipfile.ZipFile(path, "w", method) as archive:
+            archive.writestr("a.txt", "".join(map(str, range(999))))
+        if method == zipfile.ZIP_STORED:
+            bushel.index(path).close()
+    assert bushel.open(path)[0]["txt"].startswith("0123")
+    assert bushel.verify(path).ok
+    overwrite(path, 100, b"damage")
+    assert not bushel.verify(path).ok
 
 
 @each_format

@@ -57,6 +57,19 @@ def test_the_folder_in_which_nothing_may_be_created_is_named(
         whole.write_whole(tmp_path / ".bushel/views/x", b"", sync=sync)
 
 
+def test_a_folder_that_exists_and_cannot_be_put_on_disk_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    (tmp_path / "wx").mkdir()
+    monkeypatch.setattr(whole, "sync_folder", unreadable)
+    with pytest.raises(PermissionError) as caught:
+        make_folder(tmp_path / "wx/new")
+    assert (caught.value.strerror, caught.value.filename) == ("Permission denied", f"{tmp_path}/wx")
+
+
 @pytest.mark.parametrize("kill_at", [1, 2, 3])
 def test_after_a_kill_the_last_folder_is_put_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: list[Path], kill_at: int

@@ -77,7 +77,7 @@ def verify(
       bushel verify train/
       bushel verify train/ --decode
     """
-    names_some = chosen.config or chosen.split or chosen.revision
+    names_some = chosen.config or chosen.split not in (None, "all") or chosen.revision
     result = bushel.verify(
         # it goes through splits itself: their samples may have the same keys
         chosen.files(path) if names_some else path,

@@ -80,8 +80,15 @@ def discover(
     files = named_files(source, usual=ALL)
     places: list[Place] = []
     for split, paths in (files.splits or {"": files.source}).items():
-        of_split = _discover(expand_paths(paths), container, found, load)
-        places += [place._replace(split=split) for place in of_split]
+        of_split = Findings(found.room)
+        try:
+            found_here = _discover(expand_paths(paths), container, of_split, load)
+            places += [place._replace(split=split) for place in found_here]
+        except FormatError as error:
+            if not files.splits:
+                raise
+            of_split.add_error(error)
+        found.add_shard(of_split, 0)
     if index == "auto":
         return places
     shards = indexed_in([place.shard for place in places], index_place(index))
@@ -190,9 +197,8 @@ def _indexed_shards(paths: Sequence[AnyPath], places: Sequence[Place]) -> list[P
 
 def _children(container: Container, path: AnyPath, found: Findings) -> list[Shard]:
     shards: list[Shard] = []
-    if not path.is_dir():
-        return shards
-    for child in sorted(path.iterdir(), key=attrgetter("name")):
+    children = path.iterdir() if path.is_dir() else ()
+    for child in sorted(children, key=attrgetter("name")):
         # where a dataset is a folder, its files are not shards
         if child.name == FOLDER or (container.file_names and not child.is_dir()):
             continue
@@ -275,7 +281,7 @@ def tables_of(
     container, shard = place.container, place.shard
     table = _recorded_table(shard, stamps, found)
     recorded = None if table is None else table.index
-    if recorded is None or recorded.blocks or not isinstance(shard.root, Path):
+    if table is None or not table.fits or table.index.blocks or not isinstance(shard.root, Path):
         expansion_cache().forget_kept()  # so that the present bytes of the files are compared
     built, faults, retyped = None, list[FormatError](), list[tuple[str, str, str]]()
     try:

@@ -85,12 +85,8 @@ class Problem:
         return self.kind in get_args(Warning)
 
     def __str__(self) -> str:
-        where = ""
-        if self.file is not None:
-            if self.offset is None:
-                where = f"{self.file}: "
-            else:
-                where = f"{self.file}@{self.offset}: "
+        at = "" if self.offset is None else f"@{self.offset}"
+        where = "" if self.file is None else f"{self.file}{at}: "
         names = (("sample", self.key), ("field", self.field))
         what = ", ".join(f"{word} {name!r}" for word, name in names if name is not None)
         return f"{self.kind}: {where}{what}{': ' * bool(what)}{self.message}"

@@ -122,11 +122,13 @@ def verify(
         by_split.setdefault(result.place.split, []).append(result)
     for checks_of_split in by_split.values():
         _check_keys(checks_of_split, findings)
-    labels = _joined_labels(results, findings)
-    if places:
-        check_manifest(results, labels, load, findings)
-        if results[0].fitting is not None:
-            check_names_file(places[0], results[0].fitting.labels, findings)
+        labels = _joined_labels(checks_of_split, findings)
+        check_manifest(checks_of_split, labels, load, findings)
+        first = checks_of_split[0]
+        if first.fitting is not None:
+            check_names_file(first.place, first.fitting.labels, findings)
+    if len(by_split) > 1:
+        _joined_labels(results, findings)
     return VerifyResult(
         tuple(problem for problem, _ in findings.problems),
         samples,

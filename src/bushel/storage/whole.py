@@ -221,8 +221,10 @@ def make_folder(folder: Path, *, sync: bool = True) -> None:
         except FileNotFoundError:  # another process has removed one that was still empty
             if not left:
                 raise
-        except PermissionError as error:  # of the folder above, which is there
+        except PermissionError as error:
             new = Path(error.filename)
+            if new.exists():  # it was not to be created, but to be put on disk
+                raise
             message = f"{error.strerror} to create {new.name!r} in this folder"
             raise PermissionError(error.errno, message, str(new.parent)) from error
 

@@ -34,7 +34,7 @@ from bushel.containers import (
     needs_index,
 )
 from bushel.containers.facts import TABLES
-from bushel.errors import SpecError, UnsupportedError, naming
+from bushel.errors import FormatError, SpecError, UnsupportedError, naming
 from bushel.storage import AnyPath, absolute, as_path, is_object, names_in, read_whole
 from bushel.storage.names import leads_to_folder
 
@@ -285,19 +285,21 @@ def _paths_of_split(source: Any, splits: Mapping[str, list[str]], split: str) ->
             return paths
         return [as_path(source)]
     paths = [as_path(path) for path in splits[one_of(source, "split", splits, split)]]
-    if len(paths) == 1:
-        return paths[0]
-    return paths
+    return paths[0] if len(paths) == 1 else paths
 
 
 def _is_dataset(path: AnyPath) -> bool:
-    """Return whether a split is a file, or a folder of files of a container; not of photos."""
+    """Return whether a split is a file, or a folder of files of a container or without data; not of photos."""
     from bushel.containers.folder_metadata import METADATA
 
     if is_data_file(path.name) or is_data_if_named(path.name):
         return True
     owners = candidates(name for name in names_in(path) if name not in METADATA)
-    return any(container.shards(path) is not None for container in owners)
+    try:
+        is_owned = any(container.shards(path) is not None for container in owners)
+    except FormatError:  # of its files, which are of no other container
+        return True
+    return is_owned or (isinstance(path, Path) and not any(_data_in(str(path))))
 
 
 def is_stream(source: object) -> bool:
@@ -418,9 +420,8 @@ def forward_only(
 def missing(path: AnyPath) -> FileNotFoundError:
     """Return the error about a path that does not exist. It says which name may be meant."""
     advice = _parts_of_file(path) or interrupted_write(path)
-    return FileNotFoundError(
-        f"no such file or folder: {path}" + (f", but {advice}" if advice else _similar(path))
-    )
+    more = f", but {advice}" if advice else _similar(path)
+    return FileNotFoundError(f"no such file or folder: {path}{more}")
 
 
 def _similar(path: AnyPath) -> str:
@@ -435,9 +436,7 @@ def _similar(path: AnyPath) -> str:
         nearest = next(parent for parent in path.parents if parent.exists())
         return f": {nearest.absolute()} has no {path.relative_to(nearest).parts[0]}"
     meant = did_you_mean(path.name, [name for name in names if not name.startswith(".")])
-    if meant:
-        return f": {meant}"
-    return ""
+    return f": {meant}" if meant else ""
 
 
 def _parts_of_file(path: AnyPath) -> str | None:
