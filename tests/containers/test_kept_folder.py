@@ -149,6 +149,14 @@ def test_what_is_damaged_is_not_used(photos: Path) -> None:
     assert is_kept(photos)
 
 
+def test_a_table_of_older_rules_is_not_used(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(kept_folder, "_LAYOUT", 4)  # `train_images` was a class
+        bushel.open(photos)
+        assert is_kept(photos)
+    assert not is_kept(photos)
+
+
 def test_an_index_looks_at_all_files(photos: Path) -> None:
     bushel.open(photos)
     path = photos / "c1" / "005.jpg"

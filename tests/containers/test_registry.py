@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,23 @@ def test_a_registration_says_what_the_container_says(name: str) -> None:
 )
 def test_names_of_files_determine_the_candidates(names: list[str], owners: list[str]) -> None:
     assert [name for name in names_of(candidates(names)) if name in container_names(written=True)] == owners
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [lambda: candidates(["x.tar"]), registry.containers_with_first_bytes, lambda: registry.last_candidates("x.json")],
+)
+def test_another_thread_may_register_a_container_while_one_is_imported(
+    chosen: Callable[[], list[Container]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = chosen()
+
+    def registering(name: str) -> Container:
+        registry._registered[f"more-{name}"] = registry._registered[name]
+        return get_container(name)
+
+    monkeypatch.setattr(registry, "get_container", registering)
+    assert chosen() == found != []
 
 
 def test_opening_imports_only_the_container_that_owns_the_files(tmp_path: Path) -> None:

@@ -101,6 +101,20 @@ def splits_in(folders: Iterable[str], files: Iterable[str]) -> dict[str, list[st
     return {split: names_by_split[split] for split in sorted(ranks, key=ranks.__getitem__)}
 
 
+def splits_beside(
+    folders: Iterable[str], files: Iterable[str], tables: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the splits of a folder (`splits_in`), in which tables may be about the other files.
+
+    Beside `train/` and `test/`, `train.csv` and `labels.csv` are about them, and `val.csv` is a split.
+    """
+    splits = splits_in(folders, files)
+    if splits:
+        named = {name: split_in(name, folder=False) or numbered_in(name) for name in tables}
+        tables = [name for name, split in named.items() if split and not split_named(splits, split)]
+    return splits_in(folders, [*files, *tables]) or splits
+
+
 def split_named(splits: Mapping[str, object], name: str) -> str | None:
     """Return the split that a caller means: the name that is there, or the only one that means the same."""
     if name in splits:

@@ -47,7 +47,7 @@ class _Csv(LineContainer):
         table = LineTable(file, cells=True, report=options.report, fault=fault)
         head = file.lines.read(file.start, min(file.lines.size - file.start, _LARGEST_HEADER))
         whole = file.start + len(head) == file.lines.size
-        delimiter = _delimiter(shard.files[0], head, options.spec)
+        delimiter = _delimiter(shard.files[0], head)
         names, end = _first_record(file, head, delimiter, whole=whole)
         columns, has_header = _columns(names, options.spec, file)
         if not has_header:
@@ -59,23 +59,13 @@ class _Csv(LineContainer):
 CONTAINER = _Csv()
 
 
-def _delimiter(name: str, head: bytes, spec: Spec | None) -> str:
-    """Return the tab of `.tsv`; of `.csv` the comma, or what the first line has instead outside quotes.
-
-    If the user declares fields, and none of them is a name in that line, it is the mark that
-    divides it, and most lines, into as many cells: texts of a list without a header may hold commas.
-    """
+def _delimiter(name: str, head: bytes) -> str:
+    """Return the tab of `.tsv`; of `.csv` the comma, or what the first line has instead outside quotes."""
     if name.lower().endswith(_TAB):
         return "\t"
     unquoted = _QUOTED_CELL.sub(rb"\1", head[:_LOOKED_AT])
-    lines = unquoted.decode(errors="replace").split("\n")
-    marks = [mark for mark in ",;\t|" if mark in lines[0]] or [","]
-    names = lines[0].rstrip("\r").split(marks[0])
-    if spec is None or not spec.keys().isdisjoint(names):
-        return marks[0]
-    needed = len(spec) - 1
-    fitting = [mark for mark in marks if lines[0].count(mark) == needed] or marks[:1]
-    return max(fitting, key=lambda mark: [line.count(mark) for line in lines].count(needed))
+    line = unquoted.partition(b"\n")[0]
+    return next((mark for mark in ",;\t|" if mark.encode() in line), ",")
 
 
 def _first_record(

@@ -35,7 +35,7 @@ from bushel.storage.names import leads_to_folder
 
 # version of the kept data; it changes when its rules, or the rules of the container `folder`,
 # change
-_LAYOUT = 4
+_LAYOUT = 5
 # nothing is kept for fewer files: looking at them takes less than a tenth of a second
 _MANY = 10_000
 _SETTLED_NS = 2_000_000_000

@@ -251,7 +251,7 @@ def candidates(names: Iterable[str]) -> list[Container]:
     shapes, holds_columns = whole | endings, any("=" in name for name in whole)
     return [
         get_container(container)
-        for container, facts in _registered.items()
+        for container, facts in _registered.copy().items()  # threads may register others
         if not shapes.isdisjoint(facts.file_names)
         or not endings.isdisjoint(_endings(facts.suffixes))
         or (facts.partitioned and holds_columns)
@@ -277,14 +277,14 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
 
 def containers_with_first_bytes() -> list[Container]:
     """Return the containers whose files are recognised by their first bytes, too."""
-    return [get_container(name) for name, facts in _registered.items() if facts.first_bytes]
+    return [get_container(name) for name, facts in _registered.copy().items() if facts.first_bytes]
 
 
 def last_candidates(file: str = "") -> list[Container]:
     """Return the containers that may own a file of this name, or a folder, that no other container owns."""
     return [
         get_container(name)
-        for name, facts in _registered.items()
+        for name, facts in _registered.copy().items()
         if not facts.suffixes + facts.file_names or file.lower().endswith(facts.alone)
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tests.cli.running import fails, run
 from tests.paths import GOLDEN
 
 import bushel
+from bushel._dataset.open import sources
 from bushel.codecs import get_codec
 from bushel.errors import SpecError
 
@@ -142,6 +144,39 @@ def test_tables_beside_folders_of_splits_are_about_them(
     dataset = bushel.open(photos, split="train")
     assert (list(dataset.keys), dataset.labels["label"]) == (["cat/1", "dog/2", "elk/3"], ("cat", "dog", "elk"))
     assert len(bushel.open(photos, split="all")) == 5
+
+
+@pytest.mark.parametrize(
+    ("names", "splits"),
+    [
+        (("train/x.jsonl", "val/x.jsonl", "test.jsonl", "classes.jsonl"), {"train": 1, "val": 1, "test": 1}),
+        (("train.tar", "val.tar", "dev.jsonl", "test.jsonl", "test_1.jsonl"), {"train": 1, "val": 1, "test": 2}),
+        (("a-00000-of-00001.tar", "b-00000-of-00001.tar", "c-00000-of-00001.csv"), {"a": 1, "b": 1, "c": 1}),
+        (("training_set/x.csv", "test_set/x.csv", "train.csv", "sample_submission.csv"), {"training": 1, "test": 1}),
+    ],
+)
+def test_a_table_that_alone_has_the_name_of_a_split_is_one(
+    names: tuple[str, ...], splits: dict[str, int], tmp_path: Path
+) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        if name.endswith(".tar"):
+            bushel.pack([{"a": 1}], tmp_path / name)
+        else:
+            (tmp_path / name).write_text('{"a": 1}\n' if "jsonl" in name else "a\n1\n")
+    with pytest.raises(SpecError, match=f"several splits: {', '.join(splits)}. Name one"):
+        bushel.open(tmp_path)
+    assert {split: len(bushel.open(tmp_path, split=split)) for split in splits} == splits
+
+
+def test_a_folder_of_many_files_is_not_listed_for_its_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_data = Mock(return_value=True)
+    monkeypatch.setattr(sources, "_is_data", is_data)
+    monkeypatch.delattr(sources, "names_in")  # only a folder with a manifest is listed
+    for number in range(300):
+        (tmp_path / f"{number}.jsonl").touch()
+    sources.refuse_splits(tmp_path)
+    assert is_data.call_count == 101
 
 
 def test_tables_are_splits_or_data_where_nothing_else_is(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from bushel._recognise.names import (
     roles_of,
     several,
     split_in,
+    splits_beside,
     splits_in,
 )
 from bushel._runtime.public import did_you_mean
@@ -50,6 +51,7 @@ Folder: TypeAlias = "str | ListedPath"
 
 _CARD = 1 << 20  # bytes of README.md that are read
 _README = "README.md"
+_MOST_TABLES = 100  # without the name of a split, beside splits
 _PATTERN = frozenset("{*?[")
 ALL = "all"  # the name by which a caller asks for all splits together
 
@@ -138,9 +140,7 @@ def refuse_splits(source: object, listed: ListedPath | None = None) -> None:
 def splits_of(source: object) -> Splits:
     """Return the splits of a folder, a local one or one of a store, which is listed; none of any other source."""
     folder = _local_folder(source) or _listed_folder(source)
-    if folder is None:
-        return Splits()
-    return splits_in_folder(folder)
+    return Splits() if folder is None else splits_in_folder(folder)
 
 
 def _local_folder(source: object) -> str | None:
@@ -166,23 +166,26 @@ def splits_in_folder(folder: Folder) -> Splits:
 
     Only the names in the folder are looked at, and those in its only folder, such as `data/`. If
     README.md lists configurations, its rules hold instead (`repository`). A folder with a manifest and
-    its shards is one dataset. Tables beside splits, as `train.csv` beside `train/`, are about them.
+    its shards is one dataset.
     """
     folders, files, tables = list[str](), list[str](), list[str]()
+    unnamed = 0  # tables
     if _has_shards(folder):
         return Splits()
     for name, is_folder in _data_in(folder):
+        role = is_folder and role_of(name)
+        named = split_in(name, folder=is_folder) or numbered_in(name) or role
         if not is_folder and name.lower().endswith(TABLES):
             tables.append(name)
+            unnamed += not named
+            if unnamed > _MOST_TABLES:
+                return Splits()
             continue
         (folders if is_folder else files).append(name)
-        named = (
-            split_in(name, folder=is_folder) or numbered_in(name) or (is_folder and role_of(name))
-        )
         # a photo is not a split, even if it is called train.jpg
         if (not named and (files or len(folders) > 1)) or (not is_folder and _is_media(name)):
             return Splits()
-    splits = splits_in(folders, files) or splits_in(folders, [*files, *tables])
+    splits = splits_beside(folders, files, tables)
     files += tables
     is_only = len(folders) == 1 and not files
     if (splits or is_only) and not _has_configurations(folder):
@@ -194,12 +197,10 @@ def splits_in_folder(folder: Folder) -> Splits:
                 for split, names in inner.below_fields.items()
             }
             return Splits(inner.paths, below)
-        return Splits(
-            {
-                split: [str(_inside(folder, name)) for name in names]
-                for split, names in splits.items()
-            }
-        )
+        paths = {
+            split: [str(_inside(folder, name)) for name in names] for split, names in splits.items()
+        }
+        return Splits(paths)
     images = [name for name, field in roles_of(folders).items() if field == "image"]
     if files or not images:
         return Splits()
@@ -211,11 +212,10 @@ def splits_in_folder(folder: Folder) -> Splits:
 
 def _has_shards(folder: Folder) -> bool:
     """Return whether a folder has a manifest and its shards, and not only files as they were found."""
+    if isinstance(folder, str) and not os.path.exists(f"{folder}/{FOLDER}/manifest.json"):
+        return False  # without a list of its files
     names = names_in(as_path(folder))
-    is_indexed = FOLDER in names
-    if isinstance(folder, str):
-        is_indexed = os.path.exists(os.path.join(folder, FOLDER, "manifest.json"))
-    return is_indexed and any(name.isdecimal() or is_data_file(name) for name in names)
+    return FOLDER in names and any(name.isdecimal() or is_data_file(name) for name in names)
 
 
 def _inside(folder: Folder, name: str) -> Folder:
