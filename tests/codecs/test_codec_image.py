@@ -15,6 +15,7 @@ from PIL import Image
 
 from bushel.codecs import codec_names, get_codec, holds_image, image
 from bushel.errors import CodecError
+from bushel.transforms.fused import image_size
 
 FAST = settings(max_examples=30, deadline=None)
 SIDES = st.integers(1, 9)
@@ -196,9 +197,23 @@ def test_a_cut_image_is_an_error_not_a_grey_one(name: str) -> None:
 
 
 def test_rarer_parsers_of_pillow_are_out_of_reach() -> None:
-    found = r"found \d+ bytes starting with [0-9a-f ]+ \(of no known format\)$"
+    found = r"found \d+ bytes starting with [0-9a-f ]+$"
     with pytest.raises(CodecError, match=rf"a complete image \(.*\), {found}"):
         get_codec("image").decode(saved(Image.fromarray(smooth()), "PCX"))
+
+
+PNG = bytes(get_codec("png").encode(np.zeros((20, 30, 3), np.uint8)))
+
+
+@pytest.mark.parametrize("stored", [b"", PNG[:40], b"GIF89a", b"RIFF\0\0\0\0WEBP", PNG[:16] + b"\xff" + PNG[17:]])
+def test_what_pillow_says_about_a_damaged_header_is_an_address_and_left_out(stored: bytes) -> None:
+    for read in (get_codec("png").decode, image_size):
+        if read is image_size and stored == PNG[:40]:
+            continue  # whose size is in its header
+        with pytest.raises(CodecError, match=rf"found {len(stored)} bytes( starting with [0-9a-f ]+)?$"):
+            read(stored)
+    with pytest.raises(CodecError, match="Truncated File Read"):
+        get_codec("png").decode(PNG[:20])
 
 
 def test_pixel_limit(monkeypatch: pytest.MonkeyPatch) -> None:

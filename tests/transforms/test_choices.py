@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,24 +106,58 @@ def test_mixed_batches_in_a_loader(ds: bushel.Dataset, mix: Any, options: Any) -
         np.testing.assert_array_equal(batch["label"], same["label"])
 
 
+AFFINE = partial(RandomAffine, 10)
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "says"),
     [
-        (RandomErasing, {"scale": 0.3}, "invalid scale=0.3: expected .lower, upper., two numbers"),
-        (RandomErasing, {"ratio": (1, 2, 3)}, r"invalid ratio=\(1, 2, 3\)"),
-        (GaussianBlur, {"sigma": "a"}, "invalid sigma='a'"),
-        (ColorJitter, {"brightness": (1,)}, r"invalid brightness=\(1,\)"),
-        (RandomRotation, {"degrees": None}, "invalid degrees=None"),
-        (RandomAffine, {"degrees": 10, "translate": 0.1}, "invalid translate=0.1"),
-        (RandomAffine, {"degrees": 10, "scale": 1.1}, "invalid scale=1.1"),
-        (RandomResizedCrop, {"size": 32, "scale": (0.3,)}, r"invalid scale=\(0.3,\)"),
+        (RandomErasing, {"scale": 0.3}, "invalid scale=0.3: expected .lower, upper., two numbers above 0, up to 1"),
+        (RandomErasing, {"ratio": "ab"}, "invalid ratio='ab': expected .lower, upper., two numbers above 0$"),
+        (GaussianBlur, {"sigma": "a"}, "invalid sigma='a': expected a number above 0, or .low, high."),
+        (ColorJitter, {"brightness": None}, "invalid brightness=None: expected a number or .low, high. between 0 and"),
+        (ColorJitter, {"hue": ("a", 1)}, "invalid hue=.'a', 1.: expected a number or .low, high. between -0.5 and 0.5"),
+        (RandomRotation, {"degrees": None}, "invalid degrees=None: expected a number of 0 or more, or .low, high.$"),
+        (AFFINE, {"shear": "a"}, "invalid shear='a': expected a number of 0 or more, or .*, high. or .low, high, low"),
+        (AFFINE, {"translate": 0.1}, r"invalid translate=0.1: expected \(x, y\), two shares between 0 and 1"),
+        (AFFINE, {"scale": 1.1}, r"invalid scale=1.1: expected \(low, high\) above 0"),
         (Compose, {"transforms": ToCHW()}, "Compose: expected transforms such as .Resize.*not ToCHW()"),
+        (Compose, {"transforms": {ToCHW()}}, "Compose: expected transforms such as"),
+        (Compose, {"transforms": [[ToCHW()]]}, r"Compose\[0\] is .ToCHW.*a list of transforms has no lists within"),
         (RandomApply, {"transforms": [3]}, r"RandomApply\[0\] is 3, which is not callable"),
     ],
 )
 def test_options_of_another_form_are_named(kind: Any, options: dict[str, Any], says: str) -> None:
     with pytest.raises(TypeError, match=says):
         kind(**options)
+
+
+@pytest.mark.parametrize("numbers", [(), (0.3,), (0.3, 0.4, 0.5), (float("nan"), 0.3), (0.3, float("nan"))])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (RandomErasing, "scale"),
+        (RandomErasing, "ratio"),
+        (GaussianBlur, "sigma"),
+        (ColorJitter, "brightness"),
+        (ColorJitter, "hue"),
+        (RandomRotation, "degrees"),
+        (AFFINE, "shear"),
+        (AFFINE, "scale"),
+        (AFFINE, "translate"),
+    ],
+)
+def test_two_numbers_are_asked_for(kind: Any, name: str, numbers: Any) -> None:
+    with pytest.raises(ValueError, match=f"^invalid {name}={re.escape(repr(numbers))}: expected "):
+        kind(**{name: numbers})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(ColorJitter, "hue"), (GaussianBlur, "sigma"), (RandomRotation, "degrees"), (AFFINE, "shear")]
+)
+def test_one_number_out_of_range_is_shown_as_it_was_given(kind: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=f"^invalid {name}=-7: expected a number "):
+        kind(**{name: -7})
 
 
 @pytest.mark.parametrize("groups", [{"a": 2}, [1], {"a": ("x", [])}, {"a": (1,)}, {}])

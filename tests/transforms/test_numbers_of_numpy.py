@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bushel.transforms import ColorJitter, Compose, Pad, RandomResizedCrop, RandomRotation, Resize
+from bushel.transforms import (
+    ColorJitter,
+    Compose,
+    EachFrame,
+    Pad,
+    RandomAffine,
+    RandomErasing,
+    RandomResizedCrop,
+    RandomRotation,
+    Resize,
+)
 from bushel.transforms.values import chained
 
 NP: Any = np  # type checkers do not take its numbers for options
@@ -24,6 +34,13 @@ IMAGE = np.random.default_rng(0).integers(0, 256, (40, 60, 3), np.uint8)
         (RandomResizedCrop(NP.uint8(9), scale=(NP.float64(0.5), 1)), RandomResizedCrop(9, scale=(0.5, 1))),
         (ColorJitter(NP.float64(0.25)), ColorJitter(0.25)),
         (Compose([Resize(NP.int64(9))]), Compose([Resize(9)])),
+        (Compose({"a": Resize(9)}.values()), Compose([Resize(9)])),  # type: ignore[arg-type]
+        (EachFrame(np.array([Resize(9)], object)), EachFrame([Resize(9)])),  # type: ignore[arg-type]
+        (ColorJitter(NP.array([0.5, 0.75])), ColorJitter((0.5, 0.75))),
+        (RandomErasing(1, NP.array([0.1, 0.2])), RandomErasing(1, (0.1, 0.2))),
+        (RandomRotation(NP.array([3, 5])), RandomRotation((3, 5))),
+        (RandomAffine(10, scale=NP.array([0.5, 2])), RandomAffine(10, scale=(0.5, 2.0))),
+        (RandomAffine(10, shear=NP.array([1, 2, 3, 4])), RandomAffine(10, shear=(1, 2, 3, 4))),
     ],
     ids=str,
 )

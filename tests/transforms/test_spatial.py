@@ -20,6 +20,8 @@ from bushel.transforms import (
     Compose,
     EachFrame,
     Lambda,
+    Mask,
+    MixUp,
     Normalize,
     RandomCrop,
     RandomHorizontalFlip,
@@ -118,9 +120,27 @@ def test_parameters_that_make_no_sense(make: Callable[[], Any]) -> None:
 
 
 def test_not_an_image() -> None:
-    for value in (IMAGE.astype(np.float32), IMAGE[None], np.zeros((0, 4, 3), np.uint8), [[1]], None):
-        with pytest.raises(TypeError, match="is not an image"):
+    for value in (IMAGE.astype(np.float32), IMAGE[None], np.zeros((0, 4, 3), np.uint8)):
+        with pytest.raises(TypeError, match=rf"a ndarray of shape \(.*\) and dtype {value.dtype} is not an image"):
             CenterCrop(1)(value)  # type: ignore[arg-type]
+
+
+class Thing:
+    """An object whose text has its address."""
+
+
+@pytest.mark.parametrize("value", [[[1]], None, Thing(), [Thing()]])
+@pytest.mark.parametrize(
+    "use",
+    [
+        CenterCrop(1),
+        lambda value: MixUp("image", "label", 3)({"image": value, "label": 1}, np.random.default_rng(0)),
+        lambda value: Mask("mask").follow({"mask": [value]}, Geometry.whole(4, 4), (4, 4)),
+    ],
+)
+def test_values_that_are_no_arrays_are_named_by_their_type(use: Callable[[Any], Any], value: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=rf"a value of type {type(value).__name__}(:|,| is not)"):
+        use(value)
 
 
 def leading() -> st.SearchStrategy[list[Any]]:

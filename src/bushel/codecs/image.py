@@ -207,7 +207,7 @@ def decode_image(
         raise codec_error(
             codec,
             f"a complete image ({', '.join((*_READ_FORMATS, 'AVIF', 'HEIC', 'JXL'))})",
-            f"{found_bytes(data)} ({error})",
+            f"{found_bytes(data)} ({error})".removesuffix(" ()"),
         ) from error
 
 
@@ -228,7 +228,7 @@ def open_image(data: Buffer) -> Image.Image:
     try:
         return Image.open(io.BytesIO(data), formats=_READ_FORMATS if newer is None else (newer,))
     except UnidentifiedImageError:  # whose message is an address
-        raise UnidentifiedImageError("of no known format") from None
+        raise UnidentifiedImageError from None
 
 
 def as_pixels(value: Any, *, exif_rotate: bool = False) -> Any:

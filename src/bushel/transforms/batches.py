@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.arrays import F32, Array
-from bushel.codecs.base import describe
 
+from .geometry import described
 from .values import frozen_transform
 
 Batch = dict[str, Any]
@@ -56,7 +56,7 @@ class _Mixing(ABC):
         images = batch[self.image]
         if not isinstance(images, np.ndarray) or images.ndim < 3:
             raise TypeError(
-                f"the field {self.image!r} of the batch is {describe(images)}: expected an "
+                f"the field {self.image!r} of the batch is {described(images)}: expected an "
                 "array of images of one size. Put a crop or resizing into transforms="
             )
         return images
@@ -68,7 +68,7 @@ class _Mixing(ABC):
             return labels.astype(np.float32)
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
             raise TypeError(
-                f"the field {self.label!r} of the batch is {describe(labels)}: "
+                f"the field {self.label!r} of the batch is {described(labels)}: "
                 "expected integers, one for each sample"
             )
         if labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < self.classes:

@@ -23,15 +23,10 @@ _Range = float | tuple[float, float]
 def _bounds(
     name: str, value: _Range, centre: float, least: float, most: float
 ) -> tuple[float, float]:
+    problem = f"{name}={value!r}: expected a number or (low, high) between {least} and {most}"
     if isinstance(value, float | int):
-        low, high = max(centre - value, least), centre + value
-    else:
-        low, high = two_numbers(name, value)
-    if not least <= low <= high <= most:
-        raise ValueError(
-            f"invalid {name}={value!r}: expected a number or (low, high) between {least} and {most}"
-        )
-    return low, high
+        value = max(centre - value, least), centre + value
+    return two_numbers(problem, value, least, most)
 
 
 def check_grey_or_rgb(image: Image, transform: str) -> None:
@@ -159,16 +154,14 @@ class GaussianBlur:
     sigma: float | tuple[float, float] = (0.1, 2.0)
 
     def __post_init__(self) -> None:
-        low, high = self._bounds()
-        if not 0 < low <= high:
-            raise ValueError(
-                f"invalid sigma={self.sigma!r}: expected a number above 0, or (low, high)"
-            )
+        self._bounds()
 
     def _bounds(self) -> tuple[float, float]:
-        if isinstance(self.sigma, int | float):
-            return (self.sigma, self.sigma)
-        return two_numbers("sigma", self.sigma)
+        sigma = self.sigma
+        problem = f"{sigma=!r}: expected a number above 0, or (low, high)"
+        if isinstance(sigma, int | float):
+            sigma = sigma, sigma
+        return two_numbers(problem, sigma)
 
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWx3."""

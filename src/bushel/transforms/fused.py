@@ -318,7 +318,9 @@ def _header(data: Buffer) -> tuple[int, int, int]:
     except MissingPackageError:
         raise
     except Exception as error:  # Pillow does not document its errors for damaged files
-        raise codec_error("image", "an image", f"{found_bytes(data)} ({error})") from error
+        raise codec_error(
+            "image", "an image", f"{found_bytes(data)} ({error})".removesuffix(" ()")
+        ) from error
 
 
 def _with_channels(image: Array, channels: int) -> Image:

@@ -184,8 +184,15 @@ def check_image(image: Any) -> None:
     is_array = isinstance(image, np.ndarray) and image.dtype == np.uint8
     if not is_array or image.ndim not in (2, 3) or not all(image.shape):
         raise TypeError(
-            f"{describe(image)} is not an image: expected a uint8 array of shape HxW or HxWxC"
+            f"{described(image)} is not an image: expected a uint8 array of shape HxW or HxWxC"
         )
+
+
+def described(value: Any) -> str:
+    """Return shape and dtype of an array, or else the type, which is the same in every run."""
+    if hasattr(value, "dtype"):
+        return describe(value)
+    return f"a value of type {type(value).__name__}"
 
 
 def apply_steps(steps: Steps, image: Image) -> Image:

@@ -16,9 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import F32, Array, Bools
-from bushel.codecs.base import describe
 
-from .geometry import Crop, Flip, Geometry
+from .geometry import Crop, Flip, Geometry, described
 from .spatial import Spatial
 from .values import Transform, frozen_transform
 from .warp import Padding, Warp, Warping
@@ -175,7 +174,7 @@ class Mask:
             or mask.shape[:2] != size[::-1]
         ):
             raise ValueError(
-                f"the mask {self.field!r} is {describe(mask)}, but its image is {size[0]}x{size[1]}"
+                f"the mask {self.field!r} is {described(mask)}, but its image is {size[0]}x{size[1]}"
             )
         return geometry.nearest(mask, self.fill)
 
@@ -327,7 +326,7 @@ def _moved(points: F32, stage: Stage, relative_to: tuple[int, int] | None) -> F3
 
 
 def _not_numbers(array: Array, field: str, expected: str) -> ValueError:
-    return ValueError(f"the field {field!r} is {describe(array)}: expected numbers {expected}")
+    return ValueError(f"the field {field!r} is {described(array)}: expected numbers {expected}")
 
 
 def _kept(rows: Any, kept: Bools) -> Any:

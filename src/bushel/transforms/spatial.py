@@ -88,16 +88,12 @@ def check_area(transform: Any) -> None:
     """Check bounds of a box's area and ratio.
 
     Raises:
-        TypeError: One is not two numbers.
-        ValueError: They are out of their range.
+        TypeError: One is not a sequence of numbers.
+        ValueError: They are not two, or out of their range.
     """
-    least, most = two_numbers("scale", transform.scale)
-    low, high = two_numbers("ratio", transform.ratio)
-    if not 0 < least <= most <= 1 or not 0 < low <= high:
-        raise ValueError(
-            f"invalid scale or ratio in {transform}: expected "
-            "(lower, upper) above 0, and scale up to 1"
-        )
+    scale, ratio = transform.scale, transform.ratio
+    two_numbers(f"{scale=!r}: expected (lower, upper), two numbers above 0, up to 1", scale, most=1)
+    two_numbers(f"{ratio=!r}: expected (lower, upper), two numbers above 0", ratio)
 
 
 def random_boxes(

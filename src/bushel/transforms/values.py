@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, ValuesView
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import lru_cache
 from itertools import repeat
@@ -22,12 +22,15 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True)
 def frozen_transform(plain: type[T]) -> type[T]:
-    """Make a class a frozen dataclass with slots, whose numbers of NumPy become Python's before they are checked."""
+    """Make a class a frozen dataclass with slots, whose numbers, arrays and tensors become Python's and are checked."""
     check = getattr(plain, "__post_init__", None)
 
     def prepare(self: Any) -> None:
         for option in fields(self):
-            value = python_numbers(getattr(self, option.name))
+            value = getattr(self, option.name)
+            if hasattr(value, "tolist"):
+                value = value.tolist()
+            value = python_numbers(value)
             if isinstance(value, list):
                 value = tuple(value)
             if option.type == "Sequence[Transform]":
@@ -226,14 +229,15 @@ def checked_transforms(name: str, functions: Any) -> tuple[Transform, ...]:
         TypeError: It is not a list; or one is not callable, or a class whose instances are
             transforms.
     """
-    if not isinstance(functions, Sequence) or isinstance(functions, str | bytes | bytearray):
+    if not isinstance(functions, Sequence | ValuesView) or isinstance(functions, str):
         raise TypeError(
             f"{name}: expected transforms such as [Resize(224), ToCHW()], not {functions!r}"
         )
     for place, function in enumerate(functions):
         if not callable(function):
             raise TypeError(
-                f"{name}[{place}] is {function!r}, which is not callable: write [transform, ...]"
+                f"{name}[{place}] is {function!r}, which is not callable: a list of transforms has no "
+                'lists within, and transforms={"image": [transform, ...]} names a field'
             )
         if isinstance(function, type) and any(
             "__call__" in vars(base) for base in function.__mro__
@@ -246,13 +250,36 @@ def checked_transforms(name: str, functions: Any) -> tuple[Transform, ...]:
     return tuple(functions)
 
 
-def two_numbers(name: str, bounds: Any) -> tuple[float, float]:
-    """Return an option that has two numbers. Raise TypeError if it is something else."""
-    is_pair = isinstance(bounds, Sequence) and len(bounds) == 2
-    if not is_pair or not all(isinstance(bound, Real) for bound in bounds):
-        raise TypeError(f"invalid {name}={bounds!r}: expected (lower, upper), two numbers")
-    lower, upper = bounds
-    return lower, upper
+def two_numbers(
+    problem: str,
+    numbers: Any,
+    least: float = 5e-324,  # above 0
+    most: float = float("inf"),
+    *,
+    ordered: bool = True,
+) -> tuple[float, float]:
+    """Return an option that has two numbers between bounds, by default above 0.
+
+    Args:
+        problem: The option and its expected form, for the message.
+        numbers: The option.
+        least: The least number that is allowed.
+        most: The largest one.
+        ordered: Whether the second number may not be below the first.
+
+    Raises:
+        TypeError: The option is not a sequence of numbers.
+        ValueError: They are not two, out of range or not in order.
+    """
+    sequence: Any = numbers if isinstance(numbers, Sequence) else [None]
+    if not all(isinstance(number, Real) for number in sequence):
+        raise TypeError(f"invalid {problem}")
+    if len(sequence) != 2 or not all(least <= number <= most for number in sequence):
+        raise ValueError(f"invalid {problem}")
+    low, high = sequence
+    if ordered and low > high:
+        raise ValueError(f"invalid {problem}")
+    return low, high
 
 
 def chained(transforms: Iterable[Transform], value: Any, rng: np.random.Generator | None) -> Any:

@@ -203,17 +203,12 @@ class Pad(Warping):
         return Warping.__call__(self, image, None)
 
 
-def _symmetric(name: str, value: float | tuple[float, float]) -> tuple[float, float]:
+def _symmetric(name: str, value: Any, four: str = "") -> tuple[float, float]:
     """Return (low, high) of a range that may be given as one number x, for (-x, x)."""
+    problem = f"{name}={value!r}: expected a number of 0 or more, or (low, high){four}"
     if isinstance(value, int | float):
-        low, high = -value, value
-    else:
-        low, high = two_numbers(name, value)
-    if not low <= high:
-        raise ValueError(
-            f"invalid {name}={value!r}: expected a number of 0 or more, or (low, high)"
-        )
-    return low, high
+        value = -value, value
+    return two_numbers(problem, value, -math.inf)
 
 
 @frozen_transform
@@ -291,23 +286,14 @@ class RandomAffine(Warping):
     def __post_init__(self) -> None:
         _symmetric("degrees", self.degrees)
         self._shears()
-        if not all(0 <= share <= 1 for share in two_numbers("translate", self.translate)):
-            raise ValueError(
-                f"invalid translate={self.translate!r}: expected two shares between 0 and 1"
-            )
-        smallest, largest = two_numbers("scale", self.scale)
-        if not 0 < smallest <= largest:
-            raise ValueError(f"invalid scale={self.scale!r}: expected (low, high) above 0")
+        shares = f"translate={self.translate!r}: expected (x, y), two shares between 0 and 1"
+        two_numbers(shares, self.translate, 0, 1, ordered=False)
+        two_numbers(f"scale={self.scale!r}: expected (low, high) above 0", self.scale)
 
     def _shears(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        if isinstance(self.shear, tuple):
-            if len(self.shear) == 4:
-                return _symmetric("shear", self.shear[:2]), _symmetric("shear", self.shear[2:])
-            if len(self.shear) != 2:
-                raise ValueError(
-                    f"invalid shear={self.shear!r}: expected a number, or two or four of them"
-                )
-        return _symmetric("shear", self.shear), (0.0, 0.0)
+        if isinstance(self.shear, tuple) and len(self.shear) == 4:
+            return _symmetric("shear", self.shear[:2]), _symmetric("shear", self.shear[2:])
+        return _symmetric("shear", self.shear, " or (low, high, low, high)"), (0.0, 0.0)
 
     def step(self, width: int, height: int, rng: np.random.Generator) -> Warp:
         """Return the step for an image of this size."""

@@ -234,7 +234,10 @@ def test_fields_name_partners_on_both_sides(tmp_path: Path) -> None:
     assert [sample["label"] for sample in bushel.join(trips, dataset, on="photo")] == [5, 5, 9]
     three = bushel.join(trips, dataset, people.select_fields(["name"])[:0], on="photo", how="left")
     assert [sample["label"] for sample in three] == [5, 5, 9]
-    assert [sample["name"] for sample in bushel.join(dataset, people, on=("label", "id"))] == ["Bo", "Ada"]
+    pair = ("label", "id")
+    pairs: list[Any] = [pair, list(pair), np.array(pair), iter(pair), dict.fromkeys(pair)]
+    for on in pairs:
+        assert [sample["name"] for sample in bushel.join(dataset, people, on=on)] == ["Bo", "Ada"]
     assert bushel.join(dataset, trips[1:], on="photo").keys[:] == ["cat/5", "cat/9"]
     assert bushel.join(dataset, trips[1:], on="photo").info.joins[0].on == "photo"
     # a dataset without keys: its field `key`, or its positions
@@ -289,7 +292,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         bushel.join(dataset, other, how="outer")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"not str: open paths with bushel.open"):
         bushel.join(dataset, "captions.jsonl")  # type: ignore[arg-type]
-    for on in (("a", "b", "c"), None, 3, ("image", 3)):
+    for on in (("a", "b", "c"), None, 3, ("image", 3), b"ab"):
         with pytest.raises(TypeError, match="expected the name of a field, or a pair"):
             bushel.join(dataset, other, on=on)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at least one"):

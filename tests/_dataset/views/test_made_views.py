@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +120,19 @@ def test_map(path: Path) -> None:
     assert mapped[3, ["more"]].keys() == mapped["k03", ["more"]].keys() == {"__key__", "more"}
     with pytest.raises(TypeError, match="a mask applies to one sample"):
         mapped[[3, 1], ["more"]]
-    for wrong in (lambda: mapped.select_fields("more"), lambda: mapped.read([0], "more")):
-        with pytest.raises(TypeError, match=r"give fields as a list, such as \['more'\]"):
-            wrong()
+    for fields in ("more", {"label": False, "more": True}, {"label": slice(0, 1)}, 4):
+        for wrong in (lambda fields: mapped.read([0], fields), lambda fields: mapped[3, fields]):
+            with pytest.raises(TypeError, match=f"fields={re.escape(repr(fields))}: give a list of names"):
+                wrong(fields)
+    with pytest.raises(TypeError, match="fields='more': give a list of names"):
+        mapped.select_fields("more")
+    chosen = mapped.select_fields({"more": "array(int64,3)"})
+    for view, name, there in ((mapped, "nope", "label, more"), (chosen, "label", "more")):
+        with pytest.raises(KeyError, match=f"it returned no field '{name}', but {there}") as caught:
+            view[3, [name]]
+        assert caught.value.__notes__ == ["in the function of ds.map, for sample 'k03'"]
+    assert mapped.read([], ["nope"]) == []
+    assert chosen[3, []] == {"__key__": "k03"}
     assert "plus" in repr(mapped)
     assert MapView(mapped)[4]["label"] == 104
 

@@ -260,7 +260,7 @@ def test_lists_nothing_and_points_outside() -> None:
     ("follower", "value", "says"),
     [
         (Mask("x"), np.zeros((4, 4)), "64x48"),
-        (Mask("x"), "text", "str .text."),
+        (Mask("x"), "text", "a value of type str, but"),
         (Boxes("x"), [[1, 2, 3]], "expected numbers"),
         (Boxes("x"), ["a"], "expected numbers"),
         (Boxes("x", rows=("classes",)), [[1, 2, 3, 4]] * 2, "3 rows for 2 boxes"),

@@ -282,14 +282,14 @@ class _Evaluation:
             return self._computed(node, sign, (0, None), self._number(node.operand))
         if isinstance(node, ast.BinOp) and (function := _ARITHMETIC.get(type(node.op))) is not None:
             return self._computed(node, function, self._number(node.left), self._number(node.right))
-        if isinstance(node, ast.BoolOp | ast.Compare | ast.UnaryOp) and not isinstance(
-            getattr(node, "op", None), ast.Invert
-        ):
+        advice = ""
+        symbol = getattr(node, "op", None)
+        if isinstance(symbol, ast.BitAnd | ast.BitOr | ast.BitXor | ast.Invert):
+            advice = ": write and, or, not, in and is"
+        elif isinstance(node, ast.BoolOp | ast.Compare | ast.UnaryOp):
             true, false = self.truth(node)
             return true, ~(true | false)
-        raise ValueError(
-            f"{ast.unparse(node)!r} is not allowed in a condition: write and, or, not, in and is"
-        )
+        raise ValueError(f"{ast.unparse(node)!r} is not allowed in a condition{advice}")
 
     def _computed(self, node: ast.expr, function: Binary, one: _Value, two: _Value) -> _Value:
         (a, no_a), (b, no_b) = one, two

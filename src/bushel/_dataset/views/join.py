@@ -140,9 +140,10 @@ def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
         if owners:
             return on if first in owners else KEY, on if other in owners else KEY
         on = (_PLACE, _PLACE) if on == "position" else (on, on)
-    pair = (on, on) if isinstance(on, str) else on
-    is_pair = isinstance(pair, Sequence) and len(pair) == 2
-    if not is_pair or not all(isinstance(name, str) for name in pair):
+    if isinstance(on, str):
+        on = on, on
+    pair = tuple(on) if isinstance(on, Iterable) else ()
+    if len(pair) != 2 or not all(isinstance(name, str) for name in pair):
         raise TypeError(f"on={on!r}: expected the name of a field, or a pair of names")
     return _meant(first, pair[0]), _meant(other, pair[1])
 

@@ -153,8 +153,10 @@ class Mapped(Struct, frozen=True, eq=False):
         return {name: self[positions] for name, positions in chosen.items()}
 
     def select_fields(self, names: Iterable[str]) -> Mapped:
-        """Return a view whose samples have only these fields of the function's results."""
-        return replace(self, kept=_names(names))
+        """Return a view whose samples have only these fields of the function's results: a list, or a spec."""
+        if isinstance(names, Mapping):
+            names = list(names)
+        return replace(self, kept=listed(names))
 
     def map(
         self, function: Callable[[Sample], Sample], *, spec: Mapping[str, str] | None = None
@@ -168,17 +170,17 @@ class Mapped(Struct, frozen=True, eq=False):
         """Read many samples. With `decode=False`, these are the stored bytes that the function's samples are made of.
 
         Raises:
-            TypeError: The function returned something that is not a dict.
+            TypeError: The function returned something that is not a dict; or `fields` is not a list
+                of names.
+            KeyError: A sample that the function returned lacks one of the fields.
         """
         if not decode:
             stored: list[Sample] = self.dataset.read(positions, self.needs, decode=False)
             return stored
+        if fields is not None:
+            return replace(self, function=self._result, kept=listed(fields)).read(positions)
         samples = self.dataset.read(positions, self.needs, decode=self.decodes)
-        results = list(map(self._made, samples))
-        if fields is None:
-            return results
-        names = {KEY, *_names(fields)}
-        return [{name: result[name] for name in result if name in names} for result in results]
+        return list(map(self._made, samples))
 
     def decode_samples(
         self,
@@ -218,9 +220,13 @@ class Mapped(Struct, frozen=True, eq=False):
         return {KEY: key, **{name: result[name] for name in self.kept}}
 
 
-def _names(fields: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(fields, str):
-        raise TypeError(f"give fields as a list, such as [{fields!r}]")
+def listed(fields: Iterable[str]) -> tuple[str, ...]:
+    """Return names of fields. Raise TypeError if they are not a list, such as a dict of elements."""
+    if isinstance(fields, str | Mapping) or not isinstance(fields, Iterable):
+        raise TypeError(
+            f"fields={fields!r}: give a list of names; elements of fields are read by views, as in "
+            "ds.windows(...).map(function), or by ds.map(function, {field: slice(0, 8)})"
+        )
     return tuple(fields)
 
 

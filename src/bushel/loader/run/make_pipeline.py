@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.mapped import Mapped
+from bushel._dataset.views.mapped import Mapped, listed
 from bushel._runtime.time_types import TIMES
 from bushel.codecs.image import ImageReading
 from bushel.loader.decode.sample_transforms import SampleTransforms
@@ -72,7 +72,13 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     requested = options.fields
     check_rules(options.collate, spec)
     if isinstance(source, Mapped):
-        source, requested = _chosen_fields(source, requested, decode=decode), None
+        if not decode:
+            raise ValueError(
+                "decode=False: what the function of ds.map returns is not stored; "
+                "ds.map(function, decode=False) gives the function stored bytes"
+            )
+        if requested is not None:
+            source, requested = replace(source, kept=listed(requested)), None
         spec = source.spec
     else:
         check_fields(requested, spec, transforms)
@@ -86,13 +92,12 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         )
     excluded = excluded_positions(source, options.exclude)
     check_whole_batches(options, excluded)
-    names = names_read(fields, spec)
     read = read_directly(source, fields, decode=decode) if windows is None else source
     return Pipeline(
         source_of(read, fields, decode=decode),
         order,
         fields,
-        names,
+        names_read(fields, spec),
         transforms,
         batch_transform=None
         if options.batch_transform is None
@@ -157,25 +162,3 @@ def _with_one_type(
             if rule in (None, "stack") and field.codec in {*_NARROWER.get(codec, ())} - {codec}:
                 rules[field.name] = AsOneType(codec, must=rule is not None)
     return rules or collate
-
-
-def _chosen_fields(dataset: Mapped, fields: Any, *, decode: bool) -> Mapped:
-    """Return a view through a function with the fields that a loader is to give.
-
-    Raises:
-        TypeError: Elements of a field are wanted, or `fields` is a single name.
-        ValueError: Samples are not to be decoded.
-    """
-    if not decode:
-        raise ValueError(
-            "decode=False: what the function of ds.map returns is not stored; "
-            "ds.map(function, decode=False) gives the function stored bytes"
-        )
-    if fields is None:
-        return dataset
-    if isinstance(fields, str | Mapping):
-        raise TypeError(
-            f"fields={fields!r}: give a list of names; elements of fields are read by views, "
-            "as in ds.windows(...).map(function), or by ds.map(function, {field: slice(0, 8)})"
-        )
-    return dataset.select_fields(fields)
