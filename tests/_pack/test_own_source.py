@@ -93,6 +93,13 @@ def test_one_file_of_an_opened_source_is_not_replaced_by_all(place: Path) -> Non
     assert files_of(place) == before
     bushel.convert(bushel.open("many/shard-000000.tar"), "many/shard-000000.tar", mode="overwrite", sync=False)
     assert len(bushel.open("many")) == 6
+    # nothing of these sources stays beside the target
+    one = bushel.open("files/train.tar")
+    bushel.convert(bushel.concat([one[:2], one[4:]]), "files/train.tar", mode="overwrite", sync=False)
+    assert len(bushel.open("files/train.tar")) == 4
+    others = ["files/train.tar", "many/shard-000002.tar"]
+    bushel.merge(others, "files/train.tar", mode="overwrite", sync=False)
+    assert len(bushel.open("files/train.tar")) == 6
 
 
 def test_targets_beside_the_source_are_taken(place: Path) -> None:

@@ -226,3 +226,10 @@ def test_arrays_of_times_and_truth_values(tmp_path: Path, suffix: str) -> None:
         assert {name: sample[name] for name in columns} == {name: source[position][name] for name in columns}
         assert {name: sample[name] for name in columns} == {name: columns[name][position] for name in columns}
         assert type(sample["ok"]) is bool
+
+
+def test_names_of_classes_belong_to_one_source() -> None:
+    first, second = Samples([{"label": 1}]), Stream(iter([{"label": 1}]))
+    first.labels = {"label": ["cat", "dog"]}
+    assert (second.labels, Samples([{"label": 1}]).labels) == ({}, {})
+    assert Samples([{"label": 1}]).labels is not Samples([{"label": 1}]).labels

@@ -14,7 +14,6 @@ from msgspec import Struct
 from bushel._index.names import Labels, can_be_named, join_names, numbered, numbers_classes
 from bushel._kinds import BEGINNINGS, IMAGES, kind_of
 from bushel._runtime.arrays import I64
-from bushel._runtime.messages import few
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer
 from bushel.codecs.registry import NUMBERS, asked_for, content_codec
@@ -221,17 +220,6 @@ def plan_numbers(known: Labels, shards: Sequence[Labels], fields: Spec) -> Class
         if numbers_classes(fields, name) and not all(shard.get(name) for shard in shards)
     )
     return ClassNumbers(labels, tuple(changes), unnamed)
-
-
-def refuse_other_numbers(declared: Labels, stored: Labels) -> None:
-    """Raise SpecError if a caller numbers classes in another way than samples whose source names them."""
-    for name, names in stored.items():
-        if join_names(declared.get(name, ()), names) is None:
-            raise SpecError(
-                f"labels= names the classes of {name!r} {few(declared[name])}, but the samples have "
-                f"the numbers of the source, which names them {few(names)}: leave labels= out, or "
-                "begin it with these names in this order"
-            )
 
 
 def _add(labels: dict[str, tuple[str, ...]], shard: Labels, fields: Spec) -> dict[str, NewNumbers]:

@@ -109,9 +109,8 @@ def pack(
         generation: See `bushel.Writer`; also `A` for a bag.
         labels: Names of classes in the order of their numbers, by field:
             `{"label": ["cat", "dog"]}`. By default those that the source has. A folder or table of
-            classes gets these numbers, and others follow; of samples that have the numbers of a
-            `ClassLabel` of Hugging Face, the names must agree with it. A value may be the name of
-            its class.
+            classes gets these numbers, and others follow; so do numbers that the source names
+            otherwise. A value may be the name of its class.
         mode: `create`; `append` adds all samples of the source to a dataset; `resume` continues an
             interrupted run with the same arguments after its last finished shard (one file: from
             the beginning), and the files are the same as without the interruption; `overwrite`

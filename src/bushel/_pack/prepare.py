@@ -43,7 +43,7 @@ from bushel.errors import FormatError, SpecError
 from bushel.sources.base import Source
 from bushel.sources.foreign import StoredStream
 from bushel.sources.opening import open_source
-from bushel.sources.samples import Samples, Stream
+from bushel.sources.samples import Stream
 from bushel.spec import Field, Spec, format_spec, parse_spec
 from bushel.storage import AnyPath, absolute
 
@@ -57,7 +57,6 @@ from .field_plan import (
     plan_fields,
     plan_numbers,
     plan_values,
-    refuse_other_numbers,
     target_fields,
 )
 from .prepared import PackOptions, Prepared, refuse_own_source
@@ -201,8 +200,6 @@ def prepare_source(
     if facts.stored and not layout.sparse and options.max_errors == 0:
         _refuse_missing(opened, list(targets), container, spec, keyed=keyed)
     declared = check_labels(writing.labels or {})
-    if isinstance(opened, Samples):
-        refuse_other_numbers(declared, check_labels(opened.labels))
     existing = _continued(target, container, options, parts)
     names_before = names_in_source({**declared, **_labels_of(existing or ())}, targets)
     numbers = plan_numbers(names_before, facts.labels, facts.fields)

@@ -7,6 +7,7 @@ packed into itself.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -377,6 +378,8 @@ def _places(
     if not isinstance(opened, Dataset):
         return
     roots: dict[str, _Place] = {}
+    counted = [counted_shard.shard for counted_shard in opened.reader.counted]
+    shards_in = Counter(root for root, _ in {(str(shard.root), shard.name) for shard in counted})
     for shard in (opened_shard.shard for opened_shard in opened.shards):
         if (root := roots.get(str(shard.root))) is None:
             root = roots[str(shard.root)] = _resolved(shard.root)
@@ -384,7 +387,8 @@ def _places(
             yield str(shard.root), root
         elif overlap(root, target):
             places = [(*root, *name.split("/")) for name in shard.files]
-            if target in places and len(opened.shards) > 1:  # the others would stay beside it
+            # other shards of the source would stay beside it
+            if target in places and shards_in[str(shard.root)] > 1:
                 yield str(shard.root), root
             yield from zip(map(str, shard.paths), places, strict=True)
 

@@ -35,10 +35,9 @@ class _Dicts:
         infers_types: Whether the types are inferred from the first sample.
     """
 
-    labels: Mapping[str, Sequence[str]] = {}
-
     def _describe(self, first: Iterable[Any], spec: Types, types: Types) -> None:
         """Set the attributes, given an iterable that begins with the first sample."""
+        self.labels: Mapping[str, Sequence[str]] = {}
         self._names = tuple(types or spec or ())
         self.infers_types = spec is None
         if spec is None:

@@ -70,3 +70,39 @@ def test_an_error_names_both_files(tmp_path: Path) -> None:
     assert "0.csv" in str(raised.value)
     assert "1.csv" in str(raised.value)
     assert "spec=" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ([np.ones((2, 3), np.float32), np.ones((2, 3))], "'data' is array(float64,3) in {}, and array(float32,3) in"),
+        ([np.ones((2, 3)), np.ones((2, 4))], "'data' is array(float64,4) in {}, and array(float64,3) in"),
+        ([np.arange(2), np.ones(2)], "'data' is array(float64) in {}, and array(int64) in"),
+        ([np.ones((2, 3)), np.zeros((2, 3))], None),
+    ],
+)
+def test_types_that_no_type_is_known_to_hold_are_said(
+    arrays: list[np.ndarray], said: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number, array in enumerate(arrays):
+        np.save(tmp_path / f"{number}.npy", array)
+    dataset = bushel.open(tmp_path)
+    assert [np.asarray(sample["data"]).tolist() for sample in dataset] == [
+        row.tolist() for array in arrays for row in array
+    ]
+    texts = [record.getMessage() for record in caplog.records]
+    if said is None:
+        assert not texts
+        return
+    [text] = texts
+    assert said.format(tmp_path / "1.npy") in text
+    bushel.open(tmp_path, spec={"data": "array"})
+    assert len(caplog.records) == 1
+
+
+def test_formats_of_images_are_one_type(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for number, kind in enumerate(["jpg", "png"]):
+        with bushel.Writer(tmp_path / f"{number}.tar", {"image": kind}, sync=False) as writer:
+            writer.append({"image": np.zeros((8, 8, 3), np.uint8)}, key=str(number))
+    assert len(bushel.open(tmp_path)) == 2
+    assert not caplog.records

@@ -20,10 +20,12 @@ from bushel._index.names import (
 from bushel._index.shard import Shard, sizes_of
 from bushel._index.sidecar import Manifest
 from bushel._runtime.arrays import I64, concatenated
+from bushel._runtime.messages import log_warning
+from bushel.codecs.registry import holds_media
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
-from bushel.spec import Field, Spec
+from bushel.spec import Field, Spec, wider
 
 from .shards import Listing, OpenShard, union_of_fields
 
@@ -117,7 +119,31 @@ def with_one_type(shards: Sequence[OpenShard]) -> list[OpenShard]:
             they are.
     """
     union = union_of_fields(shards)
-    return [replace(_with_types(shard, union, shards), narrow=shard) for shard in shards]
+    converted = [replace(_with_types(shard, union, shards), narrow=shard) for shard in shards]
+    _warn_of_types(converted, union)
+    return converted
+
+
+def _warn_of_types(shards: Sequence[OpenShard], union: Mapping[str, Field]) -> None:
+    """Log the fields whose values have the types of their files, because none is known that holds all of them."""
+    named = set[str]()
+    for shard in shards:
+        for field in shard.fields:
+            first = union.get(field.name, field)
+            is_either = wider(first, field) == first and wider(field, first) == field
+            are_media = holds_media(first.codec) and holds_media(field.codec)
+            if field == first or not is_either or are_media or field.name in named:
+                continue
+            named.add(field.name)
+            log_warning(
+                "field %r is %s in %s, and %s in files before it: each value has the type of its "
+                "file; spec={%r: TYPE} reads all as one",
+                field.name,
+                field.type,
+                shard.path(0),
+                first.type,
+                field.name,
+            )
 
 
 def _is_narrower(field: Field, union: Field) -> bool:
@@ -243,8 +269,6 @@ def unread_bytes(shards: Sequence[OpenShard]) -> int:
 def warn_unread(path: str, shards: Sequence[OpenShard]) -> None:
     """Log how much of a remote dataset will be read to find its samples."""
     if size := unread_bytes(shards):
-        from bushel._runtime.messages import log_warning
-
         log_warning(
             "%s has no index: up to %s bytes are read when their "
             "samples are needed. `bushel index` reads them once",
