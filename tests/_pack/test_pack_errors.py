@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from tests.sources.folders import image_folder, jpeg
 import bushel
 from bushel._runtime.order import make_order
 from bushel.codecs import get_codec
-from bushel.errors import StateError, TooManyErrors
+from bushel.errors import FormatError, StateError, TooManyErrors
 from bushel.storage import publish
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,6 +79,35 @@ class TestErrors:
         reasons = [line["error"].split(":")[0] for line in lines]
         assert reasons == ["CodecError", "CodecError"]
         assert list(opened(tmp_path / "out").keys) == ["class0/0003", "class1/0004", "class2/0005"]
+
+    @pytest.mark.parametrize("container", ["ffrecord", "tar"])
+    @pytest.mark.parametrize("convert", [False, True])
+    def test_samples_that_damage_of_their_file_touches_are_passed_over(
+        self, tmp_path: Path, container: str, convert: bool
+    ) -> None:
+        source = tmp_path / ("in.ffr" if container == "ffrecord" else "in.tar")
+        with bushel.Writer(source, {"a": "int", "b": "utf8"}, container=container, sync=False) as writer:
+            for number in range(6):
+                writer.append({"a": number, "b": f"text {number}"}, key=f"k{number}")
+        shutil.rmtree(tmp_path / ".bushel", ignore_errors=True)
+        data = bytearray(source.read_bytes())
+        at = data.index(b"text 4" if container == "ffrecord" else b"k4.")
+        data[at] ^= 1
+        source.write_bytes(data)
+        with pytest.warns(bushel.errors.DamagedWarning):
+            dataset = bushel.open(source, index="memory")
+        with pytest.raises(FormatError) as caught:
+            dataset[4]
+        pack = bushel.convert if convert else bushel.pack
+        with pytest.raises(FormatError):
+            pack(source, tmp_path / "strict", container="bag")
+        assert not (tmp_path / "strict").exists()
+        with pytest.warns(bushel.errors.DamagedWarning):
+            done = pack(source, tmp_path / "out", container="bag", max_errors=2)
+        assert (done.samples, done.errors) == (5, 1)
+        [line] = noted(tmp_path / "out.errors.jsonl")
+        assert (line["position"], line["path"]) == (4, f"{caught.value.file}@{caught.value.offset}")
+        assert sorted(opened(tmp_path / "out").keys) == [f"k{number}" for number in (0, 1, 2, 3, 5)]
 
     def test_damage_inside_an_image_is_found_where_it_is_decoded(self, tmp_path: Path) -> None:
         whole = jpeg(0, 64, 64)

@@ -28,7 +28,7 @@ from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.extensions import storing_codec
 from bushel.codecs.image import ImageReading, as_pixels, decode_image
 from bushel.containers.stored_column import StoredColumn
-from bushel.errors import CodecError, SpecError
+from bushel.errors import CodecError, FormatError, SpecError
 from bushel.jpeg import baseline, tile
 from bushel.sources.arrays import taken
 from bushel.spec import KEY
@@ -169,6 +169,8 @@ class Encoder(Struct, frozen=True):
         except Exception as error:
             file = getattr(error, "filename", None)
             path = self.feed.origin(position) or (file and str(file))
+            if isinstance(error, FormatError) and error.offset is not None:
+                path = f"{error.file}@{error.offset}"
             return BadItem(position, key, path, error)
         for plan in self.plans.values():
             stored = values.get(plan.target.name)

@@ -183,7 +183,8 @@ def prepare_source(
     if options.parts is not None and writing.mode != "overwrite":
         listing = planned_listing(target)
     # the target is locked before a source is opened, which it may be
-    opened = open_source(source, options.kind, types=options.spec or None, listing=listing)
+    types, on_damage = options.spec or None, options.on_damage
+    opened = open_source(source, options.kind, types=types, listing=listing, on_damage=on_damage)
     opened = _typed(opened, options)
     refuse_own_source(source, opened, target, options)
     parts = _parts(opened, options)

@@ -92,6 +92,13 @@ class PackOptions(Struct, frozen=True, kw_only=True):
                 f"or convert bushel.open(source, spec={dict(self.spec)})"
             )
 
+    @property
+    def on_damage(self) -> Literal["warn", "raise"]:
+        """Treatment of a damaged dataset (`bushel.open`): it is read as far as possible if samples may fail."""
+        if self.max_errors == 0:
+            return "raise"
+        return "warn"
+
     @classmethod
     def of(cls, arguments: Mapping[str, Any], **changed: Any) -> PackOptions:
         """Return the arguments of a public function in their final types.

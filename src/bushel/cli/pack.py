@@ -110,7 +110,13 @@ def pack(
         if folder is not None and not options:  # it is listed already
             folder.report()
         else:
-            opened = open_source(files, kind, listing=listing, **options)
+            opened = open_source(
+                files,
+                kind,
+                listing=listing,
+                on_damage="raise" if run.writing.max_errors == "0" else "warn",
+                **options,
+            )
         if change is not None:
             types = {**image_types(opened, images.codec), **types}
         result = bushel.pack(
@@ -185,7 +191,11 @@ def convert(
     from bushel._dataset.open.open import open_any
 
     opened = open_any(
-        chosen.files(source, ask=True), verify=True, **structs.asdict(trust), view=changes.view
+        chosen.files(source, ask=True),
+        verify=True,
+        on_damage="raise" if run.writing.max_errors == "0" else "warn",
+        view=changes.view,
+        **structs.asdict(trust),
     )
     with resumable(target):
         result = bushel.convert(

@@ -32,7 +32,8 @@ class Recovered(Struct, frozen=True):
             placeholders.
         lost: Number of samples that are known to have existed, but have no row in the table.
         gaps: Where some of these were: the number of rows before each, ascending, and its key.
-        errors: The errors of the first gaps, if the container names the gap of each.
+        errors: The errors of the first gaps, if the container names the gap of each, and all rows of
+            the table are whole.
     """
 
     index: ShardIndex

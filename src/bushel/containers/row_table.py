@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import date, time, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
@@ -56,7 +56,8 @@ def as_json(columns: Iterable[Any]) -> list[bytes | None]:
 
 def _python_values(column: Any) -> list[Any]:
     """Return the values of an array of pyarrow; times outside the years 1 to 9999 as NumPy writes them."""
-    column.validate(full=True)  # of damaged offsets, pyarrow makes values without looking
+    # of damaged offsets, pyarrow makes values without looking
+    column.view(_in_bytes(column.type)).validate(full=True)
     try:
         values: list[Any] = column.to_pylist()
     except OverflowError:
@@ -64,6 +65,25 @@ def _python_values(column: Any) -> list[Any]:
     if _JSON_TYPE in str(column.type):
         values = [_parsed(value, column.type) for value in values]
     return values
+
+
+def _in_bytes(kind: Any) -> Any:
+    """Return a type of pyarrow with the same layout, in which times and decimals, which have limits, are bytes."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_temporal(kind) or types.is_decimal(kind):
+        return pa.binary(kind.bit_width // 8)
+    inner = [
+        field.with_type(_in_bytes(field.type)) for field in map(kind.field, range(kind.num_fields))
+    ]
+    if types.is_struct(kind):
+        return pa.struct(inner)
+    if types.is_list(kind) or types.is_map(kind):
+        return pa.list_(*inner)
+    if types.is_large_list(kind):
+        return pa.large_list(*inner)
+    return kind
 
 
 def _parsed(value: Any, kind: Any) -> Any:
@@ -108,7 +128,7 @@ def _plain(value: Any) -> Any:
         return [_plain(element) for element in value]
     if isinstance(value, float) and not math.isfinite(value):
         return msgspec.Raw(json.dumps(value).encode())  # msgspec writes null for these
-    if isinstance(value, datetime | date | time):
+    if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, timedelta):
         return str(value)

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -44,7 +44,7 @@ KINDS: Mapping[str, Any] = {
     "list": ListFile,
     "table": Table,
     "arrays": Arrays,
-    "dataset": lambda path: _stored(open_any(path, verify=True)),
+    "dataset": lambda path, **options: _stored(open_any(path, verify=True, **options)),
 }
 """Names of the kinds of sources that a path can be, and the classes that make them."""
 
@@ -71,6 +71,7 @@ def open_source(
     *,
     types: Mapping[str, str] | None = None,
     listing: Sequence[str] | None = None,
+    on_damage: Literal["warn", "raise"] = "raise",
     **options: Any,
 ) -> Source | Stream:
     """Make a source of a path or an object.
@@ -86,6 +87,7 @@ def open_source(
             images as files.
         types: Types of fields, for dicts whose values have no obvious type.
         listing: The listing of the folder, if it is known: the attribute `listing` of a source.
+        on_damage: Treatment of a damaged dataset: see `bushel.open`.
         options: Options of that kind of source.
 
     Raises:
@@ -100,7 +102,7 @@ def open_source(
         (12, {'image': 'jpg', 'label': 'int'})
     """
     if isinstance(source, _PATH) or is_object(source) or are_paths(source):
-        return _at_path(source, kind, listing, options)
+        return _at_path(source, kind, listing, on_damage, options)
     if options or kind not in (None, "dataset"):
         raise TypeError("kind= and options of a source need a path")
     if isinstance(source, Dataset | StreamDataset):
@@ -108,7 +110,7 @@ def open_source(
     if isinstance(source, Source | Stream):
         return source
     if kind is not None:
-        return _stored(open_any(source, verify=True))
+        return _stored(open_any(source, verify=True, on_damage=on_damage))
     rows: Any = source  # values are checked where they are encoded
     if hasattr(source, "iter_data") and hasattr(source, "__len__"):
         return Adapter(rows)
@@ -143,7 +145,11 @@ def files_asked(source: Any, split: str | None) -> Any:
 
 
 def _at_path(
-    source: Any, kind: str | None, listing: Sequence[str] | None, options: dict[str, Any]
+    source: Any,
+    kind: str | None,
+    listing: Sequence[str] | None,
+    on_damage: str,
+    options: dict[str, Any],
 ) -> Source | Stream:
     if kind is not None and kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r} of sources: use one of {', '.join(KINDS)}")
@@ -161,6 +167,8 @@ def _at_path(
             listing = names
     if listing is not None and kind in _LISTED:
         options["listing"] = listing
+    if kind == "dataset":
+        options["on_damage"] = on_damage
     made: Source | Stream = KINDS[kind](source, **options)
     return made
 

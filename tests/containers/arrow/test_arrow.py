@@ -109,6 +109,38 @@ class TestByPyarrow:
             bushel.open(tmp_path / "x.arrow", index="memory")
         assert caught.value.file == str(tmp_path / "x.arrow")
 
+    @pytest.mark.parametrize("inside", ["struct", "list", "large list"])
+    def test_values_beyond_the_limits_of_their_types_are_no_damage_but_damage_beside_them_is(
+        self, tmp_path: Path, inside: str
+    ) -> None:
+        import pyarrow as pa
+
+        times = pa.array([0, 86_400_000_000], pa.int64()).view(pa.time64("us"))  # PostgreSQL's 24:00:00
+        numbers = np.array([123456, 0, -7, -1], "<i8").tobytes()
+        prices = pa.Array.from_buffers(pa.decimal128(3, 1), 2, [None, pa.py_buffer(numbers)])
+        offsets = np.array([0, 1, 2], "<i4")
+
+        def write(offsets: np.ndarray) -> Path:
+            buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(b"ab")]
+            texts = pa.Array.from_buffers(pa.string(), 2, buffers)
+            column = pa.StructArray.from_arrays([times, prices, texts], ["closes", "price", "text"])
+            if inside == "list":
+                column = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), column)
+            if inside == "large list":
+                column = pa.LargeListArray.from_arrays(pa.array([0, 1, 2], pa.int64()), column)
+            table = pa.table({"nested": column})
+            with pa.OSFile(str(tmp_path / "x.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+            return tmp_path / "x.arrow"
+
+        rows = [
+            {"closes": "00:00:00", "price": price, "text": text} for price, text in (("12345.6", "a"), ("-0.7", "b"))
+        ]
+        stored = [each["nested"] for each in bushel.open(write(offsets), index="memory")]
+        assert stored == (rows if inside == "struct" else [[row] for row in rows])
+        with pytest.raises(FormatError, match="column 'nested'"):
+            bushel.open(write(np.array([0, 1 << 20, 2], "<i4")), index="memory")
+
     def test_a_damaged_scale_of_decimals_is_an_error_of_the_column(self, tmp_path: Path) -> None:
         import pyarrow as pa
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
@@ -18,6 +18,8 @@ from bushel.containers.registry import recovery_of
 from bushel.errors import CorruptError, DamagedWarning, FormatError, SpecError
 from bushel.spec import Spec
 from bushel.storage import is_local
+
+from .caller_fields import with_recorded_names
 
 if TYPE_CHECKING:
     from bushel.containers.recovery import Fault, Recovered
@@ -39,26 +41,22 @@ class Damage(Struct, frozen=True):
     # another sample
     whole: Bools
     lost: int  # number of samples that are known to have existed and have no row
-    # by key, the errors of samples that are known to have one of their own
-    errors: Mapping[str, FormatError]
+    # by row, the errors of samples that are known to have one of their own
+    errors: Mapping[int, FormatError]
 
     @property
     def unreadable(self) -> int:
         """Number of samples in the table that cannot be read."""
         return int(np.count_nonzero(~self.whole))
 
-    def error_of(self, key: str) -> FormatError:
+    def error_of(self, row: int, key: str) -> FormatError:
         """Return the error of a sample that cannot be read."""
-        error = self.errors.get(key, self.error)
-        message = (
-            f"sample {key!r} cannot be read, because the "
-            f"structure of its shard is damaged: {error.message}"
-        )
+        error = self.errors.get(row, self.error)
+        reason = ", because the structure of its shard is damaged"
+        details: dict[str, Any] = {**error.details, "hint": HOW_TO_REPAIR}
         if isinstance(error, CorruptError):
-            return CorruptError(
-                message, key=key, file=error.file, offset=error.offset, hint=HOW_TO_REPAIR
-            )
-        return FormatError(message, error.file, error.offset, HOW_TO_REPAIR)
+            details["key"], reason = key, ""
+        return type(error)(f"sample {key!r} cannot be read{reason}: {error.message}", **details)
 
     def describe(self) -> str:
         """Describe the samples that can be read, in words."""
@@ -103,7 +101,7 @@ def recover_shard(
 
 
 def recovered_table(
-    container: str, shard: Shard, options: ReadOptions, error: FormatError, known: Spec | None
+    container: str, shard: Shard, options: ReadOptions, error: FormatError, known: ShardIndex | None
 ) -> tuple[ShardIndex, Damage]:
     """Return a table of a damaged shard, and which of its samples can be read.
 
@@ -112,37 +110,46 @@ def recovered_table(
         shard: The shard.
         options: The user's declarations about the data.
         error: The error at which indexing it ended.
-        known: The fields that a recorded table has, or None.
+        known: A recorded table, whose fields and names of classes it gets, or None.
 
     Raises:
-        FormatError: `error`, if no sample can be located.
+        FormatError: `error`, if no sample can be located; or a declared type does not fit.
         OSError: A file cannot be read.
     """
     from bushel.containers.recovery import with_gaps
 
     try:
         size = sum(int(path.stat().st_size) for path in shard.paths)
-        if not is_local(shard.root) and size > _REMOTE:
+        # damaged records of a file whose tables are whole are found in a pass or two
+        if size > _REMOTE and not (is_local(shard.root) or isinstance(error, CorruptError)):
             raise error
     except FileNotFoundError:  # which is the error
         raise error from None
     from traceback import clear_frames
 
     clear_frames(error.__traceback__)  # which hold what indexing had read
-    recovered = recover_shard(
-        container, shard, known if options.spec is None else options.spec, lambda _: None
-    )
+    declared, faults, recovered = options.spec or {}, list[FormatError](), None
+    if known is not None:
+        recovered = recover_shard(container, shard, {**known.spec, **declared}, faults.append)
+    if recovered is None:  # other data may have had those fields
+        recovered = recover_shard(container, shard, options.spec, faults.append)
+    # a declared type that does not fit whole records is found beside the damaged ones
+    if recovered is None and isinstance(error, CorruptError) and faults[-1].offset is not None:
+        raise faults[-1]
     if (
         recovered is None
         or not recovered.whole.any()
-        or not set(options.spec or ()) <= recovered.index.fields.keys()
+        or not declared.keys() <= recovered.index.fields.keys()
     ):
         raise error
-    errors = {key: fault for (_, key), fault in zip(recovered.gaps, recovered.errors, strict=False)}
-    recovered = with_gaps(recovered)
+    errors, recovered = recovered.errors, with_gaps(recovered)
+    index = replace(recovered.index, container=container)
+    if known is not None:
+        index = with_recorded_names(index, known)
     reason = FormatError(error.message, error.file, error.offset)  # without its traceback
-    return replace(recovered.index, container=container), Damage(
-        reason, recovered.whole, max(recovered.lost, 0), errors
+    rows = np.flatnonzero(~recovered.whole).tolist()  # the gaps, where each has an error of its own
+    return index, Damage(
+        reason, recovered.whole, max(recovered.lost, 0), dict(zip(rows, errors, strict=False))
     )
 
 

@@ -271,8 +271,8 @@ def table_to_read(
     except FormatError as error:
         if not recover:
             raise
-        types = None if table is None else table.index.spec
-        index, damage = recovered_table(container, shard, options, error, types)
+        recorded = listed_table(container, shard) if table is None else table.index
+        index, damage = recovered_table(container, shard, options, error, recorded)
         return TableToRead(index, damage=damage)
     complete = table is not None and table.index.has_checksums
     if table is not None and complete and options.checksums:

@@ -187,7 +187,7 @@ class OpenShard(Struct):
         """Raise the `FormatError` of a sample that damage touches, given its number here and its position."""
         if self.damage is not None and not self.damage.whole[row]:
             keys = self.index.keys
-            raise self.damage.error_of(str(position) if keys is None else keys[row])
+            raise self.damage.error_of(row, str(position) if keys is None else keys[row])
 
 
 def _unpickled(values: tuple[Any, ...], own: Any) -> OpenShard:

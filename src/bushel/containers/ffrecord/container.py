@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -336,9 +337,9 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     offset, last = header.offset.tolist(), len(header.offset) - 1
     errors = []
     for row in np.flatnonzero(~good).tolist():
-        message = f"record {row} is lost: it does not match its CRC-32"
-        fault(FormatError(message, file.path, offset[row]))
+        message = f"record {row} is damaged: it does not match its CRC-32"
         errors.append(CorruptError(message, file=file.path, offset=offset[row]))
+        fault(errors[-1])
     # the table of a packed folder does not count as a sample
     is_folder = file.read(offset[last], min(len(MAGIC), file.size - offset[last])) == MAGIC
     paths: list[str] | None = None
@@ -350,14 +351,15 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
             fault(FormatError("the keys are lost: samples get their positions as keys", file.path))
             paths = None
     rows = np.flatnonzero(good)
-    kept_paths = None if paths is None else [paths[row] for row in rows.tolist()]
+    kept_paths = paths and [paths[row] for row in rows.tolist()]
     index = index_of(shard, file, with_form(header.chosen(rows), file), options, kept_paths)
     keys = paths or [f"at-{at}" for at in offset]
     if index.keys is None:
         keys = list(map(str, range(len(offset))))
     gaps = gaps_of(good[: last + (not is_folder)], keys)
-    whole = np.ones(len(rows), np.bool_)
-    return Recovered(index, whole, len(gaps), gaps, tuple(errors[: len(gaps)]))
+    return Recovered(
+        index, np.ones(len(rows), np.bool_), len(gaps), gaps, tuple(errors[: len(gaps)])
+    )
 
 
 def _possible_headers(file: File) -> Iterator[Header]:
@@ -365,14 +367,7 @@ def _possible_headers(file: File) -> Iterator[Header]:
     if file.size < 12:
         return
     stated = int.from_bytes(file.read(4, 8), "little", signed=True)
-    words = np.frombuffer(
-        file.read(12, min(file.size - 12, _LARGEST_TABLE) // 4 * 4), "<u4"
-    ).astype(np.int64)
-    # N checksums are followed by the offset of the first record, which is the end of the tables: 12
-    # + 12 * N
-    first = words[:-1] | words[1:] << 32
-    fitting = np.flatnonzero(first == 12 + 12 * np.arange(len(first)))
-    for records in dict.fromkeys([stated, *fitting.tolist()]):
+    for records in chain([stated], _fitting(file)):
         if 0 < records <= (file.size - 12) // 12:
             raw = file.read(12, 12 * records)
             offset = np.frombuffer(raw, "<i8", records, 4 * records).astype(np.int64)
@@ -383,6 +378,15 @@ def _possible_headers(file: File) -> Iterator[Header]:
                 np.where(inside, ends - offset, -1),
                 np.frombuffer(raw, "<u4", records).astype(np.uint32),
             )
+
+
+def _fitting(file: File) -> Iterator[int]:
+    """Yield the numbers of records whose tables would end where their first record starts."""
+    raw = file.read(12, min(file.size - 12, _LARGEST_TABLE) // 4 * 4)
+    words = np.frombuffer(raw, "<u4").astype(np.int64)
+    # N checksums are followed by the offset of the first record, the end of the tables: 12 + 12 * N
+    first = words[:-1] | words[1:] << 32
+    yield from np.flatnonzero(first == 12 + 12 * np.arange(len(first))).tolist()
 
 
 def _matching(file: File, header: Header) -> Bools:
