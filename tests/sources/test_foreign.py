@@ -148,3 +148,28 @@ def test_the_first_row_of_a_dataset_lacks_its_label(tmp_path: Path) -> None:
     dataset = bushel.open(tmp_path / "new.tar")
     assert [sample.get("label") for sample in dataset.read([0, 1])] == [None, 1]
     assert dataset.labels == {"label": ("cat", "dog")}
+
+
+@pytest.mark.parametrize(
+    ("spec", "values", "kind", "labels"),
+    [
+        (None, [0, 1], "int", ("dog", "cat")),
+        ({"label": "int"}, [0, 1], "int", ("dog", "cat")),
+        (None, [[1.0, 0.0], [0.0, 1.0]], "float[]", None),  # one-hot, by a function of the dataset
+    ],
+)
+def test_numbers_of_a_class_label_get_the_numbers_of_the_caller(
+    spec: dict[str, str] | None, values: list[Any], kind: str, labels: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    class ClassLabel:
+        names = ("cat", "dog")
+
+    class Rows(list[dict[str, Any]]):
+        features: ClassVar = {"label": ClassLabel()}
+
+    named = None if labels is None else {"label": list(labels)}
+    rows = Rows([{"label": value} for value in values])
+    assert bushel.pack(rows, tmp_path / "x.tar", spec=spec, labels=named, sync=False).spec == {"label": kind}
+    dataset = bushel.open(tmp_path / "x.tar")
+    if labels is not None:
+        assert [dataset.labels["label"][sample["label"]] for sample in dataset] == ["cat", "dog"]

@@ -233,3 +233,9 @@ def test_names_of_classes_belong_to_one_source() -> None:
     first.labels = {"label": ["cat", "dog"]}
     assert (second.labels, Samples([{"label": 1}]).labels) == ({}, {})
     assert Samples([{"label": 1}]).labels is not Samples([{"label": 1}]).labels
+
+
+def test_times_that_are_missing_are_missing_values(tmp_path: Path) -> None:
+    days = np.array(["2020-01-01", "NaT"], "datetime64[D]")
+    bushel.pack({"day": days, "n": np.arange(2)}, tmp_path / "x.tar", sync=False)
+    assert [sample.get("day") for sample in bushel.open(tmp_path / "x.tar").read([0, 1])] == [days[0], None]

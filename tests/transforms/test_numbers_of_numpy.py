@@ -11,6 +11,7 @@ from bushel.transforms import (
     ColorJitter,
     Compose,
     EachFrame,
+    Lambda,
     Pad,
     RandomAffine,
     RandomErasing,
@@ -53,3 +54,7 @@ def test_numbers(transform: Any, plain: Any) -> None:
 def test_a_bool_is_no_size() -> None:
     with pytest.raises(TypeError, match="size=True: expected numbers"):
         Resize(NP.True_)
+
+
+def test_classes_of_numpy_are_functions() -> None:
+    assert Lambda(np.float32).function is np.float32

@@ -265,7 +265,6 @@ _TIME = 16
 _TYPE_OF = {"b": BOOL, "i": INT, "u": INT, "f": FLOAT, "O": TEXT, "M": _TIME, "m": _TIME}
 """The type of the values of a piece without `types`, by the kind of its dtype."""
 
-_EXACT = 1 << 53  # integers up to this one are floats
 _WHOLE = (np.int64, np.uint64)
 _DTYPES: Mapping[int, tuple[type[np.generic], ...]] = {
     BOOL: (np.bool_,),
@@ -385,18 +384,13 @@ def _cast(piece: Piece, dtype: np.dtype[Any]) -> Array | None:
         return array
     if array.dtype.kind == "O":
         array = _plain_numbers(piece)
+    from bushel.codecs.arrays import cast_and_kept  # which opening a dataset does not need
+
     try:
-        with np.errstate(all="ignore"):
-            cast: Array = array.astype(dtype)
+        cast, kept = cast_and_kept(array, dtype)
     except (OverflowError, ValueError):
         # Python's integers beyond the dtype; no number, as an integer
         return None
-    if array.dtype.kind in "iu" and int(array.min()) >= -_EXACT and int(array.max()) <= _EXACT:
-        if dtype.kind != "u" or int(array.min()) >= 0:
-            return cast
-        return None
-    # Python compares integers with floats exactly
-    pairs = zip(array.tolist(), cast.tolist(), strict=True)
-    if all(before == after or (before != before and after != after) for before, after in pairs):
+    if kept.all():
         return cast
     return None

@@ -169,7 +169,7 @@ class Encoder(Struct, frozen=True):
         except Exception as error:
             file = getattr(error, "filename", None)
             path = self.feed.origin(position) or (file and str(file))
-            if isinstance(error, FormatError) and error.offset is not None:
+            if isinstance(error, FormatError) and None not in (error.file, error.offset):
                 path = f"{error.file}@{error.offset}"
             return BadItem(position, key, path, error)
         for plan in self.plans.values():

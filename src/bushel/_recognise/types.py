@@ -14,6 +14,7 @@ import numpy as np
 
 from bushel._runtime.arrays import Bools
 from bushel.codecs import get_codec, is_registered
+from bushel.codecs.arrays import cast_and_kept
 from bushel.codecs.base import REAL, Buffer
 from bushel.codecs.conversions import WHOLE
 from bushel.codecs.registry import holds_media
@@ -31,7 +32,6 @@ _NUMBER_TEXTS = {**dict.fromkeys(WHOLE, "cls"), **dict.fromkeys(REAL, "float-tex
 """The codecs that read numbers from text."""
 TEXT_CODECS = frozenset((*_TEXTS, *_JSON, *_NUMBER_TEXTS.values()))
 """The codecs whose stored bytes are text, which may not be of the type that is declared."""
-_FLOATS = {"float": "f8", "float-text": "f8", "f32": "f4"}
 _EXACT_BITS = {"f2": 11, "f4": 24, "f8": 53}
 """Bits of the whole numbers that floats hold exactly."""
 
@@ -291,23 +291,15 @@ def _of_number(stored: Stored, declared: Field) -> str:
 
 def _kept(numbers: np.ndarray, target: str) -> Bools:
     """Return bool[n], which numbers another type holds exactly."""
-    base, is_real = _base(target), numbers.dtype.kind == "f"
+    base, kind = _base(target), numbers.dtype.kind
     kept: Bools = np.ones(len(numbers), np.bool_)
-    if base == "bool":
-        kept = np.isin(numbers, (0, 1))
-    elif time_dtype(target) is not None:
-        kept[:] = numbers.dtype.kind in "iu"
-    elif base in REAL and not is_real:
-        whole = numbers.astype(np.int64)  # of uint64, the bits
-        lowest_bit = np.maximum(np.abs((whole & -whole).astype(np.float64)), 1)
-        kept = np.abs(numbers.astype(np.float64)) < np.ldexp(lowest_bit, _EXACT_BITS[_FLOATS[base]])
-    elif base == "f32":
-        with np.errstate(over="ignore"):
-            narrow = numbers.astype(np.float32)
-        kept = (narrow == numbers) | np.isnan(numbers)
-    elif is_real and base not in REAL:
-        kept = np.isfinite(numbers) & (np.trunc(numbers) == numbers) & (np.abs(numbers) < 2.0**63)
-    if base in ("uint", "u64") and numbers.dtype.kind != "b":
+    if time_dtype(target) is not None:
+        kept[:] = kind in "iu"
+    elif base in WHOLE and kind == "f":
+        _, kept = cast_and_kept(numbers, np.dtype(np.int64))
+    elif base in ("bool", *REAL):
+        _, kept = cast_and_kept(numbers, np.dtype(_DTYPES[base]))
+    if base in ("uint", "u64"):
         kept &= numbers >= 0
     return kept
 

@@ -71,6 +71,14 @@ def exact_cast(codec: str, array: Array, dtype: np.dtype[Any]) -> Array:
     """
     if dtype.kind == "c" and array.dtype.kind != "c":
         return exact_cast(codec, array, np.dtype(f"f{dtype.itemsize // 2}")).astype(dtype)
+    cast, same = cast_and_kept(array, dtype)
+    if not same.all():
+        raise refused(codec, f"numbers that {dtype} holds", array)
+    return cast
+
+
+def cast_and_kept(array: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Return an array with another dtype, and which of its values that holds."""
     with np.errstate(all="ignore"):
         cast = array.astype(dtype)
         back = cast.astype(array.dtype)
@@ -80,9 +88,7 @@ def exact_cast(codec: str, array: Array, dtype: np.dtype[Any]) -> Array:
             same &= (cast < 0) == (array < 0)
             if real.dtype.kind == "f":  # a processor may turn a larger number into the largest one
                 same &= np.isfinite(real) & (real < float(int(np.iinfo(whole.dtype).max) + 1))
-    if not same.all():
-        raise refused(codec, f"numbers that {dtype} holds", array)
-    return cast
+    return cast, same
 
 
 def dtype_from(codec: str, text: object) -> np.dtype[Any]:

@@ -48,7 +48,6 @@ _ABSENT = 1 << Kind.NONE | 1 << Kind.NULL
 _TEXTS = {Kind.BARE, Kind.QUOTED, Kind.ESCAPED}
 _IN_QUOTES = {Kind.QUOTED, Kind.ESCAPED}
 _INTEGERS = {Kind.INTEGER, Kind.UNSIGNED, Kind.LARGE}
-_NUMBERS = {*_INTEGERS, Kind.REAL}
 
 
 class _Type(Struct, frozen=True):

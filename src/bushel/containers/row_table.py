@@ -56,8 +56,12 @@ def as_json(columns: Iterable[Any]) -> list[bytes | None]:
 
 def _python_values(column: Any) -> list[Any]:
     """Return the values of an array of pyarrow; times outside the years 1 to 9999 as NumPy writes them."""
-    # of damaged offsets, pyarrow makes values without looking
-    column.view(_in_bytes(column.type)).validate(full=True)
+    from pyarrow import ArrowInvalid
+
+    try:  # of damaged offsets, pyarrow makes values without looking
+        column.validate(full=True)
+    except ArrowInvalid:
+        column.view(_in_bytes(column.type)).validate(full=True)
     try:
         values: list[Any] = column.to_pylist()
     except OverflowError:

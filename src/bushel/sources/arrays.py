@@ -88,7 +88,10 @@ class Arrays:
             sample[KEY] = str(self._keys[position])
         for name, column in self._columns.items():
             value = column[position]
-            if isinstance(value, np.generic) and value.dtype.kind not in "mM":
+            if isinstance(value, np.datetime64 | np.timedelta64):
+                if np.isnat(value):
+                    continue  # it is missing
+            elif isinstance(value, np.generic):
                 value = value.item()
             sample[name] = value
         return sample

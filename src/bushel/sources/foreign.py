@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from bushel._dataset.views.stream import StreamDataset
+from bushel.codecs.base import INTEGERS
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY
 
@@ -49,14 +50,19 @@ def samples_of(source: Any, types: Types) -> Samples | None:
         # of `datasets`, where a ClassLabel has names, and the first row may lack its number
         features = getattr(source, "features", None)
         labels = {}
-        if isinstance(features, Mapping) and not types:
+        if isinstance(features, Mapping):
             labels = {
                 name: feature.names
                 for name, feature in features.items()
                 if type(feature).__name__ == "ClassLabel"
             }
-        samples = Samples(source, types=types or dict.fromkeys(labels, "int"))
-        samples.labels = labels
+        missing = list(labels)
+        if labels and len(source):
+            missing = [name for name in labels if source[0].get(name) is None]
+        samples = Samples(source, types=types or dict.fromkeys(missing, "int"))
+        samples.labels = {
+            name: names for name, names in labels.items() if samples.spec.get(name) in INTEGERS
+        }
         return samples
     return None
 

@@ -28,7 +28,7 @@ def frozen_transform(plain: type[T]) -> type[T]:
     def prepare(self: Any) -> None:
         for option in fields(self):
             value = getattr(self, option.name)
-            if hasattr(value, "tolist"):
+            if hasattr(value, "tolist") and not callable(value):
                 value = value.tolist()
             value = python_numbers(value)
             if isinstance(value, list):

@@ -17,7 +17,7 @@ from tests.integrity.spots import COUNT, SPOTS, Generation, damage, undecidable
 
 import bushel
 from bushel._dataset.read.shards import OpenShard
-from bushel.errors import FormatError
+from bushel.errors import DamagedWarning, FormatError
 
 SEEDS = int(os.environ.get("DAMAGE_SEEDS", "6"))
 
@@ -170,3 +170,25 @@ def test_a_shard_whose_spec_names_another_field(tmp_path: Path, generation: Gene
     with pytest.raises(FormatError):
         bushel.open(tmp_path / "in", index="memory")
     assert bushel.repair(tmp_path / "in", tmp_path / "out").samples == 3
+
+
+def test_a_damaged_text_file_has_the_types_of_its_values(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
+    bushel.index(tmp_path)
+    for table in (tmp_path / ".bushel").glob("*.safetensors"):
+        table.unlink()
+    (tmp_path / "x.jsonl").write_text('{"a": 1.5}\n{"a": 2}\n{"a": 3')
+    with pytest.warns(DamagedWarning):
+        dataset = bushel.open(tmp_path)
+    assert [dataset[position]["a"] for position in range(2)] == [1.5, 2.0]
+
+
+def test_a_damaged_file_is_read_with_another_name_of_its_field(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "x.rec", {"data": "bytes"}, sync=False) as writer:
+        for number in range(5):
+            writer.append({"data": b"abcd%d" % number})
+    whole = (tmp_path / "x.rec").read_bytes()
+    (tmp_path / "x.rec").write_bytes(whole[:-5])
+    with pytest.warns(DamagedWarning):
+        dataset = bushel.open(tmp_path / "x.rec", spec={"text": "utf8"})
+    assert [dataset[position]["text"] for position in range(4)] == ["abcd0", "abcd1", "abcd2", "abcd3"]

@@ -106,3 +106,12 @@ def test_formats_of_images_are_one_type(tmp_path: Path, caplog: pytest.LogCaptur
             writer.append({"image": np.zeros((8, 8, 3), np.uint8)}, key=str(number))
     assert len(bushel.open(tmp_path)) == 2
     assert not caplog.records
+
+
+def test_files_without_values_have_any_type(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    for number, column in enumerate([pyarrow.nulls(2), pyarrow.array([b"a", b"b"]), pyarrow.array([], "string")]):
+        parquet.write_table(pyarrow.table({"x": column}), tmp_path / f"{number}.parquet")
+    assert len(bushel.open(tmp_path)) == 4
+    assert not caplog.records

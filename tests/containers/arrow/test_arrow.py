@@ -109,6 +109,19 @@ class TestByPyarrow:
             bushel.open(tmp_path / "x.arrow", index="memory")
         assert caught.value.file == str(tmp_path / "x.arrow")
 
+    def test_values_without_a_type_inside_lists_and_structs_are_no_damage(self, tmp_path: Path) -> None:
+        import pyarrow as pa
+
+        rows: list[Any] = [
+            [{"role": "user", "calls": None}],
+            [{"role": "a", "calls": None}, {"role": "b", "calls": None}],
+        ]
+        table = pa.table({"nested": pa.array(rows)})
+        with pa.OSFile(str(tmp_path / "x.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        opened = bushel.open(tmp_path / "x.arrow", index="memory")
+        assert [[member["role"] for member in sample["nested"]] for sample in opened] == [["user"], ["a", "b"]]
+
     @pytest.mark.parametrize("inside", ["struct", "list", "large list"])
     def test_values_beyond_the_limits_of_their_types_are_no_damage_but_damage_beside_them_is(
         self, tmp_path: Path, inside: str

@@ -14,7 +14,7 @@ from bushel._index.table import ShardIndex
 from bushel._runtime.arrays import Bools
 from bushel._runtime.messages import count, few, warn
 from bushel.containers.base import ReadOptions
-from bushel.containers.registry import recovery_of
+from bushel.containers.registry import get_container, recovery_of
 from bushel.errors import CorruptError, DamagedWarning, FormatError, SpecError
 from bushel.spec import Spec
 from bushel.storage import is_local
@@ -129,9 +129,11 @@ def recovered_table(
 
     clear_frames(error.__traceback__)  # which hold what indexing had read
     declared, faults, recovered = options.spec or {}, list[FormatError](), None
-    if known is not None:
+    # the types of text follow from all of its values
+    if known is not None and not get_container(container).stores_text:
         recovered = recover_shard(container, shard, {**known.spec, **declared}, faults.append)
-    if recovered is None:  # other data may have had those fields
+    # other data, or other names, may have had those fields
+    if recovered is None or not declared.keys() <= recovered.index.fields.keys():
         recovered = recover_shard(container, shard, options.spec, faults.append)
     # a declared type that does not fit whole records is found beside the damaged ones
     if recovered is None and isinstance(error, CorruptError) and faults[-1].offset is not None:

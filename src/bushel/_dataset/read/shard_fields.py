@@ -27,7 +27,7 @@ from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec, wider
 
-from .shards import Listing, OpenShard, union_of_fields
+from .shards import Listing, OpenShard, has_no_value, union_of_fields
 
 if TYPE_CHECKING:
     from bushel.containers.features import Feature
@@ -130,9 +130,12 @@ def _warn_of_types(shards: Sequence[OpenShard], union: Mapping[str, Field]) -> N
     for shard in shards:
         for field in shard.fields:
             first = union.get(field.name, field)
+            if field == first or not shard.samples or has_no_value(field.name, [shard]):
+                continue
             is_either = wider(first, field) == first and wider(field, first) == field
             are_media = holds_media(first.codec) and holds_media(field.codec)
-            if field == first or not is_either or are_media or field.name in named:
+            is_any = "array" in (first.codec, field.codec)
+            if not is_either or are_media or is_any or field.name in named:
                 continue
             named.add(field.name)
             log_warning(
