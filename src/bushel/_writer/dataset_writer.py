@@ -316,7 +316,7 @@ class DatasetWriter:
         self._pause()
         self._closed, self._add = True, _refused
         if last:
-            # no sample follows, and old tables and keys would stand in memory beside the new one
+            # no sample follows, and old tables and keys would stay in memory beside the new one
             self._plan.keys = self._plan.usual = None
         try:
             self._written.finish_shard(last=last)

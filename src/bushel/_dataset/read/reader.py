@@ -189,7 +189,7 @@ class Reader(StoredReader):
                 if (length := extents.length.item(row)) == MISSING:
                     continue
                 place = number, extents.file
-                if (file := files.get(place)) is None:  # not by `self.file`, in a file more
+                if (file := files.get(place)) is None:  # `self.file`, without a call for each
                     file_of = partial(self.file, number)
                     file = self.pool.get(place, partial(shard.open, extents.file, file_of))
                 stored = file.read(extents.offset.item(row), length)

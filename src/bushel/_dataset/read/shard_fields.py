@@ -160,24 +160,24 @@ def _is_narrower(field: Field, union: Field) -> bool:
 def _with_types(
     shard: OpenShard, union: Mapping[str, Field], shards: Sequence[OpenShard]
 ) -> OpenShard:
-    wider = {
+    widened = {
         field.name: union[field.name]
         for field in shard.fields
         if field.name in union and _is_narrower(field, union[field.name])
     }
-    if not wider:
+    if not widened:
         return shard
-    declared = replace(shard.asked, spec={**wider, **shard.asked.spec})
-    if any(field.sequence for field in shard.fields if field.name in wider):
+    declared = replace(shard.asked, spec={**widened, **shard.asked.spec})
+    if any(field.sequence for field in shard.fields if field.name in widened):
         return _made_again(shard, declared)
     try:
         return with_caller_fields(shard, declared)
     except SpecError as error:
         reason, _, _ = str(error).partition(". Leave it out")
         file = next(
-            str(other.path(0)) for other in shards if set(wider.values()) & set(other.fields)
+            str(other.path(0)) for other in shards if set(widened.values()) & set(other.fields)
         )
-        spec = dict.fromkeys(wider, "json")
+        spec = dict.fromkeys(widened, "json")
         raise SpecError(
             f"{reason}. {file} has values of that type: "
             f"spec={spec} keeps each number as its file has it"

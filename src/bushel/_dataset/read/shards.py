@@ -292,7 +292,7 @@ class ShardRows:
 
     def row_of(self, position: int, name: str | None = None) -> tuple[int, int]:
         """Return the number of the shard that holds a sample, or this field of it, and its row there."""
-        if len(self.starts) == 2:  # as most datasets are: a step less for each sample
+        if len(self.starts) == 2:  # one shard needs no search, which `ds[i]` would repeat
             return 0, position
         number = int(self.starts.searchsorted(position, "right")) - 1
         return number, position - int(self.starts[number])
