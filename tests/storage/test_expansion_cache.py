@@ -183,12 +183,12 @@ def test_bytes_are_bounded_and_the_last_used_stay() -> None:
         claimed(cache, [name])
         cache.give(name, block(40))
     assert cache.kept("abc") == [False, True, True]
-    assert claimed(cache, "b").own == []  # used again
+    assert claimed(cache, "b").to_expand == []  # used again
     claimed(cache, ["d"])
     cache.give("d", block(40))
     assert cache.kept("abcd") == [False, True, False, True]
     claim = claimed(cache, ["huge"])
-    assert claim.own == ["huge"]
+    assert claim.to_expand == ["huge"]
     cache.give("huge", block(101))
     assert cache.kept(["huge", "b"]) == [False, True]
     for name in ("b", "d"):
@@ -200,11 +200,11 @@ def test_bytes_are_bounded_and_the_last_used_stay() -> None:
 def test_a_block_that_was_given_up_is_anybodys() -> None:
     cache = ExpansionCache(100)
     first = claimed(cache, "ab")
-    assert first.own == ["a", "b"]
+    assert first.to_expand == ["a", "b"]
     waiting = claimed(cache, "ab").results
     cache.give_up("a", first, None)
     assert waiting["a"].get() is None
-    assert claimed(cache, "a").own == ["a"]
+    assert claimed(cache, "a").to_expand == ["a"]
     cache.give_up("b", first, ValueError("no"))
     with pytest.raises(ValueError, match="no"):
         waiting["b"].get()
@@ -216,9 +216,9 @@ def test_a_block_that_was_given_is_not_given_up_for_another_reader() -> None:
     first = claimed(cache, "x")
     cache.give("x", block(101))  # too large to be kept
     second = claimed(cache, "x")
-    assert second.own == ["x"]
+    assert second.to_expand == ["x"]
     cache.give_up("x", first, None)
-    assert claimed(cache, "x").own == []
+    assert claimed(cache, "x").to_expand == []
     cache.give("x", block(7))
     expanded = second.results["x"].get()
     assert expanded is not None

@@ -74,10 +74,10 @@ class ValueScan(Struct, frozen=True):
             ExtentError: A file is shorter than an extent in the index requires.
         """
         scanned = {}
-        known = {} if before is None else before.fields
+        fields_before = {} if before is None else before.fields
         for name, column in index.fields.items():
             if self.fits(column) and getattr(column, self.attribute) is None:
-                scanned_before = getattr(known.get(name), self.attribute, None)
+                scanned_before = getattr(fields_before.get(name), self.attribute, None)
                 value = self.scan(column, file_of(column.file), scanned_before)
                 scanned[name] = replace(column, **{self.attribute: value})
         if scanned:
@@ -107,10 +107,10 @@ def _scan(
     earlier: Segments | SeekTables | None,
 ) -> Segments | SeekTables:
     """Return the array of each JPEG of a field, after the known arrays of the first rows."""
-    known, values = astuple(earlier or kind(np.zeros(1, np.int64), np.zeros(0, dtype)))
-    scanned = len(known) - 1
+    starts, values = astuple(earlier or kind(np.zeros(1, np.int64), np.zeros(0, dtype)))
+    scanned = len(starts) - 1
     sizes = np.zeros(column.rows, np.int64)
-    sizes[:scanned] = np.diff(known)
+    sizes[:scanned] = np.diff(starts)
 
     def arrays_of(rows: I64) -> list[np.ndarray]:
         datas = read_many([file], Extents(0, column.offset[rows], column.length[rows]))
@@ -212,7 +212,7 @@ class Contents(Struct, frozen=True):
         """
         names = (AUTO,) if columns is None else names_of(columns)
         return cls(
-            frozenset(scan for scan, wanted in scans.items() if wanted),
+            frozenset(scan for scan, is_asked in scans.items() if is_asked),
             tuple(name for name in names if name not in (AUTO, NONE)),
             AUTO in names,
         )

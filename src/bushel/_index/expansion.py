@@ -47,7 +47,7 @@ class Expansion(Struct, frozen=True):
     """
 
     samples: int  # number of samples of the view
-    known: int  # number of samples that were looked at
+    examined: int  # number of samples that were looked at
     returned: int  # stored bytes of their values
     place: I64  # int64[rows], position of the sample in the view
     block: I64  # int64[rows], number of the block
@@ -149,7 +149,7 @@ class Expansion(Struct, frozen=True):
     def _share(self, size: int, window: int) -> float:
         """Return the size of a window in relation to the samples that were looked at."""
         blocks = -(-self.samples // size)
-        return self.samples / self.known * min(window, blocks) / blocks
+        return self.samples / self.examined * min(window, blocks) / blocks
 
     def _distinct(self, size: int) -> int:
         """Return the bytes of all blocks, counted once for each block of the order that needs them."""
@@ -175,8 +175,8 @@ def expansion_of(tables: Iterable[ShardIndex]) -> float:
         fields |= table.fields.keys()
     if not any(part.table.blocks for part in parts):
         return 0.0
-    known = Expansion.of(parts, samples, fields)
-    return 0.0 if known is None else known.at_random
+    expansion = Expansion.of(parts, samples, fields)
+    return 0.0 if expansion is None else expansion.at_random
 
 
 def _values(field: FieldExtents, rows: I64) -> tuple[I64, I64]:

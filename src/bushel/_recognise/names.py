@@ -235,8 +235,8 @@ def one_of(
 
 def several(source: object, what: str, names: Iterable[str], instead: str = "") -> SpecError:
     """Return the error of a source with several splits or configurations that needs the name of one."""
-    first, *others = names
-    shown = ", ".join([first, *others[: _SHOWN - 1]]) + " and others" * (len(others) >= _SHOWN)
+    first, *rest = names
+    shown = ", ".join([first, *rest[: _SHOWN - 1]]) + " and others" * (len(rest) >= _SHOWN)
     return SpecError(
         f"{source} has several {what}s: {shown}. Name one: {_ARGUMENTS[what]}={first!r}{instead}"
     )

@@ -147,8 +147,8 @@ def _codec_for(stored: Stored, declared: Field, reading: str) -> str:
             f"field {declared.name!r} is stored as {stored.field.type}, which is {what}"
         )
     codec, target = stored.codec, declared.codec
-    base, wanted = _base(codec), _base(target)
-    if is_registered(base) or is_registered(wanted) or base == "bytes":
+    base, target_base = _base(codec), _base(target)
+    if is_registered(base) or is_registered(target_base) or base == "bytes":
         return reading
     numbers = stored.numbers
     if base in TEXT_CODECS:
@@ -160,9 +160,9 @@ def _codec_for(stored: Stored, declared: Field, reading: str) -> str:
     # the same bytes as another type, by a codec of the container's own
     if reading == codec or reading.startswith(f"{base}-") or base.startswith(f"{_base(reading)}-"):
         return reading
-    if numbers is not None and _is_number(wanted):  # all of them are exact
+    if numbers is not None and _is_number(target_base):  # all of them are exact
         return f"as({target},{codec})"
-    if _is_number(wanted) or wanted in _ARRAYS:
+    if _is_number(target_base) or target_base in _ARRAYS:
         raise _refused(stored, declared)
     return reading
 
@@ -205,49 +205,49 @@ def _is_number(base: str) -> bool:
 
 def _of_text(stored: Stored, declared: Field, reading: str) -> str:
     """Read text or JSON: as a number, as a list of JSON, as it is."""
-    target, wanted, base = declared.codec, _base(declared.codec), _base(stored.codec)
+    target, target_base, base = declared.codec, _base(declared.codec), _base(stored.codec)
     is_json = base in _JSON
-    if is_json and stored.field.codec == "utf8" and wanted != "utf8":
+    if is_json and stored.field.codec == "utf8" and target_base != "utf8":
         raise _refused(stored, declared, "some of its texts have escapes")
-    is_whole = base == "float-text" and wanted in WHOLE
+    is_whole = base == "float-text" and target_base in WHOLE
     if (
-        (is_json and _is_number(wanted))
+        (is_json and _is_number(target_base))
         or base == "csv-text"
         or is_whole
         or time_dtype(target) is not None
     ):
         return f"as({target},{stored.codec})"
-    if wanted in _NUMBER_TEXTS:
-        text = _NUMBER_TEXTS[wanted]
+    if target_base in _NUMBER_TEXTS:
+        text = _NUMBER_TEXTS[target_base]
         if target in ("uint", "u64", "f32"):
             return f"as({target},{text})"
         return text
-    if wanted == "bool":
+    if target_base == "bool":
         return "as(bool,csv-text)"
-    if wanted == "array":
+    if target_base == "array":
         return f"json-{target}"
-    if holds_media(target) or wanted in _ARRAYS:
+    if holds_media(target) or target_base in _ARRAYS:
         raise _refused(stored, declared)
     return reading
 
 
 def _of_array(stored: Stored, declared: Field) -> str:
-    target, wanted = declared.codec, _base(declared.codec)
-    if wanted == "json":
+    target, target_base = declared.codec, _base(declared.codec)
+    if target_base == "json":
         return f"as({target},{stored.codec})"
     if stored.codec == "varints":  # TFRecord's lists of int64
-        if wanted == "array" and not target.endswith(",-1)"):
+        if target_base == "array" and not target.endswith(",-1)"):
             raise _refused(stored, declared, "its lists may have any length")
         _of_array(stored._replace(codec=stored.field.codec), declared)
         return f"as({target},varints)"
     arguments = _arguments(stored.codec)
     dtype = np.dtype(_dtype(stored.codec))
     # an array of no dimension is a number
-    if wanted in _DTYPES and arguments and "," not in arguments:
-        if _widens(dtype, np.dtype(_DTYPES[wanted])):
+    if target_base in _DTYPES and arguments and "," not in arguments:
+        if _widens(dtype, np.dtype(_DTYPES[target_base])):
             return f"as({target},{stored.codec})"
         raise _refused(stored, declared)
-    if wanted != "array":
+    if target_base != "array":
         raise _refused(stored, declared)
     if target == "array":
         return stored.codec
@@ -277,10 +277,10 @@ def _widens(old: np.dtype[Any], new: np.dtype[Any]) -> bool:
 
 
 def _of_number(stored: Stored, declared: Field) -> str:
-    target, wanted = declared.codec, _base(declared.codec)
-    if not (_is_number(wanted) or wanted == "json"):
+    target, target_base = declared.codec, _base(declared.codec)
+    if not (_is_number(target_base) or target_base == "json"):
         raise _refused(stored, declared)
-    if stored.numbers is None and wanted in WHOLE and _base(stored.field.codec) in REAL:
+    if stored.numbers is None and target_base in WHOLE and _base(stored.field.codec) in REAL:
         raise _refused(
             stored,
             declared,

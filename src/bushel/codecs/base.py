@@ -261,8 +261,10 @@ def codec_error(codec: str, expected: str, found: str) -> CodecError:
 
 def refused(codec: str, expected: str, value: object, problem: object = None) -> CodecError:
     """Return the error of a codec that does not take a value or stored bytes, with the problem that was found."""
-    found = describe(value)
-    return codec_error(codec, expected, found if problem is None else f"{found} ({problem})")
+    description = describe(value)
+    return codec_error(
+        codec, expected, description if problem is None else f"{description} ({problem})"
+    )
 
 
 def bad_jpeg(

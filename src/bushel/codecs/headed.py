@@ -125,8 +125,8 @@ class _Litdata(ArrayForm, frozen=True):
         start, dtype = 8 + 4 * axes, self.dtypes.get(number)
         if dtype is None or dtype == "bfloat16" or axes > _MOST_AXES or len(view) < start:
             expected = "a known dtype (NumPy has no bfloat16) and the sizes of the axes"
-            found = f"dtype {dtype or number}, {axes} axes and {len(view)} bytes"
-            raise codec_error(self.name, expected, found)
+            description = f"dtype {dtype or number}, {axes} axes and {len(view)} bytes"
+            raise codec_error(self.name, expected, description)
         shape = struct.unpack(f"{self.order}{axes}I", view[8:start])
         return _little(dtype), shape, view[start:], False
 

@@ -64,9 +64,9 @@ def png_header(data: Buffer) -> PngHeader | None:
     view = memoryview(data)
     if view.nbytes < 8 + _HEADER.size or view[:8] != PNG:
         return None
-    length, name, width, height, depth, colour, *others, crc = _HEADER.unpack_from(view, 8)
+    length, name, width, height, depth, colour, *methods, crc = _HEADER.unpack_from(view, 8)
     is_intact = (length, name) == (13, b"IHDR") and crc == zlib.crc32(view[12:29])
-    if not (is_intact and width and height) or any(others) or depth not in _DEPTHS.get(colour, ()):
+    if not (is_intact and width and height) or any(methods) or depth not in _DEPTHS.get(colour, ()):
         return None
     return PngHeader(width, height, depth, colour)
 

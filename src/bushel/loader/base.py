@@ -121,13 +121,13 @@ class Progress(Struct):
         epoch: Number of the epoch.
         start: Positions of the epoch that were consumed before the iteration.
         samples: Positions of the epoch that are consumed.
-        given: Number of batches that the iteration gave to the trainer.
+        batches: Number of batches that the iteration gave to the trainer.
     """
 
     epoch: int
     start: int = 0
     samples: int = 0
-    given: int = 0
+    batches: int = 0
 
     @classmethod
     def at(cls, epoch: int, samples: int = 0) -> Progress:
@@ -279,7 +279,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
                     self._clock.sum_up()
                     counts = {}
                     if batch is not None:
-                        progress.given += 1
+                        progress.batches += 1
                         yield batch
                     del batch
                     request_time = perf_counter()
@@ -290,7 +290,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             finished.close()
         if progress is self._progress:
             self._go_to(Progress.at(progress.epoch + 1))
-        if progress.given or progress.start:
+        if progress.batches or progress.start:
             return
         if bad := self.errors:
             raise TooManyErrors(

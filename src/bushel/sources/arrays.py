@@ -180,7 +180,7 @@ def _holds(values: object, kinds: type | tuple[type, ...]) -> bool:
     return (
         isinstance(values, list)
         and bool(values)
-        and all(isinstance(each, kinds) for each in values)
+        and all(isinstance(element, kinds) for element in values)
     )
 
 

@@ -291,8 +291,8 @@ class LabelledFolder(_Folder):
         Returns:
             None if a sample is not one media file and its class.
         """
-        field, *others = layout.fields
-        if others or field not in UNCHANGED:
+        field, *other_fields = layout.fields
+        if other_fields or field not in UNCHANGED:
             return None
         source = cls.__new__(cls)
         source.root = absolute(root)

@@ -169,8 +169,8 @@ def _at_path(
         options["listing"] = listing
     if kind == "dataset":
         options["on_damage"] = on_damage
-    made: Source | Stream = KINDS[kind](source, **options)
-    return made
+    opened: Source | Stream = KINDS[kind](source, **options)
+    return opened
 
 
 def _stored(dataset: Dataset | StreamDataset) -> Dataset | Stream:
@@ -230,7 +230,7 @@ def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
         FormatError: It has no files that Bushel reads.
     """
     names = names_in(path)
-    owners = (each for some in (candidates, installed_candidates) for each in some(names))
+    owners = (owner for some in (candidates, installed_candidates) for owner in some(names))
     if any(container.shards(path) is not None for container in owners):
         return "dataset", None
     if any(map(is_part, names)) and holds_parts(path):

@@ -26,12 +26,12 @@ class Claim(Struct, frozen=True):
     """The blocks that a reader needs.
 
     Attributes:
-        own: Blocks that this reader has to expand, and then to `give` or to `give_up`.
+        to_expand: Blocks that this reader has to expand, and then to `give` or to `give_up`.
         results: All blocks: those that are kept are there already. A result of None stands for a
             block that was given up.
     """
 
-    own: list[Hashable] = []
+    to_expand: list[Hashable] = []
     results: dict[Hashable, Result[U8 | None]] = {}
 
 
@@ -87,7 +87,7 @@ class ExpansionCache:
                 if (block := self._used(name)) is not None:
                     result.set(block)
                 elif name not in self._pending:
-                    claim.own.append(name)
+                    claim.to_expand.append(name)
                     self._pending[name] = result
 
     def obtain(self, name: Hashable, make: Callable[[], U8]) -> U8:
@@ -101,15 +101,15 @@ class ExpansionCache:
             claim = Claim()
             try:
                 self.claim([name], claim)
-                if claim.own:
+                if claim.to_expand:
                     self.give(name, make())
                 block = claim.results[name].get()
             except FilterError as error:
-                if claim.own:  # so that those who wait get it, too
+                if claim.to_expand:  # so that those who wait get it, too
                     self.give_up(name, claim, error)
                 raise
             finally:
-                for claimed in claim.own:
+                for claimed in claim.to_expand:
                     self.give_up(claimed, claim, None)
         return block
 

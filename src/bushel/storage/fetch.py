@@ -141,7 +141,7 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
     claim = Claim()
     try:
         cache.claim(names, claim)
-        claimed = set(claim.own)
+        claimed = set(claim.to_expand)
         needed = np.ones(len(ranges.extents), np.bool_)
         needed[len(ranges.pieces) :] = [names[number] in claimed for number in ranges.blocks]
         stored = _read(pieces.files, ranges, needed, held)
@@ -152,7 +152,7 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
             dict(zip(ranges.blocks, stored[len(ranges.pieces) :], strict=True)),
         )
     finally:
-        for name in claim.own:
+        for name in claim.to_expand:
             cache.give_up(name, claim, None)
     return dict(zip(ranges.pieces.tolist(), cast("list[bytes]", stored), strict=False)), expanded
 
@@ -309,7 +309,7 @@ def _expand(
     stored: dict[int, Buffer | None],
 ) -> list[U8]:
     """Return the expanded blocks. Blocks that another thread is expanding are awaited."""
-    claimed = set(claim.own)
+    claimed = set(claim.to_expand)
     mine = [number for number, name in enumerate(names) if name in claimed]
     size = sum(packed[number].size for number in mine)
 

@@ -245,8 +245,8 @@ class BatchPages(Pages):
         names = self._names(shown)
         name = parameters.get("loader") or next(iter(names), "")
         if name not in names:
-            known = ", ".join(names) or "none; `bushel view PATH --loader MODULE:NAME` names one"
-            raise KeyError(f"unknown loader {name!r}; known loaders: {known}")
+            choices = ", ".join(names) or "none; `bushel view PATH --loader MODULE:NAME` names one"
+            raise KeyError(f"unknown loader {name!r}; known loaders: {choices}")
         numbers = [number_in(parameters, key, 0, 1 << 48) for key in ("epoch", "step", "rank")]
         return _Place(name, *numbers), self._shelf.loaders[name]
 

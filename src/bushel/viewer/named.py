@@ -159,7 +159,9 @@ def _add_vectors(path: Path, shown: Sequence[Shown]) -> None:
         if (vectors := vectors_of_file(path, len(dataset.dataset))) is not None
     ]
     if not fitting:
-        counts = ", ".join(f"{each.name} has {len(each.dataset):,} samples" for each in shown)
+        counts = ", ".join(
+            f"{dataset.name} has {len(dataset.dataset):,} samples" for dataset in shown
+        )
         raise ValueError(f"{path}: expected as many vectors as a dataset has samples: {counts}")
     for dataset, vectors in fitting:
         dataset.vectors[path.name] = vectors

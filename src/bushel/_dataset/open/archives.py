@@ -90,8 +90,8 @@ def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenS
     others_left_out = sum(shard.samples for shard in shards) - samples
     kind = media_of_members(next(iter(labels.media))) or "file"
     counts = {"class": len(labels.classes), NAME_OF_MEDIA.get(kind, kind): samples - outside}
-    others = {OUTSIDE: outside, "of another kind": others_left_out}
-    report_of(shards[0].shard.path(0), counts, +Counter(others))()
+    left_out = {OUTSIDE: outside, "of another kind": others_left_out}
+    report_of(shards[0].shard.path(0), counts, +Counter(left_out))()
     labelled = []
     for shard, rows, numbers_of_rows in zip(shards, labels.rows, labels.numbers, strict=True):
         inside = numbers_of_rows >= 0  # samples outside of classes are left out

@@ -82,8 +82,8 @@ def discover(
 def _as_found(
     paths: Sequence[AnyPath], found: Found, load: LoadManifest, *, allow_incomplete: bool
 ) -> Found:
-    path, *others = paths
-    local, alone = isinstance(path, Path), bool(found.shards) and not others
+    path, *rest = paths
+    local, alone = isinstance(path, Path), bool(found.shards) and not rest
     in_folder = alone and str(found.shards[0].root) == str(path)
     in_parts = alone and are_parts(path, found.shards)
     if in_folder or in_parts:
@@ -129,11 +129,11 @@ def _compared(path: AnyPath, found: Found, manifest: Manifest, *, allow_incomple
     if gone and not allow_incomplete:
         raise _gone(gone, path, advice)
     samples = sum(entry.samples for entry in manifest.shards)
-    others = set(unlisted)
+    left_out = set(unlisted)
     return replace(
         found,
         shards=[
-            shard for shard, name in zip(found.shards, names, strict=True) if name not in others
+            shard for shard, name in zip(found.shards, names, strict=True) if name not in left_out
         ],
         incomplete=Incomplete(str(path), samples, advice=advice) if gone else None,
         unlisted=tuple(unlisted),

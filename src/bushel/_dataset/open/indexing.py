@@ -166,11 +166,11 @@ def index(
         locked = list[AnyPath]()
     else:
         locked = list(paths) if place is None else [place]
-    each = partial(each_shard, threads=threads, engine=engine)
+    index_each = partial(each_shard, threads=threads, engine=engine)
     try:
         with locked_sources(locked):
             return _index(
-                paths, container, task, each, callback_of(progress), keys=keys, place=place
+                paths, container, task, index_each, callback_of(progress), keys=keys, place=place
             )
     except OSError as error:
         if place is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):

@@ -108,7 +108,7 @@ class ListedFiles(Struct, frozen=True):
     """
 
     # size and stamp of each file, by its name relative to the root of its shard
-    known: Mapping[str, tuple[int, int]]
+    listed: Mapping[str, tuple[int, int]]
 
     def have(self, names: Sequence[str], files: Sequence[FileStamp]) -> bool:
         """Return whether files with the sizes and ETags that a table has recorded were listed.
@@ -118,7 +118,7 @@ class ListedFiles(Struct, frozen=True):
             files: The files as they were recorded, in the same order.
         """
         return len(names) == len(files) and all(
-            file.mtime_ns >= FROM_TAG and self.known.get(name) == (file.size, file.mtime_ns)
+            file.mtime_ns >= FROM_TAG and self.listed.get(name) == (file.size, file.mtime_ns)
             for name, file in zip(names, files, strict=True)
         )
 

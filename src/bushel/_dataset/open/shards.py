@@ -95,7 +95,7 @@ def as_written(folder: AnyPath, container: str | None) -> Found | None:
     shards = manifest.shards
     files = [tuple(name for name, _, _ in entry.files) for entry in shards]
     # containers sort by names; files of single values do not belong to a shard
-    if not all(one < next_one for one, next_one in pairwise(map(_NAME, shards))) or any(
+    if not all(name < next_name for name, next_name in pairwise(map(_NAME, shards))) or any(
         "(path)" in kind for kind in manifest.spec.values()
     ):
         return None
@@ -103,8 +103,8 @@ def as_written(folder: AnyPath, container: str | None) -> Found | None:
     left = (os.path.isdir(f"{folder}/{FOLDER}/{place}") for place in ("staging", "overwrite"))
     if sorted(chain.from_iterable(files)) != sorted(names) or any(left):
         return None
-    found = [Shard(folder, entry.name, names) for entry, names in zip(shards, files, strict=True)]
-    return Found(manifest.container, found, manifest=manifest)
+    listed = [Shard(folder, entry.name, names) for entry, names in zip(shards, files, strict=True)]
+    return Found(manifest.container, listed, manifest=manifest)
 
 
 def manifest_stat(paths: Sequence[AnyPath]) -> os.stat_result | None:

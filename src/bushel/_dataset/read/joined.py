@@ -104,8 +104,8 @@ class JoinedReader(Reader):
         for side in self.sides:
             of_side, partner = side.names.intersection(homes), int(side.rows[position])
             if of_side and partner >= 0:
-                there = self.all.row_of(int(self.all.starts[side.shards.start]) + partner)
-                homes |= dict.fromkeys(of_side, there)
+                home = self.all.row_of(int(self.all.starts[side.shards.start]) + partner)
+                homes |= dict.fromkeys(of_side, home)
         return homes
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:

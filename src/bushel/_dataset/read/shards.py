@@ -404,24 +404,27 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
     fields: dict[str, Field] = {}
     sources: dict[str, list[OpenShard]] = {}
     for fields_alike, having in alike.items():
-        for one in fields_alike:
-            before = fields.setdefault(one.name, one)
-            having_before = sources.setdefault(one.name, having)
-            if before == one or has_no_value(one.name, having):
+        for of_shard in fields_alike:
+            before = fields.setdefault(of_shard.name, of_shard)
+            having_before = sources.setdefault(of_shard.name, having)
+            if before == of_shard or has_no_value(of_shard.name, having):
                 continue
-            if has_no_value(one.name, having_before):
-                fields[one.name], sources[one.name] = one, having
-            elif {before.type, one.type} == {"json", "utf8[]"}:  # lists of texts, some with nulls
-                fields[one.name] = Field(one.name, "json")
-            elif before.sequence != one.sequence:
+            if has_no_value(of_shard.name, having_before):
+                fields[of_shard.name], sources[of_shard.name] = of_shard, having
+            elif {before.type, of_shard.type} == {
+                "json",
+                "utf8[]",
+            }:  # lists of texts, some with nulls
+                fields[of_shard.name] = Field(of_shard.name, "json")
+            elif before.sequence != of_shard.sequence:
                 raise FormatError(
-                    f"field {one.name!r} is a sequence in some shards and plain in others",
+                    f"field {of_shard.name!r} is a sequence in some shards and plain in others",
                     having[0].path(0),
                     hint="open the files one by one, write the field alike in all of "
-                    f"them, or read lists of texts with spec={{{one.name!r}: 'json'}}",
+                    f"them, or read lists of texts with spec={{{of_shard.name!r}: 'json'}}",
                 )
             else:
-                fields[one.name] = wider(before, one)
+                fields[of_shard.name] = wider(before, of_shard)
     return fields
 
 

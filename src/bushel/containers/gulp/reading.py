@@ -171,8 +171,8 @@ def index_items(
     spec = {"frames": FRAMES, "meta": META} if options.spec is None else options.spec
     field = frames_field(spec)
     where = (text, TABLE) if parsed.inline is None else (parsed.inline, len(files))
-    others = [other for other in spec.values() if other is not field]
-    columns = meta_columns(parsed, *where, others)
+    other_fields = [other for other in spec.values() if other is not field]
+    columns = meta_columns(parsed, *where, other_fields)
     columns[field.name] = _frames_column(field, offset, frames[:, 2] - frames[:, 1], parsed.starts)
     blocks: tuple[Blocks, ...] = ()
     if parsed.inline is not None:

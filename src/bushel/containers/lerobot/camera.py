@@ -138,9 +138,9 @@ def regions_of(videos: Sequence[Video], first: I64, last: I64, region: I64, pack
     file = np.concatenate([in_table, files])[order]
     offset = np.concatenate([config_ends[video], table_begins, at[run]])[order]
     length = np.concatenate([config_sizes, tables, np.add.reduceat(sizes, run)])[order]
-    held = b"".join(len(config).to_bytes(4, "little") + config for config in configs)
+    config_bytes = b"".join(len(config).to_bytes(4, "little") + config for config in configs)
     table = _packet_tables(counts, region_of_packet, sizes, flags, times)
-    held_bytes = np.concatenate([np.frombuffer(held, np.uint8), table])
+    held_bytes = np.concatenate([np.frombuffer(config_bytes, np.uint8), table])
     blocks = Blocks.of(offset, length, file=file, held=held_bytes)
     frames = None
     if int(ends_in_region.max(initial=0)) < 1 << 32:

@@ -209,8 +209,8 @@ def find_images(payloads: Payloads, *, any_image: bool) -> Images | None:
             fits &= (kind[rows] != "") & (room > 0)
         if not fits.all():
             return None
-    [codec, *others] = set(kind.tolist())
-    if others or not codec:
+    [codec, *other_kinds] = set(kind.tolist())
+    if other_kinds or not codec:
         codec = "image"
     return Images(flag, codec)
 

@@ -92,18 +92,18 @@ def members(
         if len(block) < need:
             raise _cut(reader, start, len(block))
         scanner.feed(block)
-        found = scanner.take()
-        if len(found):
-            yield _member(found, reader)
-            following = found.end
+        parsed = scanner.take()
+        if len(parsed):
+            yield _member(parsed, reader)
+            following = parsed.end
         else:
-            if found.problem is not None:
+            if parsed.problem is not None:
                 what = "" if start else "not a tar archive: "
-                raise _bad(reader, found.problem_offset, what + found.problem)
-            if found.zero_blocks:
-                return _finish(reader, start, found.zero_blocks)
-            if commented is not None and found.comment != comment:
-                comment = found.comment
+                raise _bad(reader, parsed.problem_offset, what + parsed.problem)
+            if parsed.zero_blocks:
+                return _finish(reader, start, parsed.zero_blocks)
+            if commented is not None and parsed.comment != comment:
+                comment = parsed.comment
                 commented(comment)
             following, _ = scanner.next_window() or (start, 0)
             if following == start:  # the name or the records after a header have to be read, too

@@ -188,14 +188,14 @@ def type_of_numbers(kind: int, declared: Field | None, *, several: bool) -> tupl
         declared: The type that the caller declares, or None.
         several: Whether a record has several numbers.
     """
-    wanted = "" if declared is None else declared.type
-    if several or wanted.startswith("array"):
+    declared_type = "" if declared is None else declared.type
+    if several or declared_type.startswith("array"):
         if kind == INTEGERS:
             return LISTS[kind], "varints"
-        codec = wanted if wanted.startswith("array(float32") else LISTS[kind]
+        codec = declared_type if declared_type.startswith("array(float32") else LISTS[kind]
         return codec, codec
     codec, stored = SCALARS[kind]
-    return ("f32" if (wanted, kind) == ("f32", FLOATS) else codec), stored
+    return ("f32" if (declared_type, kind) == ("f32", FLOATS) else codec), stored
 
 
 def check_first_values(file: File, declared: Field, column: FieldExtents) -> None:

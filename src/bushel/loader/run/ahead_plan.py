@@ -218,7 +218,7 @@ class Request(Struct, eq=False):
         lengths: int64[n], bytes of each.
         parts: The part of a batch that each is for.
         rows: The row of each in its part.
-        done: Set when the values are where they belong.
+        outcome: Set when the values are where they belong.
         give_up: Set when a failure is not to be tried again.
         number: Its place in the order in which requests are needed.
         values: What has arrived, while it runs.
@@ -230,7 +230,7 @@ class Request(Struct, eq=False):
     lengths: I64
     parts: list[BatchPart]
     rows: list[int]
-    done: Result[None] = field(default_factory=Result)
+    outcome: Result[None] = field(default_factory=Result)
     give_up: threading.Event = field(default_factory=threading.Event)
     number: int = 0
     values: RangeValues | None = None
@@ -244,7 +244,7 @@ class Request(Struct, eq=False):
     def arrived(self) -> int:
         """Bytes that have arrived."""
         values = self.values
-        if self.done.done:
+        if self.outcome.done:
             return self.size
         if values is None:
             return 0

@@ -153,7 +153,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             for request in chain(*self._running.values()):
                 request.give_up.set()
         for request in waiting:
-            request.done.fail(_Ended())
+            request.outcome.fail(_Ended())
 
     def close(self, *, wait: bool) -> None:
         """End the threads, and release the bytes."""
@@ -179,11 +179,11 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
 
     def wait_for(self, request: Request) -> None:
         """Wait until the values of a request have arrived."""
-        if request.done.done:
-            return request.done.get()
+        if request.outcome.done:
+            return request.outcome.get()
         with self._taking([request]):
             try:
-                request.done.get()
+                request.outcome.get()
             except Exception:
                 if self._stopped:
                     raise _Ended from None  # it was given up
@@ -196,7 +196,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         """
         total, begun = sum(request.size for request in requests), 0.0
         with self._taking(requests):
-            while not all(request.done.done for request in requests):
+            while not all(request.outcome.done for request in requests):
                 now, arrived = time.monotonic(), sum(request.arrived for request in requests)
                 begun = begun or (now if arrived else 0.0)
                 waited = now - begun if begun else 0.0
@@ -239,7 +239,7 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         request = min(free, key=attrgetter("number"), default=None)
         if request is None or self._held + request.size <= self._limit:
             return request
-        is_awaited = not all(awaited.done.done for awaited in self._awaited)
+        is_awaited = not all(awaited.outcome.done for awaited in self._awaited)
         if is_awaited and not any(self._running.values()):
             return request
         return None
@@ -248,9 +248,9 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         try:
             values = _values_of(request)
         except BaseException as error:  # raised where the values are taken
-            self._finish(request, [], partial(request.done.fail, error))
+            self._finish(request, [], partial(request.outcome.fail, error))
         else:
-            self._finish(request, values, partial(request.done.set, None))
+            self._finish(request, values, partial(request.outcome.set, None))
 
     def _finish(self, request: Request, values: Sequence[bytes], end: Callable[[], None]) -> None:
         with self._changed:

@@ -45,7 +45,7 @@ class PrefetchWindow(Struct, frozen=True):
         most: Maximum number; the same as `least` for a fixed number.
         most_bytes: Maximum size of them together, in bytes. One batch of any size is always worked
             on.
-        wanted: The number without the limit on bytes.
+        depth: The number without the limit on bytes.
         in_time: Number of batches in a row that needed no larger window.
         late: Number of batches in a row whose stored bytes were not read when the trainer asked for
             them.
@@ -57,7 +57,7 @@ class PrefetchWindow(Struct, frozen=True):
     least: int
     most: int
     most_bytes: int
-    wanted: int = 0
+    depth: int = 0
     in_time: int = 0
     late: int = 0
     idle: bool = False
@@ -67,19 +67,19 @@ class PrefetchWindow(Struct, frozen=True):
     def of(cls, prefetch: int | None, most_bytes: int) -> PrefetchWindow:
         """Return a window of `prefetch` batches, or (None) of between 2 and 16."""
         least, most = (2, 16) if prefetch is None else (prefetch, prefetch)
-        return cls(least, most, most_bytes, wanted=least)
+        return cls(least, most, most_bytes, depth=least)
 
     def at_least(self, batches: int) -> PrefetchWindow:
         """Return a window that holds at least this number of batches, unless its number is fixed."""
         least = min(max(self.least, batches), self.most)
-        return replace(self, least=least, wanted=max(self.wanted, least))
+        return replace(self, least=least, depth=max(self.depth, least))
 
     @property
     def batches(self) -> int:
         """The number of batches to work on now."""
         if not self.largest:
-            return self.wanted
-        return max(1, min(self.wanted, self.most_bytes // self.largest))
+            return self.depth
+        return max(1, min(self.depth, self.most_bytes // self.largest))
 
     def observe(self, *, ready: bool, all_ready: bool, fetched: bool, size: int) -> PrefetchWindow:
         """Return the window after one batch.
@@ -94,14 +94,14 @@ class PrefetchWindow(Struct, frozen=True):
             size: Its size in bytes.
         """
         late = 0 if ready or fetched else self.late + 1
-        wanted, idle, in_time = self.wanted, self.idle or all_ready, self.in_time + 1
+        depth, idle, in_time = self.depth, self.idle or all_ready, self.in_time + 1
         if not ready and (idle or late >= _LATE):
-            wanted, idle, in_time = min(wanted + 1, self.most), False, 0
+            depth, idle, in_time = min(depth + 1, self.most), False, 0
         elif in_time == _PATIENCE:
-            wanted, in_time = max(wanted - 1, self.least), 0
+            depth, in_time = max(depth - 1, self.least), 0
         return replace(
             self,
-            wanted=wanted,
+            depth=depth,
             in_time=in_time,
             late=late,
             idle=idle,

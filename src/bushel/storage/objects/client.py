@@ -245,8 +245,8 @@ def s3_settings(environment: Mapping[str, str]) -> dict[str, Any]:
         settings["endpoint"] = profile["endpoint_url"]
     if environment.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true", "yes"):
         return settings
-    found = environment.keys() & _OBSTORE_FINDS_THEM
-    if "AWS_ACCESS_KEY_ID" in found or (found and "AWS_PROFILE" not in environment):
+    variables = environment.keys() & _OBSTORE_FINDS_THEM
+    if "AWS_ACCESS_KEY_ID" in variables or (variables and "AWS_PROFILE" not in environment):
         return settings
     if "aws_access_key_id" in profile and "aws_secret_access_key" in profile:
         for name in ("access_key_id", "secret_access_key", "session_token"):

@@ -294,9 +294,9 @@ def list_objects(root: ObjectPath) -> list[str]:
         OSError: The store refuses, or cannot be reached.
     """
     root.need_listing()
-    known = root.known_names()
-    if known is not None:
-        return known
+    listed_names = root.known_names()
+    if listed_names is not None:
+        return listed_names
     above, prefix = root, ""
     while True:  # into a folder that contains nothing but a folder
         listed = above._entries()
