@@ -381,8 +381,8 @@ def error_limit(max_errors: float | None, samples: int | None) -> int | None:
         raise ValueError(
             f"max_errors={max_errors} is not a count: give 0 or more, or None for no limit"
         )
-    if isinstance(max_errors, int):
-        return max_errors
+    if isinstance(max_errors, int) or not max_errors:
+        return int(max_errors)
     if max_errors > 1:
         raise ValueError(
             f"max_errors={max_errors} is above 1, which "

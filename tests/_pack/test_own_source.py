@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests._pack.pack_sources import Numbered, files_of
-from tests.sources.folders import image_folder
+from tests.sources.folders import image_folder, jpeg
 
 import bushel
 from bushel._pack.prepared import overlap
@@ -102,6 +102,31 @@ def test_one_file_of_an_opened_source_is_not_replaced_by_all(place: Path) -> Non
     assert len(bushel.open("files/train.tar")) == 6
 
 
+@pytest.mark.parametrize("container", ["tar", "bag", "gulp"])
+def test_one_file_of_a_view_is_not_replaced_by_the_view(tmp_path: Path, container: str) -> None:
+    """A map, the right side of a join, a bag among several, and links to the files went round the check."""
+    top = tmp_path / "many"
+    spec = {"frames": "jpg[]", "x": "int"}
+    with bushel.Writer(top, spec, container=container, shard_samples=2, sync=False) as writer:
+        for number in range(6):
+            writer.append({"frames": [jpeg(number), jpeg(7)], "x": number}, key=f"k{number}")
+    (tmp_path / "links").mkdir()
+    names = [path.name for path in top.iterdir() if path.name != ".bushel"]
+    for name in names:
+        os.symlink(top / name, tmp_path / "links" / name)
+    dataset, before = bushel.open(top), files_of(top)
+    other = bushel.convert(dataset.select_fields(["x"]), tmp_path / "x.tar", sync=False).paths[0]
+    for source in (
+        dataset.map(lambda sample: sample),
+        dataset.windows("frames", 2),
+        bushel.join(bushel.open(other), dataset.select_fields(["frames"]), on="key"),
+        bushel.open(tmp_path / "links"),
+    ):
+        with pytest.raises(FileExistsError, match="is in the source"):
+            bushel.pack(source, top / min(names), container=container, mode="overwrite", sync=False)
+    assert files_of(top) == before
+
+
 def test_targets_beside_the_source_are_taken(place: Path) -> None:
     assert bushel.convert("files/train.tar", "files/train.rec").samples == 6
     assert bushel.convert("files/train.tar", "files/train", container="bag").samples == 6
@@ -124,9 +149,10 @@ def test_overwrite_replaces_the_source(place: Path) -> None:
 @pytest.mark.parametrize("path", ["data/train", "files/train.tar"])
 def test_what_others_wrote_since_the_source_was_opened_is_not_lost(place: Path, path: str) -> None:
     ds = bushel.open(path)
+    mapped = ds.map(lambda sample: sample)
     with bushel.Writer(path, mode="append", sync=False) as other:
         other.append(Numbered(7)[6], key="later")
-    for source in (ds, ds[:2]):
+    for source in (ds, ds[:2], mapped):
         with pytest.raises(bushel.errors.StateError, match="written after the source was opened"):
             bushel.convert(source, path, container="tar", mode="overwrite", sync=False)
     assert len(bushel.open(path)) == 7

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -62,6 +63,19 @@ def test_errors_are_reported_and_counted(tmp_path: Path) -> None:
     done = json.loads(run("pack", photos, tmp_path / "b.tar", "--max-errors", "20%", "--json"))
     assert (done["samples"], done["errors"]) == (5, 1)
     assert json.loads(Path(done["error_logs"][0]).read_text())["path"] == str(photos / "class0/0000.jpg")
+
+
+@pytest.mark.parametrize("zero", ["0", "0.0", "0%", "00"])
+def test_no_errors_are_none_however_they_are_written(tmp_path: Path, zero: str) -> None:
+    """A damaged source was read as far as possible, unless zero was written as `0`; and a stream was refused."""
+    run("pack", image_folder(tmp_path / "photos", 6), tmp_path / "a.tar")
+    stream = (sample for sample in [{"x": 1}])
+    assert bushel.pack(stream, tmp_path / "x.tar", max_errors=0.0).samples == 1
+    whole = (tmp_path / "a.tar").read_bytes()
+    (tmp_path / "a.tar").write_bytes(whole[: len(whole) // 2])
+    shutil.rmtree(tmp_path / ".bushel")
+    fails("convert", tmp_path / "a.tar", tmp_path / "b.tar", "--max-errors", zero, code=1)
+    assert not (tmp_path / "b.tar").exists()
 
 
 def test_im2rec_options(tmp_path: Path) -> None:

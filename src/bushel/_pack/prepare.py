@@ -97,7 +97,7 @@ def _facts_of(source: Dataset | Source | Stream) -> _Facts:
         {},
         stored=False,
         labels=[labels] if labels else [],
-        folders=None if folders is None else tuple(folders),
+        folders=folders and tuple(folders),
     )
 
 

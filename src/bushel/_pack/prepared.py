@@ -21,8 +21,9 @@ from bushel._dataset.open.as_listed import discover
 from bushel._dataset.open.binding import bind, stamps_of
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.mapped import Mapped
 from bushel._index.identity import digest_of_value
-from bushel._index.names import check_labels
+from bushel._index.names import check_labels, names_of
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.draws import Order
 from bushel._runtime.order import Sequential, Shuffle
@@ -95,9 +96,7 @@ class PackOptions(Struct, frozen=True, kw_only=True):
     @property
     def on_damage(self) -> Literal["warn", "raise"]:
         """Treatment of a damaged dataset (`bushel.open`): it is read as far as possible if samples may fail."""
-        if self.max_errors == 0:
-            return "raise"
-        return "warn"
+        return "raise" if self.max_errors == 0 else "warn"
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any], **changed: Any) -> PackOptions:
@@ -116,9 +115,8 @@ class PackOptions(Struct, frozen=True, kw_only=True):
         names, engine = options["fields"], options["engine"]
         check_list("fields", names)
         labels = check_labels(options.get("labels") or {})
-        images = options["images"] or ()
-        images = [images] if isinstance(images, str) else list(images)
-        if unknown := sorted(set(images) - {*get_args(Treatment)}):
+        images = frozenset(names_of(options["images"] or ()))
+        if unknown := sorted(images.difference(get_args(Treatment))):
             raise ValueError(
                 f"invalid images={unknown[0]!r}: write 'check', "
                 "'upright', 'baseline' or 'tile', or several of them"
@@ -127,7 +125,7 @@ class PackOptions(Struct, frozen=True, kw_only=True):
             "fields": None if names is None else tuple(names),
             "rename": dict(options["rename"] or {}),
             "spec": dict(options["spec"] or {}),
-            "images": frozenset[str](images),
+            "images": images,
             # here, so that a wrong name is an early error
             "engine": None if engine is None else connect(engine),
             # the source decides on seek tables, if the caller does not
@@ -294,6 +292,8 @@ def refuse_own_source(
         StateError: The target is to be replaced by samples of a dataset there that has changed
             since it was opened.
     """
+    if isinstance(source, Mapped):
+        source = opened = source.dataset
     place_of_target = _resolved(target)
     replaces = options.writer.mode == "overwrite" and not options.in_parts
     if replaces and isinstance(source, Dataset) and target.exists():
@@ -310,9 +310,8 @@ def refuse_own_source(
             what = f"{target} contains the source {path}"
         advice = "write to another path"
         if isinstance(opened, Dataset) and not is_inside:
-            advice += ", or replace the source with mode='overwrite'" + (
-                " and without parts" if options.in_parts else ""
-            )
+            advice += ", or replace the source with mode='overwrite'"
+            advice += " and without parts" * options.in_parts
         raise FileExistsError(f"{what}: {advice}")
 
 
@@ -366,38 +365,38 @@ def _resolved(path: AnyPath) -> _Place:
 def _places(
     source: Any, opened: Dataset | Source | Stream, target: _Place
 ) -> Iterator[tuple[str, _Place]]:
-    """Yield the paths of a source, and its files that may be in the target."""
-    if isinstance(source, list | tuple) and isinstance(opened, Dataset):
-        paths = source
-    else:
-        paths = [source]
+    """Yield the paths of a source, and its files."""
+    is_list = isinstance(source, list | tuple)
+    paths = source if is_list and isinstance(opened, Dataset) else [source]
     for path in filter(_is_path, paths):
         yield str(path), _resolved(as_path(path))
     if isinstance(opened, Files | LabelledFolder):
         folder = _resolved(opened.root)
-        if not isinstance(source, list | tuple):
+        if not is_list:
             yield str(opened.root), folder
-        elif overlap(folder, target):
-            # only the files that are named, not the folder that they have in common
+        else:  # only the files that are named, not the folder that they have in common
             yield from (
                 (f"{opened.root}/{name}", (*folder, *name.split("/"))) for name in opened.listing
             )
     if not isinstance(opened, Dataset):
         return
+    shards = {(str(shard.shard.root), shard.shard.name): shard.shard for shard in opened.shards}
+    shards_in = Counter(above for above, _ in shards)
     roots: dict[str, _Place] = {}
-    counted = [counted_shard.shard for counted_shard in opened.reader.counted]
-    shards_in = Counter(root for root, _ in {(str(shard.root), shard.name) for shard in counted})
-    for shard in (opened_shard.shard for opened_shard in opened.shards):
-        if (root := roots.get(str(shard.root))) is None:
-            root = roots[str(shard.root)] = _resolved(shard.root)
-        if not shard.name:  # the folder is the shard
-            yield str(shard.root), root
-        elif overlap(root, target):
-            places = [(*root, *name.split("/")) for name in shard.files]
-            # other shards of the source would stay beside it
-            if target in places and shards_in[str(shard.root)] > 1:
-                yield str(shard.root), root
-            yield from zip(map(str, shard.paths), places, strict=True)
+    for (above, name), shard in shards.items():
+        if (root := roots.get(above)) is None:
+            root = roots[above] = _resolved(shard.root)
+        if not name:  # the folder is the shard
+            yield above, root
+            continue
+        for file in [shard.own_folder] if shard.own_folder else shard.files:
+            path, place = shard.root / file, (*root, *file.split("/"))
+            if os.path.islink(str(path)):  # it stands for the file that it names
+                place = _resolved(path)
+            # other shards of the source would stay
+            if place == target and shards_in[above] > 1:
+                yield above, place[:-1]
+            yield str(path), place
 
 
 def _is_path(source: Any) -> bool:

@@ -114,7 +114,7 @@ def pack(
                 files,
                 kind,
                 listing=listing,
-                on_damage="raise" if run.writing.max_errors == "0" else "warn",
+                on_damage=run.writing.on_damage,
                 **options,
             )
         if change is not None:
@@ -193,7 +193,7 @@ def convert(
     opened = open_any(
         chosen.files(source, ask=True),
         verify=True,
-        on_damage="raise" if run.writing.max_errors == "0" else "warn",
+        on_damage=run.writing.on_damage,
         view=changes.view,
         **structs.asdict(trust),
     )

@@ -48,6 +48,11 @@ class WriteOptions(ShardOptions, frozen=True):
     threads: Workers = None
     progress: str = "bar"
 
+    @property
+    def on_damage(self) -> Any:
+        """Treatment of a damaged source: see `bushel.open`."""
+        return "raise" if allowed_errors(self.max_errors) == 0 else "warn"
+
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.pack` and `bushel.convert`.
 
