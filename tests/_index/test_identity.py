@@ -42,6 +42,21 @@ def test_places_do_not_enter(tmp_path: Path) -> None:
     assert (sample_digests(first, rows_of(first)) == sample_digests(second, rows_of(second))).all()
 
 
+def test_the_order_of_fields_does_not_enter_the_fingerprint(tmp_path: Path) -> None:
+    """A bag lists its fields by their names, so that its states were refused after `bushel index`."""
+    with bushel.Writer(tmp_path / "a", {"x": "int", "label": "int"}, container="bag", shard_samples=2) as writer:
+        for number in range(5):
+            writer.append({"x": number, "label": 0}, key=f"k{number}")
+    written = bushel.open(tmp_path / "a")
+    loader = bushel.Loader(written, 2, shuffle=True)
+    next(iter(loader))
+    indexed = bushel.index(tmp_path / "a", force=True)
+    assert (list(written.spec), list(indexed.spec)) == (["x", "label"], ["label", "x"])
+    assert indexed.fingerprint == written.fingerprint
+    assert indexed[:2].fingerprint == written[:2].fingerprint != indexed[:3].fingerprint
+    bushel.Loader(indexed, 2, shuffle=True).load_state_dict(loader.state_dict())
+
+
 @pytest.mark.parametrize("field", sorted(SPEC))
 def test_each_value_enters(tmp_path: Path, field: str) -> None:
     others = {"label": 99, "text": "y" * 5, "words": ["a", "bd"]}

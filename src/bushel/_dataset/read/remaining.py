@@ -208,7 +208,8 @@ def fingerprint_of(reader: Reader, fields: Mapping[str, str], positions: Positio
         shards = int(np.searchsorted(reader.starts, _end(positions)))
         fields = _types_by_shards(reader, fields)[: shards + 1][-1]
     digest = hashlib.sha256(chain[shards])
-    digest.update(msgspec.json.encode([fields, _revisions(reader.shards)]))
+    facts = [fields, _revisions(reader.shards)]
+    digest.update(msgspec.json.encode(facts, order="deterministic"))
     for side in reader.sides:
         digest.update(side.rows.data)
     if reader.windows is not None:
@@ -241,7 +242,7 @@ def fingerprints_of_prefixes(
     types = _types_by_shards(reader, fields)
     for shards in range(len(chain) - 2, 0, -1):
         samples = int(reader.starts[shards])
-        facts = msgspec.json.encode([types[: shards + 1][-1], revisions])
+        facts = msgspec.json.encode([types[: shards + 1][-1], revisions], order="deterministic")
         shown = _bytes_of(first_of(remaining, samples))
         yield samples, hashlib.sha256(chain[shards] + facts + shown).hexdigest()[:32]
 
