@@ -191,8 +191,41 @@ def test_a_link_does_not_become_one_to_another_kind(tmp_path: Path, old: str, li
     write(tmp_path / old, "tar", make_samples("tar", 2))
     (tmp_path / link).symlink_to(old)
     before = files_of(tmp_path)
-    with pytest.raises(FileExistsError, match=f"{tmp_path / old} is a f.*, but the new dataset is a"):
+    with pytest.raises(FileExistsError, match=f"{tmp_path / link} is a f.*, but the new dataset is a"):
         write(tmp_path / link, "tar", make_samples("tar", 3), mode="overwrite")
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".rec", ".ffr"])
+@pytest.mark.parametrize("mode", ["append", "resume", "overwrite"])
+def test_a_link_to_a_file_is_the_file(tmp_path: Path, suffix: str, mode: Any) -> None:
+    """Appending replaced the link; its readers saw removed samples, and lost types of the index."""
+    real, link = tmp_path / f"real/x{suffix}", tmp_path / f"link{suffix}"
+    real.parent.mkdir()
+    for number in range(2):
+        with bushel.Writer(real, {"x": "int"}, mode="append" if number else "create", sync=False) as writer:
+            writer.append({"x": number}, key=f"k{number}")
+    link.symlink_to(real)
+    assert [sample["x"] for sample in bushel.open(link)] == [0, 1]
+    bushel.remove(link, keys=["k1"], reason="opt-out")
+    with bushel.Writer(link, {"x": "int"}, mode=mode, sync=False) as writer:
+        writer.append({"x": 2}, key="k2")
+    wanted = [2] if mode == "overwrite" else [0, 2]
+    assert link.is_symlink()
+    for path in (link, real):
+        assert [sample["x"] for sample in bushel.open(path)] == wanted
+        assert bushel.verify(path).verdict == "ok"
+
+
+@pytest.mark.parametrize(("name", "link"), [("x.tar", "x.rec"), ("blob", "x.tar")])
+def test_a_link_to_a_file_of_another_name_is_refused(tmp_path: Path, name: str, link: str) -> None:
+    write(tmp_path / "y.tar", "tar", make_samples("tar", 2))
+    (tmp_path / "y.tar").rename(tmp_path / name)
+    (tmp_path / link).symlink_to(name)
+    before = files_of(tmp_path)
+    container = {".rec": "recordio", ".tar": "tar"}[Path(link).suffix]
+    with pytest.raises(FileExistsError):
+        write(tmp_path / link, container, make_samples(container, 3), mode="overwrite")
     assert files_of(tmp_path) == before
 
 

@@ -166,6 +166,18 @@ def test_overwriting_keeps_the_list(container: str, tmp_path: Path, caplog: pyte
     assert (list(bushel.open(path).keys), bushel.removals(path)) == (keys(range(COUNT)), [])
 
 
+@pytest.mark.parametrize(("old", "new"), [("bag", "tar"), ("tar", "bag"), ("bag", "bag")])
+def test_overwriting_in_another_container_finds_the_list(old: str, new: str, tmp_path: Path) -> None:
+    """Several bags have their list elsewhere than other folders: it was not compared, and removed samples were back."""
+    path = write(tmp_path / "data", old, shard_samples=4)
+    bushel.remove(path, keys=keys(GONE), reason="opt-out")
+    again = write(tmp_path / "again", old)
+    for samples in (5, 1000, 5):
+        bushel.convert(again, path, container=new, mode="overwrite", shard_samples=samples, sync=False)
+        assert list(bushel.open(path).keys) == keys(KEPT)
+        assert [(removal.samples, removal.missing) for removal in bushel.removals(path)] == [(len(GONE), 0)]
+
+
 def test_overwriting_one_file(tmp_path: Path) -> None:
     path = write(tmp_path / "one.tar", shard_samples=None)
     bushel.remove(path, keys=keys(GONE), reason="opt-out")

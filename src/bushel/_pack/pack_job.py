@@ -28,7 +28,7 @@ from bushel._writer.target import Mode, Target, WriterOptions, choose_container
 from bushel.errors import UnsupportedError, error_limit
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, in_memory
-from bushel.storage import AnyPath, workplace
+from bushel.storage import AnyPath, real_file, workplace
 from bushel.storage.lock import Lock
 from bushel.storage.names import remove_tree
 
@@ -307,6 +307,7 @@ def write_dataset(
         raise UnsupportedError(
             f"cannot pack to {target}: expected a local path, or the URL of an object store"
         )
+    target = real_file(target)
     container = choose_container(target, options.writer.container)
     started = time.monotonic()
     with ExitStack() as stack:

@@ -13,7 +13,7 @@ from bushel.codecs import get_codec
 from bushel.containers.registry import container_names, meant_container
 from bushel.errors import CodecError, SpecError, TooManyErrors, is_out_of_room, noted_in
 from bushel.spec import KEY, parse_spec
-from bushel.storage import absolute, as_path
+from bushel.storage import absolute, as_path, real_file
 from bushel.storage.lock import Lock
 
 from .dataset_plan import DatasetPlan
@@ -65,7 +65,7 @@ class DatasetWriter:
         fields = None if spec is None else parse_spec(spec)
         for field in (fields or {}).values():
             get_codec(field.codec)
-        self._options, self._path = options, absolute(as_path(path))
+        self._options, self._path = options, real_file(absolute(as_path(path)))
         self._owned = lock or lock_for_writing(self._path, options)
         # lets others write to the target, unless the caller has the lock
         self._let_go = ExitStack()

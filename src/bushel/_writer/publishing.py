@@ -27,7 +27,7 @@ from bushel._dataset.open.removal_lists import keep_beside, own_list
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.removal_list import RemovalList, encode_removal_list
 from bushel._index.saving import save_index
-from bushel._index.shard import FOLDER, FileStamp, Shard
+from bushel._index.shard import FOLDER, REMOVED, FileStamp, Shard
 from bushel._index.sidecar import load_index
 from bushel.containers import container_by_suffix, get_writable, writable_containers
 from bushel.errors import FormatError, StateError
@@ -218,9 +218,7 @@ def lock_for_writing(path: AnyPath, options: WriterOptions) -> Lock:
             )
 
     while True:
-        lock = lock_target(
-            path, single=single, follow=options.mode == "overwrite", sync=options.sync
-        )
+        lock = lock_target(path, single=single, sync=options.sync)
         try:
             if not (isinstance(path, Path) and recover_target(path, undo)):
                 return lock
@@ -262,7 +260,7 @@ class Overwrite:
         target = cast("Path", old.path)
         real, folder = Path(os.path.realpath(target)), overwrite_folder(target)
         if target.is_symlink():  # a link is followed, and must not become one to another kind
-            replace(old, path=real).check_kind()
+            old.check_kind()
         self._old = _check_replaceable(real, target)
         self._publication = Publication(real.parent, folder, sync=sync)
         self.staged = folder / real.name
@@ -304,6 +302,11 @@ class Overwrite:
     def final_root(self) -> Path:
         """The folder that contains the files of the dataset in the end."""
         return self._real.parent if self._single else self._real
+
+    @property
+    def lists(self) -> list[Path]:
+        """The lists of removed samples of the old folder, whose shards may be bags or not."""
+        return [*self._real.glob(f"{FOLDER}/{REMOVED}"), *self._real.glob(f"0*/{FOLDER}/{REMOVED}")]
 
     def keeps(self, path: AnyPath) -> bool:
         """Return whether a list of removed samples is one of those that `publish` takes along."""

@@ -46,7 +46,7 @@ def keep_removed(
     Returns:
         The lists that name removed samples as the new shards store them, by their paths.
     """
-    lists = lists_beside(final)
+    lists = lists_beside(final, () if replaced is None else replaced.lists)
     changed: dict[str, RemovalList] = {}
     alike = [NO_NUMBERS]
     for number, placed in enumerate(lists):

@@ -174,6 +174,8 @@ class Target(Struct, frozen=True):
     def check_kind(self) -> None:
         """Check that the path is not a folder where one file is to be written, nor a file where a folder is.
 
+        Nor may it be a link to a file: a link was followed if the names end alike.
+
         Raises:
             FileExistsError: It is.
         """
@@ -183,6 +185,11 @@ class Target(Struct, frozen=True):
             if not self.single:
                 kinds = "is a file, but the new dataset is a folder"
             raise FileExistsError(f"{path} {kinds}: use another path")
+        if self.single and isinstance(path, Path) and path.is_symlink():
+            raise FileExistsError(
+                f"{path} is a link to {os.path.realpath(path)}, whose name ends in another way: "
+                "write to that path, or to another one"
+            )
 
     def check_no_parts(self, mode: str) -> None:
         """Check that the folder has no parts of a run, which shards in the folder itself would hide from readers.

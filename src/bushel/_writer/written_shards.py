@@ -328,7 +328,7 @@ class WrittenShards:
         if self._options.forget_removed or not isinstance(root, Path):
             return {}
         final = [replace(opened.shard, root=root) for opened in self.shards]
-        if not may_lack_samples(final):
+        if not (may_lack_samples(final) or (self.replaced and self.replaced.lists)):
             return {}
         from .removed_again import keep_removed
 

@@ -23,6 +23,7 @@ from bushel.storage.files import open_file as open_file
 from bushel.storage.files import open_known as open_known
 from bushel.storage.files import path_of_stream as path_of_stream
 from bushel.storage.files import prefetch as prefetch
+from bushel.storage.files import real_file as real_file
 from bushel.storage.forward import end_process as end_process
 from bushel.storage.forward import is_compressed as is_compressed
 from bushel.storage.names import below as below

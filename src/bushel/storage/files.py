@@ -71,6 +71,15 @@ def absolute(path: AnyPath) -> AnyPath:
     return path.absolute() if isinstance(path, Path) else path
 
 
+def real_file(path: AnyPath) -> AnyPath:
+    """Return the file that a local link names, if the names end alike; every other path unchanged."""
+    if isinstance(path, Path) and path.is_symlink() and not path.is_dir():
+        real = Path(os.path.realpath(path))
+        if real.suffix == path.suffix:
+            return real
+    return path
+
+
 def path_of_stream(stream: object) -> str | None:
     """Return the path of a file that `open(path, "rb")` opened; None for every other stream.
 

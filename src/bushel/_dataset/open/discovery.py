@@ -27,7 +27,7 @@ from bushel.containers import (
     owners_of,
 )
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, below, is_object, names_in, open_file
+from bushel.storage import AnyPath, below, is_object, names_in, open_file, real_file
 
 from .completeness import is_part, marker_path, shard_of_entry
 from .shards import Found
@@ -103,7 +103,7 @@ def _find_at(
         whole: Whether a folder of several splits in a store is refused.
     """
     if isinstance(path, Path) or not is_object(path):
-        return Found(*_sniff(path, container))
+        return Found(*_sniff(real_file(path), container))
     from .remote_discovery import ListedPath, listed_in_manifest
 
     if not path.listable and not is_data_file(path.name):

@@ -28,21 +28,19 @@ def lock_of(root: PathT, name: str = _WHOLE) -> PathT:
     return below(root, f"{FOLDER}/writers/{name}.lock", any_text=True)
 
 
-def lock_target(path: AnyPath, *, single: bool, follow: bool = False, sync: bool = True) -> Lock:
+def lock_target(path: AnyPath, *, single: bool, sync: bool = True) -> Lock:
     """Lock a target for as long as it is written. Read its files only after that.
 
     Args:
         path: Path of the dataset. It need not exist.
         single: Whether the dataset is one file.
-        follow: Whether a file that is a symbolic link stands for its target, not for itself.
         sync: Whether to put new folders on disk.
 
     Raises:
         InUseError: Another writer is open for it.
         OSError: The lock cannot be written.
     """
-    place = Path(os.path.realpath(path)) if follow and isinstance(path, Path) else path
-    root, name = _place(place, single=single)
+    root, name = _place(path, single=single)
     return Lock([] if root is None else _locks(root, name), path, sync=sync)
 
 

@@ -20,7 +20,7 @@ from bushel._index.removal_list import RemovalList, encode_removal_list, load_re
 from bushel._index.shard import FOLDER, LISTS_OF_FILES, REMOVED, Shard
 from bushel._runtime.parallel import map_all
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyPath, absolute, below, is_object, read_whole, write_whole
+from bushel.storage import AnyPath, absolute, below, is_object, read_whole, real_file, write_whole
 
 from .completeness import above_parts
 from .sources import expand_paths
@@ -38,8 +38,8 @@ class PlacedList(Struct, frozen=True):
         return self.file is None or self.file == shard.name
 
 
-def lists_beside(shards: Iterable[Shard]) -> list[PlacedList]:
-    """Return the lists of removed samples that may name samples of these shards.
+def lists_beside(shards: Iterable[Shard], more: Iterable[AnyPath] = ()) -> list[PlacedList]:
+    """Return the lists of removed samples that may name samples of these shards, and `more` lists of folders.
 
     Raises:
         FormatError: A list is damaged.
@@ -48,6 +48,7 @@ def lists_beside(shards: Iterable[Shard]) -> list[PlacedList]:
     shards = list(shards)
     kinds = {(id(shard.root), id(shard.index), not shard.name): shard for shard in shards}
     folders = {str(path): path for shard in kinds.values() for path in shard.removal_lists}
+    folders |= {str(path): path for path in more}
     roots = {str(root): root for shard in shards for root in shard.roots if shard.name}
     names = {
         name: [shard.name for shard in shards if name in map(str, shard.roots)] for name in roots
@@ -81,7 +82,7 @@ def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath
         UnsupportedError: The shards are in several folders, or nothing can be written there.
     """
     files = map(absolute, expand_paths(source) if shard.name else ())
-    if str(absolute(shard.path(0))) in map(str, files):
+    if str(absolute(shard.path(0))) in map(str, map(real_file, files)):
         place = below(shard.beside, own_list(shard.name), any_text=True)
     elif (above := above_parts(shards)) is not None and shard.index is None:
         place = above / FOLDER / REMOVED
