@@ -217,6 +217,21 @@ def test_a_link_to_a_file_is_the_file(tmp_path: Path, suffix: str, mode: Any) ->
         assert bushel.verify(path).verdict == "ok"
 
 
+def test_files_beside_a_link_are_its_own(tmp_path: Path) -> None:
+    """The store of git-annex has each file in a folder of its own: the keys of a link were other ones."""
+    keys = ["30", "10", "20"]
+    with bushel.Writer(tmp_path / "x.rec", {"x": "int"}, container="recordio", sync=False) as writer:
+        for number, key in enumerate(keys):
+            writer.append({"x": number}, key=key)
+    for suffix in ("rec", "idx"):
+        (tmp_path / suffix).mkdir()
+        (tmp_path / f"x.{suffix}").rename(tmp_path / f"{suffix}/sha.{suffix}")
+        (tmp_path / f"link.{suffix}").symlink_to(f"{suffix}/sha.{suffix}")
+    assert list(bushel.open(tmp_path / "link.rec").keys) == keys
+    bushel.remove(tmp_path / "link.rec", keys=keys[:1], reason="opt-out")
+    assert list(bushel.open(tmp_path / "link.rec").keys) == keys[1:]
+
+
 @pytest.mark.parametrize(("name", "link"), [("x.tar", "x.rec"), ("blob", "x.tar")])
 def test_a_link_to_a_file_of_another_name_is_refused(tmp_path: Path, name: str, link: str) -> None:
     write(tmp_path / "y.tar", "tar", make_samples("tar", 2))

@@ -103,7 +103,10 @@ def _find_at(
         whole: Whether a folder of several splits in a store is refused.
     """
     if isinstance(path, Path) or not is_object(path):
-        return Found(*_sniff(real_file(path), container))
+        real = real_file(path)
+        # what Bushel keeps of a linked file is beside it, and other files are beside the link
+        is_real = real is not path and below(real.parent, FOLDER).is_dir()
+        return Found(*_sniff(real if is_real else path, container))
     from .remote_discovery import ListedPath, listed_in_manifest
 
     if not path.listable and not is_data_file(path.name):

@@ -81,8 +81,8 @@ def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath
     Raises:
         UnsupportedError: The shards are in several folders, or nothing can be written there.
     """
-    files = map(absolute, expand_paths(source) if shard.name else ())
-    if str(absolute(shard.path(0))) in map(str, map(real_file, files)):
+    files = [absolute(path) for path in (expand_paths(source) if shard.name else ())]
+    if str(absolute(shard.path(0))) in map(str, (*files, *map(real_file, files))):
         place = below(shard.beside, own_list(shard.name), any_text=True)
     elif (above := above_parts(shards)) is not None and shard.index is None:
         place = above / FOLDER / REMOVED
