@@ -32,6 +32,14 @@ LAYOUTS: dict[str, Row] = {
     "most outside": (["a.jpg", "b.jpg", "x/c.jpg"], ["a", "b", "x/c"], {"image": "jpg"}, (), []),
     "a stray clip": ([*PHOTOS, "cat/a.mp4"], KEYS, {"image": "jpg"}, ("cat", "dog"), ["cat/a.mp4"]),
     "dots": (["v.2.jpg", "v.1.jpg"], ["v.1", "v.2"], {"image": "jpg"}, (), []),
+    "dots and numbers": (
+        [f"{name}.{number}.jpg" for name in ("cat", "dog") for number in range(3)],
+        [f"{name}.{number}" for name in ("cat", "dog") for number in range(3)],
+        {"image": "jpg"},
+        (),
+        [],
+    ),
+    "colours and depths": (["rgb/1.png", "depth/1.png"], ["1"], {"image": "png", "depth": "png"}, (), []),
     "twins": (["a.jpg", "a.jpeg", "b.jpg"], ["a.jpeg", "a.jpg", "b"], {"image": "jpg"}, (), []),
     "a twin of another kind": (
         [*PHOTOS, "cat/0.png"],

@@ -7,6 +7,7 @@ class from a dataset.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -234,11 +235,10 @@ def _companions(
 
 def _shared_extensions(dotted: _Listing) -> set[str]:
     """Return the extensions after the first dot that many samples share, if one has several parts; else none."""
+    # a number is not a part of one: `cat.0.jpg` and `dog.0.jpg` are photos of their own
     samples = len(set(dotted.stems))
-    counts = Counter(dotted.extensions)
-    many = {
-        name for name, count in counts.items() if name and count > 1 and count * MANY >= samples
-    }
+    counts = Counter(filter(re.compile(r"[^.]*[^.0-9]").match, dotted.extensions))
+    many = {name for name, count in counts.items() if count > 1 and count * MANY >= samples}
     if len(many) > 1 and any("." in name for name in many):
         return many
     return set()

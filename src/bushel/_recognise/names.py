@@ -18,7 +18,7 @@ SAME = {
 """The names of a split, which the Hugging Face Hub calls by the first one."""
 
 ROLES = {
-    **dict.fromkeys(("images", "image", "imgs", "img", "jpegimages"), "image"),
+    **dict.fromkeys(("images", "image", "imgs", "img", "jpegimages", "rgb"), "image"),
     **dict.fromkeys(("labels", "label", "labels_txt"), "label"),
     **dict.fromkeys(("masks", "mask", "segmentation", "segmentationclass"), "mask"),
     **dict.fromkeys(("annotations", "annotation"), "annotation"),

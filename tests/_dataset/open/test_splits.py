@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,9 +11,8 @@ from tests.cli.running import fails, run
 from tests.paths import GOLDEN
 
 import bushel
-from bushel._dataset.open import sources
 from bushel.codecs import get_codec
-from bushel.errors import SpecError
+from bushel.errors import FormatError, SpecError
 
 PHOTO = bytes(get_codec("jpg").encode(np.zeros((8, 8, 3), np.uint8)))
 PHOTOS = ("train/cat/1.jpg", "train/dog/2.jpg", "train/elk/3.jpg", "val/cat/4.jpg", "val/elk/5.jpg")
@@ -62,10 +60,11 @@ def test_classes_have_one_number_in_all(photos: Path, tmp_path: Path) -> None:
             assert packed.labels["label"] == ("cat", "dog", "elk")
 
 
-def test_a_split_alone_or_beside_other_data_is_none(photos: Path) -> None:
+def test_a_split_alone_or_beside_other_data_is_none(photos: Path, caplog: pytest.LogCaptureFixture) -> None:
     (photos / "more").mkdir()
     (photos / "more/6.jpg").write_bytes(PHOTO)
     assert bushel.open(photos).labels["label"] == ("more", "train", "val")
+    assert "'train' is a class" in caplog.text
     for name in ("more", "val"):
         (photos / name).rename(photos.parent / name)
     assert len(bushel.open(photos)) == 3
@@ -169,14 +168,37 @@ def test_a_table_that_alone_has_the_name_of_a_split_is_one(
     assert {split: len(bushel.open(tmp_path, split=split)) for split in splits} == splits
 
 
-def test_a_folder_of_many_files_is_not_listed_for_its_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    is_data = Mock(return_value=True)
-    monkeypatch.setattr(sources, "_is_data", is_data)
-    monkeypatch.delattr(sources, "names_in")  # only a folder with a manifest is listed
-    for number in range(300):
-        (tmp_path / f"{number}.jsonl").touch()
-    sources.refuse_splits(tmp_path)
-    assert is_data.call_count == 101
+def test_many_tables_beside_splits_are_about_them(photos: Path) -> None:
+    for number in range(150):
+        (photos / f"{number}.csv").touch()
+    with pytest.raises(SpecError, match="several splits: train, val"):
+        bushel.open(photos)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("annotations/instances_train.json", 0), ("annotations/train.json", 0), ("code/x.py", 0), ("code/x.jpg", 6)],
+)
+def test_folders_without_data_do_not_join_splits(name: str, count: int, photos: Path) -> None:
+    (photos / name).parent.mkdir()
+    (photos / name).write_bytes(PHOTO)
+    if count:
+        assert len(bushel.open(photos)) == count
+        return
+    with pytest.raises(SpecError, match="several splits: train, val"):
+        bushel.open(photos)
+    assert bushel.open(photos, split="val").labels["label"] == ("cat", "dog", "elk")
+    assert len(bushel.open(photos, split="all")) == 5
+
+
+@pytest.mark.parametrize("name", ["test.jsonl", "test.json", "test/x.jsonl"])
+def test_a_split_of_another_container_is_not_left_out_of_all(name: str, photos: Path) -> None:
+    (photos / name).parent.mkdir(exist_ok=True)
+    (photos / name).write_text('[{"a": 1}]' if name.endswith("json") else '{"a": 1}\n')
+    with pytest.raises(FormatError, match="one dataset has one container"):
+        bushel.open(photos, split="all")
+    result = bushel.verify(photos)
+    assert (result.samples, result.shards) == (6, 3)
 
 
 def test_tables_are_splits_or_data_where_nothing_else_is(tmp_path: Path) -> None:

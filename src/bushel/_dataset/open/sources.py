@@ -19,7 +19,6 @@ from bushel._recognise.names import (
     junk_kind,
     numbered_in,
     one_of,
-    role_of,
     roles_of,
     several,
     split_in,
@@ -51,7 +50,7 @@ Folder: TypeAlias = "str | ListedPath"
 
 _CARD = 1 << 20  # bytes of README.md that are read
 _README = "README.md"
-_MOST_TABLES = 100  # without the name of a split, beside splits
+_MOST_OTHERS = 10  # folders beside splits that may be without data, such as `annotations`
 _PATTERN = frozenset("{*?[")
 ALL = "all"  # the name by which a caller asks for all splits together
 
@@ -127,10 +126,7 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
 def refuse_splits(source: object, listed: ListedPath | None = None) -> None:
     """Check that a path is not a folder of several splits, which nobody wants as one dataset without saying so.
 
-    A folder of a store is checked if it is `listed`.
-
-    Raises:
-        SpecError: It is. The message names the splits, and what to write.
+    A folder of a store is checked if it is `listed`. The SpecError names the splits, and what to write.
     """
     folder: Folder | None = listed or _local_folder(source)
     if folder is not None and (names := splits_in_folder(folder).names):
@@ -164,36 +160,37 @@ def _listed_folder(source: object) -> ListedPath | None:
 def splits_in_folder(folder: Folder) -> Splits:
     """Return the splits of a folder, a local one or one of a store.
 
-    Only the names in the folder are looked at, and those in its only folder, such as `data/`. If
-    README.md lists configurations, its rules hold instead (`repository`). A folder with a manifest and
-    its shards is one dataset.
+    Only names in the folder are looked at, in its only folder, such as `data/`, and in a few beside splits.
+    If README.md lists configurations, its rules hold instead (`repository`). A folder with a manifest
+    and its shards is one dataset.
     """
     folders, files, tables = list[str](), list[str](), list[str]()
-    unnamed = 0  # tables
+    beside = list[str]()  # folders that are not named like splits
     if _has_shards(folder):
         return Splits()
     for name, is_folder in _data_in(folder):
-        role = is_folder and role_of(name)
-        named = split_in(name, folder=is_folder) or numbered_in(name) or role
         if not is_folder and name.lower().endswith(TABLES):
             tables.append(name)
-            unnamed += not named
-            if unnamed > _MOST_TABLES:
-                return Splits()
             continue
         (folders if is_folder else files).append(name)
-        # a photo is not a split, even if it is called train.jpg
-        if (not named and (files or len(folders) > 1)) or (not is_folder and _is_media(name)):
+        if split_in(name, folder=is_folder) or numbered_in(name):
+            # a photo is not a split, even if it is called train.jpg
+            if not is_folder and _is_media(name):
+                return Splits()
+        elif not is_folder or len(beside) == _MOST_OTHERS:
             return Splits()
-    splits = splits_beside(folders, files, tables)
+        else:
+            beside.append(name)
+    splits = splits_beside(set(folders).difference(beside), files, tables)
+    if splits and any(_holds_data(_inside(folder, name)) for name in beside):
+        splits = {}
     files += tables
     is_only = len(folders) == 1 and not files
     if (splits or is_only) and not _has_configurations(folder):
         if is_only:
-            [only] = folders
-            inner = splits_in_folder(_inside(folder, only))
+            inner = splits_in_folder(_inside(folder, folders[0]))
             below = {
-                split: [f"{only}/{name}" for name in names]
+                split: [f"{folders[0]}/{name}" for name in names]
                 for split, names in inner.below_fields.items()
             }
             return Splits(inner.paths, below)
@@ -201,8 +198,8 @@ def splits_in_folder(folder: Folder) -> Splits:
             split: [str(_inside(folder, name)) for name in names] for split, names in splits.items()
         }
         return Splits(paths)
-    images = [name for name, field in roles_of(folders).items() if field == "image"]
-    if files or not images:
+    images = [name for name, field in roles_of(folders).items() if field == "image" and not files]
+    if not images:
         return Splits()
     inside = list(_data_in(_inside(folder, images[0])))
     if not all(is_folder for _, is_folder in inside):
@@ -243,6 +240,11 @@ def _data_in(folder: Folder) -> Iterator[tuple[str, bool]]:
             yield name, is_folder
 
 
+def _holds_data(folder: Folder) -> bool:
+    """Return whether a folder beside splits holds more than lists of JSON, as COCO's `annotations` does."""
+    return any(is_folder or not is_data_if_named(name) for name, is_folder in _data_in(folder))
+
+
 def _is_media(name: str) -> bool:
     from bushel._recognise.layout import media_of, suffix_of
 
@@ -277,29 +279,28 @@ def _paths_of_split(source: Any, splits: Mapping[str, list[str]], split: str) ->
         SpecError: The folder has no split of this name.
     """
     if split == ALL and ALL not in splits:
-        paths = [as_path(path) for files in splits.values() for path in files]
-        # the folder as a whole has no list of removed samples
         from bushel.containers.folder import has_removal_list
 
-        if all(map(_is_dataset, paths)) or any(map(has_removal_list, paths)):
+        paths = [as_path(path) for files in splits.values() for path in files]
+        # the folder as a whole would leave out files of containers, and has no list of removed samples
+        if any(map(_is_owned, paths)) or any(map(has_removal_list, paths)):
             return paths
         return [as_path(source)]
     paths = [as_path(path) for path in splits[one_of(source, "split", splits, split)]]
     return paths[0] if len(paths) == 1 else paths
 
 
-def _is_dataset(path: AnyPath) -> bool:
-    """Return whether a split is a file, or a folder of files of a container or without data; not of photos."""
+def _is_owned(path: AnyPath) -> bool:
+    """Return whether a split is a file, or a folder of files of a container; not of photos."""
     from bushel.containers.folder_metadata import METADATA
 
     if is_data_file(path.name) or is_data_if_named(path.name):
         return True
     owners = candidates(name for name in names_in(path) if name not in METADATA)
     try:
-        is_owned = any(container.shards(path) is not None for container in owners)
+        return any(container.shards(path) is not None for container in owners)
     except FormatError:  # of its files, which are of no other container
         return True
-    return is_owned or (isinstance(path, Path) and not any(_data_in(str(path))))
 
 
 def is_stream(source: object) -> bool:
