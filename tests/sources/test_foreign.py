@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -127,6 +128,24 @@ def test_rows_of_tables(library: str, tmp_path: Path) -> None:
     ]
 
 
+def test_columns_of_frames_keep_their_types(tmp_path: Path) -> None:
+    """Of missing values, times with nanoseconds, and an index with a name."""
+    pandas = pytest.importorskip("pandas")
+    columns = {
+        "whole": pandas.array([2**53 + 1, None], "Int64"),
+        "time": pandas.to_datetime([None, "2020-01-02 03:04:05.000000007"]),
+        "span": pandas.to_timedelta(["1s", None]),
+    }
+    names = pandas.Index(["a", "b"], name="name")
+    opened = packed(pandas.DataFrame(columns, index=names), tmp_path)
+    assert opened.spec == {"name": "utf8", "whole": "int", "time": "datetime64(ns)", "span": "timedelta64(us)"}
+    assert [{name: value for name, value in sample.items() if name != "__key__"} for sample in opened] == [
+        {"name": "a", "whole": 2**53 + 1, "span": np.timedelta64(1, "s")},
+        {"name": "b", "time": np.datetime64("2020-01-02T03:04:05.000000007")},
+    ]
+    packed(pandas.DataFrame({"name": ["a", "b"]}, index=names), tmp_path / "the index is a column")
+
+
 @pytest.mark.parametrize("is_dataset", [False, True])
 def test_long_tables_are_read_in_blocks(is_dataset: bool, tmp_path: Path) -> None:
     """So are datasets of PyArrow, of which Lance's is one."""
@@ -136,15 +155,23 @@ def test_long_tables_are_read_in_blocks(is_dataset: bool, tmp_path: Path) -> Non
     assert opened.column("n").tolist() == list(range(2500))
 
 
-def test_the_first_row_of_a_dataset_lacks_its_label(tmp_path: Path) -> None:
+@pytest.mark.parametrize("iterated", [False, True])
+def test_the_first_row_of_a_dataset_lacks_its_label(iterated: bool, tmp_path: Path) -> None:
     class ClassLabel:
         names = ("cat", "dog")
 
     class Rows(list[dict[str, Any]]):
         features: ClassVar = {"label": ClassLabel()}
 
+    class Iterated:
+        features: ClassVar = Rows.features
+
+        def __iter__(self) -> Iterator[dict[str, Any]]:
+            return iter(rows)
+
     rows = Rows([{"label": None, "text": "a"}, {"label": 1, "text": "b"}])
-    assert bushel.pack(rows, tmp_path / "new.tar", sync=False).spec == {"label": "int", "text": "utf8"}
+    source = Iterated() if iterated else rows
+    assert bushel.pack(source, tmp_path / "new.tar", sync=False).spec == {"label": "int", "text": "utf8"}
     dataset = bushel.open(tmp_path / "new.tar")
     assert [sample.get("label") for sample in dataset.read([0, 1])] == [None, 1]
     assert dataset.labels == {"label": ("cat", "dog")}

@@ -188,3 +188,9 @@ def test_a_column_has_numbers_as_json_writes_them(tmp_path: Path) -> None:
     assert [spec[name] for name in columns] == ["int", "float", *["utf8"] * 7]
     rows = [{"path": "class0/0000.jpg", "x": 1, "y": 1}, {"path": "class0/0000.jpg", "x": 0.5, "y": "1"}]
     assert [Table(rows, root=tmp_path).spec[name] for name in "xy"] == ["float", "json"]
+
+
+def test_the_delimiter_is_that_of_csv_files(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('id,"a;b;c"\n1,2\n')
+    assert read_rows(tmp_path / "rows.csv") == [{"id": "1", "a;b;c": "2"}]
+    assert bushel.open(tmp_path / "rows.csv")[0] == {"__key__": "0", "id": 1, "a;b;c": 2}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -239,3 +240,21 @@ def test_times_that_are_missing_are_missing_values(tmp_path: Path) -> None:
     days = np.array(["2020-01-01", "NaT"], "datetime64[D]")
     bushel.pack({"day": days, "n": np.arange(2)}, tmp_path / "x.tar", sync=False)
     assert [sample.get("day") for sample in bushel.open(tmp_path / "x.tar").read([0, 1])] == [days[0], None]
+
+
+def test_times_have_their_units() -> None:
+    day = datetime(2026, 11, 30, tzinfo=UTC)
+    values = {
+        "at": day,
+        "day": day.date(),
+        "span": day - day,
+        "numpy": np.datetime64(1, "ns"),
+        "spans": [np.timedelta64(1, "s")],
+    }
+    assert infer_spec(values) == {
+        "at": "datetime64(us)",
+        "day": "datetime64(D)",
+        "span": "timedelta64(us)",
+        "numpy": "datetime64(ns)",
+        "spans": "timedelta64(s)[]",
+    }

@@ -269,6 +269,11 @@ def _decode_cell(data: Buffer) -> str:
     return _decode_utf8(cell)
 
 
+def codec_of_time(dtype: np.dtype[Any]) -> str:
+    """Return the codec of a dtype of times, such as `datetime64(us)`."""
+    return dtype.name.replace("[", "(").replace("]", ")")
+
+
 def time_dtype(codec: str) -> np.dtype[Any] | None:
     """Return the dtype of a codec of times such as `datetime64(us)`; None for other codecs."""
     if any(codec in types for types in TIMES):
@@ -291,6 +296,8 @@ def exact_time(codec: str, value: Any) -> Any:
     expected = f"a {dtype.name} without loss"
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC).replace(tzinfo=None)
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()  # of pandas, with its nanoseconds
     # NumPy's durations are whole numbers, too
     if isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64):
         return np.int64(value).view(dtype)
@@ -309,7 +316,7 @@ def exact_time(codec: str, value: Any) -> Any:
     except (ValueError, OverflowError) as error:
         raise refused(codec, expected, value, error) from error
     if np.isnat(converted) or converted.astype(exact.dtype) != exact:
-        holds = exact.dtype.name.replace("[", "(").replace("]", ")")
+        holds = codec_of_time(exact.dtype)
         raise codec_error(codec, expected, f"{exact}: declare {holds!r} for the field with spec=")
     return converted
 

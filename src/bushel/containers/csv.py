@@ -47,7 +47,7 @@ class _Csv(LineContainer):
         table = LineTable(file, cells=True, report=options.report, fault=fault)
         head = file.lines.read(file.start, min(file.lines.size - file.start, _LARGEST_HEADER))
         whole = file.start + len(head) == file.lines.size
-        delimiter = _delimiter(shard.files[0], head)
+        delimiter = delimiter_of(shard.files[0], head)
         names, end = _first_record(file, head, delimiter, whole=whole)
         columns, has_header = _columns(names, options.spec, file)
         if not has_header:
@@ -59,7 +59,7 @@ class _Csv(LineContainer):
 CONTAINER = _Csv()
 
 
-def _delimiter(name: str, head: bytes) -> str:
+def delimiter_of(name: str, head: bytes) -> str:
     """Return the tab of `.tsv`; of `.csv` the comma, or what the first line has instead outside quotes."""
     if name.lower().endswith(_TAB):
         return "\t"

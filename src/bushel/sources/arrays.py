@@ -14,7 +14,7 @@ from bushel._index.identity import digest_of_value
 from bushel._runtime.arrays import I64
 from bushel.codecs.arrays import exact_cast
 from bushel.codecs.columns import InexactError, exact_array, is_stored, without_arrow
-from bushel.codecs.scalars import time_dtype
+from bushel.codecs.scalars import codec_of_time
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.kernels import crc32
@@ -270,9 +270,8 @@ def _type_of(name: str, array: np.ndarray) -> str:
     if array.ndim > 1:
         images = [image_codec(name, value) for value in array[:1]]
         return next(filter(None, images), "array")
-    unit = array.dtype.name.replace("[", "(").replace("]", ")")
-    if time_dtype(unit) is not None:
-        return unit
+    if array.dtype.kind in "Mm":
+        return codec_of_time(array.dtype)
     kinds = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "utf8", "S": "bytes"}
     if array.dtype.kind not in kinds:
         raise SpecError(

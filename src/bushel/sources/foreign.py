@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import itertools
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
+
+import numpy as np
 
 from bushel._dataset.views.stream import StreamDataset
 from bushel.codecs.base import INTEGERS
@@ -28,13 +30,13 @@ class Rows(Protocol):
     def __getitem__(self, position: Any, /) -> Any: ...
 
 
-def samples_of(source: Any, types: Types) -> Samples | None:
+def samples_of(source: Any, types: Types) -> Samples | Stream | None:
     """Return the samples of an object of another library, None if its kind is not known.
 
     Args:
         source: A frame of pandas or polars, a table of Arrow, a dataset of PyArrow or Lance, or
-            anything with a length and positions, whose samples are dicts, named tuples, or tuples
-            for which `types` has names.
+            anything with a length and positions, or that can be iterated, whose samples are dicts,
+            named tuples, or tuples for which `types` has names.
         types: Field names to types, as for `Samples`.
 
     Raises:
@@ -46,31 +48,31 @@ def samples_of(source: Any, types: Types) -> Samples | None:
         return _of_columns(_ArrowRows(source), types)
     if hasattr(source, "iloc") and hasattr(source, "columns"):
         return _of_columns(_FrameRows(source), types)
-    if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
-        # of `datasets`, where a ClassLabel has names, and the first row may lack its number
-        features = getattr(source, "features", None)
-        labels = {}
-        if isinstance(features, Mapping):
-            labels = {
-                name: feature.names
-                for name, feature in features.items()
-                if type(feature).__name__ == "ClassLabel"
-            }
-        missing = list(labels)
-        if labels and len(source):
-            missing = [name for name in labels if source[0].get(name) is None]
-        samples = Samples(source, types=types or dict.fromkeys(missing, "int"))
-        samples.labels = {
-            name: names for name, names in labels.items() if samples.spec.get(name) in INTEGERS
-        }
-        return samples
-    return None
+    # of `datasets`, where a ClassLabel has names, and the first row may lack its number
+    features = getattr(source, "features", None)
+    labels = {
+        name: feature.names
+        for name, feature in (features.items() if isinstance(features, Mapping) else ())
+        if type(feature).__name__ == "ClassLabel"
+    }
+    has_positions = hasattr(source, "__getitem__") and hasattr(source, "__len__")
+    first = source[0] if labels and has_positions and len(source) else {}
+    types = types or {name: "int" for name in labels if first.get(name) is None}
+    if has_positions:
+        samples: Samples | Stream = Samples(source, types=types)
+    elif isinstance(source, Iterable):
+        samples = Stream(source, types=types)
+    else:
+        return None
+    spec = samples.spec
+    samples.labels = {name: labels[name] for name in labels if spec.get(name) in INTEGERS}
+    return samples
 
 
 class _Rows(Sequence[Sample]):
     """Rows of a table as dicts without the values that are missing."""
 
-    names: Sequence[str]
+    names: list[str]
     in_memory = True
     _rows: int
 
@@ -97,26 +99,24 @@ def _of_columns(rows: _Rows, types: Types) -> Samples:
 
 class _FrameRows(_Rows):
     def __init__(self, frame: Any) -> None:
-        self.names = [str(name) for name in frame.columns]
-        self._columns = [frame[name].to_numpy() for name in frame.columns]
-        # pandas marks a missing text by NaN, and a float that is NaN is a value
-        self._may_lack = [column.dtype.hasobject for column in self._columns]
+        # an index with a name of its own is a column
+        if {None, *frame.columns}.isdisjoint(frame.index.names):
+            frame = frame.reset_index()
+        self.names, self._columns = [], []
+        for name, column in frame.items():
+            is_plain = isinstance(column.dtype, np.dtype)
+            # pandas' own types, such as Int64, would become floats if some values are missing
+            values = column.to_numpy(column.dtype if is_plain else object)
+            # pandas marks a missing text by NaN, and a float that is NaN is a value
+            is_there = column.notna().to_numpy() | (is_plain and values.dtype.kind == "f")
+            self.names.append(str(name))
+            self._columns.append((str(name), values, is_there))
         self._rows = len(frame)
 
     def __getitem__(self, position: Any) -> Any:
-        values = [column[position] for column in self._columns]
-        cells = zip(self.names, values, self._may_lack, strict=True)
         return {
-            name: value for name, value, may_lack in cells if not (may_lack and _is_missing(value))
+            name: values[position] for name, values, is_there in self._columns if is_there[position]
         }
-
-
-def _is_missing(value: Any) -> bool:
-    return (
-        value is None
-        or (isinstance(value, float) and value != value)
-        or type(value).__name__ == "NAType"
-    )
 
 
 class _ArrowRows(_Rows):

@@ -120,8 +120,6 @@ def open_source(
         return Arrays(source)
     if (samples := samples_of(source, types)) is not None:
         return samples
-    if isinstance(source, Iterable):
-        return Stream(rows, types=types)
     raise TypeError(
         f"{type(source).__name__} cannot be packed: pass a path, a dataset, arrays, dicts, "
         "a table of rows, anything with a length and positions, or a source of your own"

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from bushel._index.identity import digest_of_value
 from bushel._kinds import WEAK, kind_of
 from bushel._runtime.arrays import I64, as_array
 from bushel.codecs import codec_of_extension
+from bushel.codecs.scalars import codec_of_time
 from bushel.errors import SpecError
 from bushel.spec import KEY
 from bushel.storage import as_path, read_whole
@@ -145,7 +147,8 @@ def infer_spec(sample: Sample | None, known: Types = None) -> dict[str, str]:
 
     Bytes are `jpg`, `png` or `bytes` by their first bytes; a `Path` stands for the bytes of its
     file, by its suffix; a Pillow image or an array that looks like an image is stored as one, see
-    `image_codec`; a truth value is `json`, which gives it back as one; a list is a sequence.
+    `image_codec`; a truth value is `json`, which gives it back as one; a time has its unit, as
+    `datetime64(us)`; a list is a sequence.
 
     Raises:
         SpecError: No sample is given; or a value has no obvious type, and its field is not in
@@ -160,7 +163,7 @@ def infer_spec(sample: Sample | None, known: Types = None) -> dict[str, str]:
         if name != KEY:
             if not isinstance(name, str):
                 raise SpecError(f"the name of a field must be a str, not {name!r}")
-            declared = None if known is None else known.get(name)
+            declared = (known or {}).get(name)
             try:
                 spec[name] = _type_of(name, value)
                 if declared is not None and spec[name].endswith("[]") != declared.endswith("[]"):
@@ -206,6 +209,9 @@ def image_codec(name: str, value: Any) -> str | None:
 _TYPES = (
     (str, "utf8"),
     ((bool, np.bool_, Mapping), "json"),  # `int` would give 1 for True
+    (datetime, "datetime64(us)"),
+    (date, "datetime64(D)"),
+    (timedelta, "timedelta64(us)"),
     ((int, np.integer), "int"),
     ((float, np.floating), "float"),
     (np.ndarray, "array"),
@@ -225,6 +231,8 @@ def _type_of(name: str, value: Any) -> str:
         if kind == "m4a":
             return "audio"
         return kind
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return codec_of_time(value.dtype)
     for kinds_of_values, codec in _TYPES:
         if isinstance(value, kinds_of_values):
             return codec

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from bushel._index.names import in_order
+from bushel.containers.csv import delimiter_of
 from bushel.containers.folder_metadata import CODECS, codec_of_cells, keys_of_rows, number_type
 from bushel.errors import FormatError
 from bushel.spec import KEY
@@ -26,8 +27,6 @@ from .media import Media, media_of_names
 
 Row = Mapping[str, Any]
 """Column names to values; from a CSV file, text."""
-
-_DELIMITERS = ";\t,|"
 
 _BEGINNING = 1 << 20  # bytes that are read to detect the columns of a table
 
@@ -135,11 +134,8 @@ def parse_json(text: str, path: str) -> Any:
 
 
 def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
-    first = text.partition("\n")[0]
-    delimiter = max(_DELIMITERS, key=first.count)
-    if delimiter not in first:
-        delimiter = ","
     rows: list[Row] = []
+    delimiter = delimiter_of(path, text[:_BEGINNING].encode())
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         for row in reader:
