@@ -194,10 +194,9 @@ def splits_in_folder(folder: Folder) -> Splits:
                 for split, names in inner.below_fields.items()
             }
             return Splits(inner.paths, below)
-        paths = {
-            split: [str(_inside(folder, name)) for name in names] for split, names in splits.items()
-        }
-        return Splits(paths)
+        return Splits(
+            {split: [str(_inside(folder, name)) for name in splits[split]] for split in splits}
+        )
     images = [name for name, field in roles_of(folders).items() if field == "image" and not files]
     if not images:
         return Splits()
