@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -430,3 +431,37 @@ def test_names_of_files_are_read_by_open(write: Callable[..., Any], tmp_path: Pa
         bushel.SpecError, match=r"pack or convert bushel\.open\(source, spec=\{'photo': 'jpg\(path\)'\}\)"
     ):
         write(tmp_path / "list.csv", tmp_path / "out.tar", spec={"photo": "jpg(path)"})
+
+
+def test_options_of_a_wrong_type(place: Path) -> None:
+    for options, message in (
+        ({"fields": 3}, "fields=3: expected a list of names"),
+        ({"rename": "n"}, "rename='n': expected a dict of old to new names"),
+        ({"keys": "n"}, "keys='n': expected a bool, or a function of a key"),
+        ({"spec": 3}, "a spec is a mapping of field names to types"),
+        ({"spec": {"n": 3}}, "field 'n' has the malformed type 3"),
+        ({"forget_removed": True}, "forget_removed=True needs mode='overwrite'"),
+        ({"generation": "B"}, "unknown generation 'B': tar has none"),
+        ({"progress": "bar"}, "progress='bar': expected True, False or a function"),
+    ):
+        for write in (untyped.pack, untyped.convert):
+            with pytest.raises((TypeError, ValueError, bushel.SpecError), match=re.escape(message)):
+                write("numbers.tar", "out.tar", **options)
+    assert not Path("out.tar").exists()
+    for shares, message in (
+        ({"a": "x", "b": 1}, "a share must be a number, not 'x'"),
+        ({"a": 9, "b": None}, r"\{'a': 9\} are more than 3, and leave no rest"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            untyped.split("numbers.tar", "out", shares)
+
+
+def test_an_error_of_a_transform_names_it(place: Path) -> None:
+    def broken(number: int) -> int:
+        raise ZeroDivisionError(number)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        bushel.convert("numbers.tar", "out.tar", transforms={"n": [broken]})
+    assert caught.value.__notes__[0].endswith("broken of field 'n'")
+    with pytest.raises(bushel.errors.TooManyErrors, match=r"ZeroDivisionError: 1 \(in the transform .*broken of field"):
+        bushel.pack("numbers.tar", "out.tar", transforms={"n": [broken]})

@@ -429,7 +429,7 @@ def test_a_writer_owns_the_list_of_the_shards_that_it_continues(tmp_path: Path) 
     path = tmp_path / "x.tar"
     with bushel.Writer(path, {"x": "int"}, sync=False) as first:
         first.append({"x": 1}, key="a")
-    shards = continued_shards(Target.of(path, choose_container(path, None)), "append")
+    shards = continued_shards(Target.of(path, choose_container(path, WriterOptions())), "append")
     with DatasetWriter(path, None, WriterOptions(mode="append", sync=False), existing=shards) as writer:
         writer.append({"x": 2}, key="b")
     assert [shard.samples for shard in shards] == [2]

@@ -211,3 +211,19 @@ def test_a_folder_without_a_complete_shard_has_no_data(tmp_path: Path) -> None:
     writer.close()
     assert "this folder has no data" in message
     assert "a write of it was interrupted" in message
+
+
+def test_options_that_would_do_nothing(tars: list[Path]) -> None:
+    assert "leave out --json and --fields" in fails("ls", tars[0], "--csv", "--fields")
+    assert "leave out --json and --fields" in run("ls", tars[0], "--csv", "--json", code=2)
+    out = tars[0].parent / "out"
+    assert "'a' is given twice" in fails("split", tars[0], out, "a=0.5", "a=0.5", "b=0.5")
+    assert "--forget-removed needs --overwrite" in fails("convert", tars[0], out, "-c", "tar", "--forget-removed")
+    assert "unknown generation 'C': tar has none" in fails("convert", tars[0], out, "-c", "tar", "--generation", "C")
+    assert not out.exists()
+
+
+def test_an_error_of_a_transform_is_no_bug(tars: list[Path]) -> None:
+    error = fails("convert", tars[0], tars[0].parent / "out.tar", "--transform", "n=os:getcwd")
+    assert error.splitlines()[1].strip() == "in the transform posix.getcwd of field 'n'"
+    assert error.startswith("bushel: TypeError: posix.getcwd()")

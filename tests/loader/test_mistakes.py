@@ -152,3 +152,19 @@ def test_a_number_and_a_text(photos: bushel.Dataset) -> None:
         photos.where("image.width > 'a'")
     with pytest.raises(ValueError, match=r"\"'a'\" is a text, but 'image\.width' is a number"):
         photos.where("'a' < image.width")
+
+
+def test_mistakes_of_types(photos: bushel.Dataset) -> None:
+    loader: Any = bushel.Loader(photos, 2)
+    value: Any = 3
+    for call, message in (
+        (lambda: untyped.Loader(photos, 2, fields=3), "fields=3: expected a list of names"),
+        (lambda: loader.who(step="x"), "step='x': expected a whole number from 0"),
+        (
+            lambda: next(iter(untyped.Loader(photos, 2, sample_transform=lambda sample: 3))),
+            "it returned 3: return the sample, a dict",
+        ),
+        (lambda: ToCHW()(value), r"shape \(\) is not an image"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            call()

@@ -137,7 +137,13 @@ def samples_of_keys(
 
 
 def _encoded(key: str) -> bytes:
-    """Return a key as it is stored; no bytes for one with half of a surrogate pair, which no sample has."""
+    """Return a key as it is stored; no bytes for one with half of a surrogate pair, which no sample has.
+
+    Raises:
+        TypeError: The key is not a str.
+    """
+    if not isinstance(key, str):
+        raise TypeError(f"a key must be a str, not {key!r}; for positions use ds[3] or ds[[3, 1]]")
     try:
         return key.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -13,7 +13,7 @@ from bushel.codecs import get_codec
 from bushel.codecs.base import Buffer
 from bushel.transforms.fused import DecodePlan, decode_into, image_size, plan_decode
 from bushel.transforms.geometry import Geometry, Image
-from bushel.transforms.values import Call, Transform
+from bushel.transforms.values import Call, Transform, apply_calls
 
 from .field_plan import image_kind
 
@@ -24,18 +24,19 @@ Generators = Callable[[], "np.random.Generator"]
 class FieldSteps(Struct, frozen=True):
     """The transforms of one field. A crop or resize at the beginning is fused into the decoding of JPEGs."""
 
+    field: str
     calls: tuple[Call, ...]  # all transforms, for a decoded value
     plan: DecodePlan | None  # the transforms that are fused into decoding, or None
     rest: tuple[Call, ...]  # the transforms that follow the plan
 
     @classmethod
-    def of(cls, functions: Sequence[Transform]) -> FieldSteps:
+    def of(cls, field: str, functions: Sequence[Transform]) -> FieldSteps:
         """Plan the transforms of a field."""
         calls = tuple(map(Call.of, functions))
         plan = plan_decode(functions)
         if not plan.spatial or plan.normalise is not None or plan.layout != "HWC":
-            return cls(calls, None, ())
-        return cls(calls, plan, tuple(map(Call.of, plan.rest)))
+            return cls(field, calls, None, ())
+        return cls(field, calls, plan, tuple(map(Call.of, plan.rest)))
 
     def on_stored(self, codec: str, data: Buffer, generators: Generators) -> Any:
         """Transform an encoded value.
@@ -54,20 +55,16 @@ class FieldSteps(Struct, frozen=True):
         rng, size = generators(), image_size(data)
         geometry = self.plan.geometry(*size, rng)
         if geometry != Geometry.whole(*size):
-            return _apply(self.rest, _decode_region(self.plan, data, geometry), rng)
+            return apply_calls(
+                self.rest, _decode_region(self.plan, data, geometry), rng, self.field
+            )
         decoded = get_codec(codec).decode(data)
-        changed = _apply(self.rest, decoded, rng)
+        changed = apply_calls(self.rest, decoded, rng, self.field)
         return data if changed is decoded else changed
 
     def on_value(self, value: Any, generators: Generators) -> Any:
         """Transform a decoded value."""
-        return _apply(self.calls, value, generators())
-
-
-def _apply(calls: Sequence[Call], value: Any, rng: np.random.Generator) -> Any:
-    for call in calls:
-        value = call.function(value, rng=rng) if call.random else call.function(value)
-    return value
+        return apply_calls(self.calls, value, generators(), self.field)
 
 
 def _decode_region(plan: DecodePlan, data: Buffer, geometry: Geometry) -> Image:

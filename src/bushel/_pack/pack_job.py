@@ -308,7 +308,7 @@ def write_dataset(
             f"cannot pack to {target}: expected a local path, or the URL of an object store"
         )
     target = real_file(target)
-    container = choose_container(target, options.writer.container)
+    container = choose_container(target, options.writer)
     started = time.monotonic()
     with ExitStack() as stack:
         lock = None

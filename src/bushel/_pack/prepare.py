@@ -337,7 +337,7 @@ def _encoder(
         from .field_steps import FieldSteps  # packing without transforms imports none
 
         by_field = transforms_by_field(options.transforms, format_spec(fields))
-        steps = {name: FieldSteps.of(functions) for name, functions in by_field.items()}
+        steps = {name: FieldSteps.of(name, functions) for name, functions in by_field.items()}
     looked_into = options.images or steps or callable(options.keys)
     return Encoder(
         feed=feed,

@@ -36,6 +36,7 @@ from bushel.sources.base import Source
 from bushel.sources.files import Files, LabelledFolder
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, digest_of, in_memory
+from bushel.spec import format_spec, parse_spec
 from bushel.storage import AnyPath, as_path, is_object
 
 from .encoder import Encoder
@@ -121,10 +122,14 @@ class PackOptions(Struct, frozen=True, kw_only=True):
                 f"invalid images={unknown[0]!r}: write 'check', "
                 "'upright', 'baseline' or 'tile', or several of them"
             )
+        if not isinstance(options["rename"] or {}, Mapping):
+            raise TypeError(f"rename={options['rename']!r}: expected a dict of old to new names")
+        if not (isinstance(options["keys"], bool | None) or callable(options["keys"])):
+            raise TypeError(f"keys={options['keys']!r}: expected a bool, or a function of a key")
         options |= {
             "fields": None if names is None else tuple(names),
             "rename": dict(options["rename"] or {}),
-            "spec": dict(options["spec"] or {}),
+            "spec": format_spec(parse_spec(options["spec"] or {})),
             "images": images,
             # here, so that a wrong name is an early error
             "engine": None if engine is None else connect(engine),

@@ -41,8 +41,9 @@ def error_log_path(target: AnyPath) -> AnyPath:
 
 
 def error_text(error: BaseException) -> str:
-    """Return an error as one line of text."""
-    text = " ".join(str(error).split())
+    """Return an error as one line of text, with its notes, such as the transform that raised it."""
+    notes = [f"({note})" for note in getattr(error, "__notes__", ())]
+    text = " ".join(" ".join([str(error), *notes]).split())
     return ": ".join(filter(None, [type(error).__name__, text]))
 
 

@@ -119,7 +119,7 @@ def split_named(splits: Mapping[str, object], name: str) -> str | None:
     """Return the split that a caller means: the name that is there, or the only one that means the same."""
     if name in splits:
         return name
-    meant = _OF_NAME.get(name.lower())
+    meant = _OF_NAME.get(str(name).lower())
     same = [split for split in splits if meant is not None and _OF_NAME.get(split.lower()) == meant]
     if len(same) == 1:
         return same[0]
@@ -226,7 +226,7 @@ def one_of(
         return default or next(iter(names))
     if (chosen := split_named(names, name)) is not None:
         return chosen
-    meant = did_you_mean(name, list(names))
+    meant = did_you_mean(str(name), list(names))
     raise SpecError(
         f"{source} has no {what} {name!r} ({_ARGUMENTS[what]}=): it has "
         f"{', '.join(names) or 'none'}{'; ' + meant if meant else ''}"

@@ -191,13 +191,15 @@ def check_flags(**flags: Any) -> None:
 
 
 def check_list(name: str, value: Any) -> None:
-    """Check that an option which takes names is not a single name, whose letters would be taken for names.
+    """Check that an option takes names or None, and is not a single name, whose letters would be taken for names.
 
     Raises:
-        TypeError: It is.
+        TypeError: It is not a list.
     """
     if isinstance(value, str):
         raise TypeError(f"{name}={value!r} is one name: give a list, as in {name}=[{value!r}]")
+    if value is not None and not isinstance(value, Iterable):
+        raise TypeError(f"{name}={value!r}: expected a list of names")
 
 
 class _AsWritten:

@@ -77,7 +77,7 @@ class DatasetWriter:
         self._samples = 0
         self._add: Callable[[Mapping[str, Any], str | None], int] = _refused
         try:
-            target = Target.of(self._path, choose_container(self._path, options.container))
+            target = Target.of(self._path, choose_container(self._path, options))
             self._plan = DatasetPlan(target, fields, options)
             self._written = WrittenShards(
                 target, options, self._plan, self._owned, before_publish, part

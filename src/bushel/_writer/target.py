@@ -91,12 +91,18 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> WriterOptions:
-        """Return the arguments of a function, as `locals()` has them at its beginning; others are skipped."""
+        """Return the arguments of a function, as `locals()` has them at its beginning; others are skipped.
+
+        Raises:
+            ValueError: `forget_removed` is for another mode.
+        """
         options = {name: arguments[name] for name in cls.__struct_fields__ if name in arguments}
         if options.get("columns") is not None:
             options["columns"] = names_of(options["columns"])
         if options.get("folders") is not None:
             options["folders"] = tuple(options["folders"])
+        if options.get("forget_removed") and options["mode"] != "overwrite":
+            raise ValueError("forget_removed=True needs mode='overwrite'")
         return cls(**options)
 
     @property
@@ -312,14 +318,23 @@ def check_alone(folder: AnyPath) -> None:
         )
 
 
-def choose_container(target: AnyPath, container: str | None) -> Container:
+def choose_container(target: AnyPath, options: WriterOptions) -> Container:
     """Return the container to write. By default, it follows from the target's suffix, or from the dataset there.
 
     Raises:
+        SpecError: It does not have the generation in the options.
         ValueError: The name is unknown, or no name was given and none can be derived.
     """
-    if container is not None:
-        return get_writable(container)
+    container, generation = _named_or_there(target, options.container), options.generation
+    if generation not in (None, *container.generations):
+        generations = ", ".join(container.generations) or "none"
+        raise SpecError(f"unknown generation {generation!r}: {container.name} has {generations}")
+    return container
+
+
+def _named_or_there(target: AnyPath, name: str | None) -> Container:
+    if name is not None:
+        return get_writable(name)
     if container_by_suffix(target.name) is None and target.exists():
         for candidate in candidates(names_in(target) if target.is_dir() else [target.name]):
             if holds_dataset(candidate, target):

@@ -79,6 +79,10 @@ def ls(
     dataset = chosen.opened(path, **asdict(trust))
     names, as_csv = names_in(listed.columns) or [], listed.as_csv
     start, number = listed.start, listed.number
+    if as_csv and (as_json or listed.fields):
+        raise click.BadParameter(
+            "it prints position, key and columns: leave out --json and --fields", param_hint="--csv"
+        )
     places: Any = range(0)
     values: dict[str, list[Any]] = {}
     if listed.where or names or listed.sort or as_csv:

@@ -228,11 +228,13 @@ def names_in(text: str | None) -> list[str] | None:
 
 
 def pairs(items: list[str] | None, option: str) -> dict[str, str]:
-    """Parse `NAME=VALUE` options. Raise BadParameter if an option has no `=`, or no name or value."""
-    values = {}
+    """Parse `NAME=VALUE` options. Raise BadParameter if one has no name or value, or two have the same name."""
+    values = dict[str, str]()
     for item in items or ():
-        name, equals, value = item.partition("=")
-        if not equals or not name or not value:
+        name, _, value = item.partition("=")
+        if not name or not value:
             raise click.BadParameter(f"{item!r} should be NAME=VALUE", param_hint=option)
+        if name in values:
+            raise click.BadParameter(f"{name!r} is given twice", param_hint=option)
         values[name] = value
     return values

@@ -209,7 +209,7 @@ def guarded(command: Callable[..., bool | None]) -> Callable[..., None]:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes at exit
                 if error.errno == errno.EPIPE:
                     raise click.exceptions.Exit(_BROKEN_PIPE) from None
-            expected = isinstance(
+            expected = _of_transform(error) or isinstance(
                 error, BushelError | OSError | ValueError | LookupError | MemoryError
             )
             if options.get(DEBUG) or not expected:
@@ -294,7 +294,15 @@ def _as_option(argument: re.Match[str]) -> str:
     return f"--{name}{' ' if value else ''}{value or ''}"
 
 
+def _of_transform(error: Exception) -> bool:
+    """Return whether a function of the user raised the error, which is no bug in Bushel."""
+    notes = getattr(error, "__notes__", ())
+    return any(note.startswith("in the transform ") for note in notes)
+
+
 def _first_line(error: Exception) -> str:
+    if _of_transform(error):
+        return f"{type(error).__name__}: {error}"
     if isinstance(error, MemoryError):
         if str(error):
             return f"out of memory: {error}"

@@ -255,9 +255,10 @@ def functions(items: list[str] | None) -> dict[str, Transform] | None:
     functions_by_field: dict[str, Transform] = {}
     for field, name in pairs(items, "--transform").items():
         try:
-            functions_by_field[field] = imported(name, "tokenizer:encode")
+            function = imported(name, "tokenizer:encode")
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--transform") from None
-        if not callable(functions_by_field[field]):
+        if not callable(function):
             raise click.BadParameter(f"{name!r} is not a function", param_hint="--transform")
+        functions_by_field[field] = function
     return functions_by_field or None

@@ -227,6 +227,7 @@ class Container(ABC):
         suffix: Suffix of a written dataset that is one file; empty if a dataset is always a folder.
         stem: How the names of shards begin, before their numbers.
         needs_keys: Whether samples that are written need a key, which is else their number.
+        generations: The generations of the format that are written; empty if it has only one.
     """
 
     name: str
@@ -245,6 +246,7 @@ class Container(ABC):
     suffix: str = ""
     stem: str = ""
     needs_keys: bool = False
+    generations: tuple[str, ...] = ()
 
     def __init_subclass__(cls) -> None:
         """Give a container of Bushel its facts."""

@@ -154,7 +154,9 @@ def meant_container(text: str) -> str | None:
 
 def _unknown(name: str, names: Sequence[str]) -> ValueError:
     """Return the error for an unknown container, which proposes one of these names."""
-    advice = did_you_mean(name.lower(), names, _OF_PACKAGES) or f"use one of {', '.join(names)}"
+    advice = (
+        did_you_mean(str(name).lower(), names, _OF_PACKAGES) or f"use one of {', '.join(names)}"
+    )
     return ValueError(f"unknown container {name!r}: {advice}")
 
 

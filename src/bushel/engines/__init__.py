@@ -55,7 +55,7 @@ def connect(engine: AnyEngine) -> Engine:
         if name is None:
             raise ValueError(
                 f"unknown engine {engine!r}: use one of "
-                f"{', '.join(ENGINES)}, an address, or an engine"
+                f"{', '.join(ENGINES)}, an address such as tcp://host:8786"
             )
     else:
         if isinstance(engine, Engine):

@@ -139,8 +139,8 @@ class ToCHW:
 
     def __call__(self, image: Array) -> Array:
         """Transform an image of any dtype."""
-        if image.ndim not in (2, 3):
-            raise TypeError(f"shape {image.shape} is not an image: expected HxW or HxWxC")
+        if np.ndim(image) not in (2, 3):
+            raise TypeError(f"shape {np.shape(image)} is not an image: expected HxW or HxWxC")
         return np.ascontiguousarray(image[None] if image.ndim == 2 else image.transpose(2, 0, 1))
 
 
@@ -315,3 +315,46 @@ class Call(Struct, frozen=True):
         if self.random:
             return self.function(value, rng=rng)
         return self.function(value)
+
+
+def apply_calls(
+    calls: Sequence[Call], value: Any, rng: np.random.Generator | None, field: str
+) -> Any:
+    """Apply transforms to the value of a field, and return the result.
+
+    Raises:
+        Exception: A transform fails; the error has a note that names the transform and the field.
+    """
+    for call in calls:
+        try:
+            value = checked(call(value, rng), object)
+        except Exception as error:
+            note_once(error, f"in the transform {named(call.function)} of field {field!r}")
+            raise
+    return value
+
+
+def checked(made: Any, kind: type) -> Any:
+    """Return the result of a transform if it is valid.
+
+    Raises:
+        TypeError: It is None, or of another type.
+    """
+    if made is None or not isinstance(made, kind):
+        noun = "sample, a dict" if kind is dict else "value"
+        raise TypeError(f"it returned {made!r:.60}: return the {noun}, changed or not")
+    return made
+
+
+def note_once(error: BaseException, note: str) -> None:
+    """Add a note to an exception that lacks it. One object may be raised for several samples."""
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def named(function: object) -> str:
+    """Return the name of a function, or the `repr` of another callable."""
+    name = getattr(function, "__qualname__", None)
+    if isinstance(name, str):
+        return f"{getattr(function, '__module__', '')}.{name}"
+    return repr(function)

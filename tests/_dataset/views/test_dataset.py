@@ -49,6 +49,8 @@ def test_a_range_that_is_not_the_whole_dataset(bag: Dataset) -> None:
 def test_a_position_is_no_key(bag: Dataset) -> None:
     with pytest.raises(TypeError, match="a key must be a str, not 0"):
         bag.select_keys([0])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="a position must be an integer, not b'x'"):
+        bag[b"x"]  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("container", CONTAINERS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from itertools import accumulate, pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,7 @@ def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, flo
     """Return the shares, with the rest as the share of the one whose value is None.
 
     Raises:
+        TypeError: A share is not a number.
         ValueError: Several are None, no shares are given, or the others leave less than nothing.
     """
     refuse_bools(shares=[*shares.values()])
@@ -137,14 +139,14 @@ def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, flo
             "expected shares such as {'train': 0.9, 'val': "
             f"0.1}}, at most one of them None: {dict(shares)}"
         )
-    if named and all(isinstance(share, int) for share in named.values()):
-        whole = samples
-    else:
-        whole = 1
-    return {
-        name: whole - sum(named.values()) if share is None else share
-        for name, share in shares.items()
-    }
+    for share in named.values():
+        if not isinstance(share, Real):
+            raise TypeError(f"a share must be a number, not {share!r}")
+    whole = samples if named and all(isinstance(share, int) for share in named.values()) else 1
+    rest = whole - sum(named.values())
+    if rest < 0 and len(named) < len(shares):
+        raise ValueError(f"{named} are more than {whole}, and leave no rest")
+    return {name: rest if share is None else share for name, share in shares.items()}
 
 
 def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:

@@ -163,10 +163,6 @@ class Samples:
             >>> ds.position("dog/2")
             8
         """
-        if not isinstance(key, str):
-            raise TypeError(
-                f"a key must be a str, not {key!r}; for positions use ds[3] or ds[[3, 1]]"
-            )
         position = self._find(key)
         if position is None:
             from bushel._dataset.read.read_errors import unknown_key
@@ -225,7 +221,7 @@ class Samples:
             )
             sample.origin = self.reader, position
             return sample
-        if not isinstance(item, Iterable | slice):
+        if not isinstance(item, Iterable | slice) or isinstance(item, bytes):
             from bushel._dataset.read.read_errors import wrong_position
 
             raise TypeError(wrong_position(item))
@@ -275,9 +271,6 @@ class Samples:
                 f"give keys as a list, such as [{keys!r}]; ds[{keys!r}] is the sample with this key"
             )
         names = list(keys)
-        for name in names:
-            if not isinstance(name, str):
-                self.position(name)  # raises
         positions, numbers = self.reader.find_keys(names)
         places = self.selection.places(positions)
         is_shown = places >= 0

@@ -56,6 +56,7 @@ _RECORD = "record"  # the field of a bag file that is opened on its own
 
 class _Bag(Container):
     name = "bag"
+    generations = ("A", "B", "C")
     has_own_index = True
     layout = staticmethod(plan_layout)
     writer = BagWriter

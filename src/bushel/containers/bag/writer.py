@@ -55,18 +55,8 @@ _NUMBERS = (
 
 
 def generation_of(options: WriteOptions) -> str:
-    """Return the generation to write: B by default.
-
-    Raises:
-        SpecError: The generation is unknown.
-    """
-    generation = options.generation or "B"
-    if generation not in ("A", "B", "C"):
-        raise SpecError(
-            f"unknown generation {generation!r} of a bag: "
-            "use 'B' (Granular 0.20) or 'C' (0.22 and later)"
-        )
-    return generation
+    """Return the generation to write: B by default."""
+    return options.generation or "B"
 
 
 def stored_codec(codec: str, generation: str) -> str:

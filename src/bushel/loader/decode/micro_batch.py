@@ -18,13 +18,7 @@ from bushel._index.part_plan import warn_of_refused
 from bushel._runtime.arrays import I32, as_array
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.loader.read.batch_arrays import BatchArrays, FieldRows, is_large
-from bushel.loader.values.bad_samples import (
-    apply_calls,
-    checked,
-    failure_of,
-    named,
-    note_once,
-)
+from bushel.loader.values.bad_samples import failure_of
 from bushel.loader.values.collate import Sample
 from bushel.spec import KEY
 from bushel.transforms import EachFrame
@@ -36,7 +30,7 @@ from bushel.transforms.fused import (
     image_size,
     is_upright,
 )
-from bushel.transforms.values import Call
+from bushel.transforms.values import Call, apply_calls, checked, named, note_once
 
 from .moving import Drawn, decode_sequence, decoded_and_moved, draw_together, is_sequence
 from .sample_transforms import FieldTransforms, SampleDraws, SampleTransforms

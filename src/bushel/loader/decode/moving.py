@@ -16,7 +16,6 @@ from msgspec import Struct
 from bushel._runtime.arrays import Array
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.errors import CodecError
-from bushel.loader.values.bad_samples import apply_calls
 from bushel.loader.values.collate import Sample
 from bushel.transforms.fused import (
     ENCODED,
@@ -28,7 +27,7 @@ from bushel.transforms.fused import (
 )
 from bushel.transforms.geometry import Geometry
 from bushel.transforms.moves import Moves, Stage, moved_image, names_of
-from bushel.transforms.values import Call, EachFrame
+from bushel.transforms.values import Call, EachFrame, apply_calls
 
 from .sample_transforms import FieldTransforms
 

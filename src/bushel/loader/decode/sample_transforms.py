@@ -21,7 +21,6 @@ from bushel._runtime.order import LIMIT
 from bushel.codecs import holds_image
 from bushel.codecs.image import ImageReading, image_reading
 from bushel.kernels import draw_crops
-from bushel.loader.values.bad_samples import named
 from bushel.transforms import EachFrame
 from bushel.transforms.by_field import (
     Together,
@@ -33,7 +32,7 @@ from bushel.transforms.by_field import (
 from bushel.transforms.fused import DecodePlan, Program, plan_decode, plan_frames
 from bushel.transforms.moves import Follower, Moves, grouped, names_of
 from bushel.transforms.spatial import Spatial
-from bushel.transforms.values import Call, Normalize, ToCHW, Transform
+from bushel.transforms.values import Call, Normalize, ToCHW, Transform, named
 from bushel.transforms.warp import Warping
 
 if TYPE_CHECKING:

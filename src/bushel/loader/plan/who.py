@@ -45,7 +45,10 @@ def batch_of(plan: Plan, epoch: int, step: int, rank: int) -> BatchPlan:
 
     Raises:
         IndexError: The step or rank does not exist.
+        TypeError: The step is not a whole number.
     """
+    if not hasattr(step, "__index__"):
+        raise TypeError(f"step={step!r}: expected a whole number from 0")
     if not 0 <= rank < plan.world_size:
         raise IndexError(f"rank={rank}: the loader has the ranks 0 to {plan.world_size - 1}")
     plan = replace(plan, rank=rank, steps_per_read=1)

@@ -34,9 +34,10 @@ from bushel._runtime.processes import (
 from bushel._runtime.system import anonymous_file
 from bushel._runtime.threads import Clock
 from bushel.loader.read.batch_arrays import BufferPool
-from bushel.loader.values.bad_samples import BadSample, ErrorReport, note_once
+from bushel.loader.values.bad_samples import BadSample, ErrorReport
 from bushel.loader.values.outputs import Finished, Output, Upload
 from bushel.storage.expansion_cache import expansion_cache
+from bushel.transforms.values import note_once
 
 from .groups import run_batches
 from .pipeline import Pipeline

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -17,7 +16,7 @@ from bushel._runtime.arrays import check_count, python_numbers
 from bushel._runtime.public import public
 from bushel.errors import BushelError, CodecError, FormatError, MissingPackageError, TooManyErrors
 from bushel.storage import read_whole
-from bushel.transforms.values import Call
+from bushel.transforms.values import note_once
 
 if TYPE_CHECKING:
     from bushel.loader.read.loadable import Loadable
@@ -82,20 +81,6 @@ class Failure(Struct, frozen=True):
     field: str | None = None
     key: str | None = None
     cause: str = ""
-
-
-def note_once(error: BaseException, note: str) -> None:
-    """Add a note to an exception that lacks it. One object may be raised for several samples."""
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
-
-
-def named(function: object) -> str:
-    """Return the name of a function, or the `repr` of another callable."""
-    name = getattr(function, "__qualname__", None)
-    if isinstance(name, str):
-        return f"{getattr(function, '__module__', '')}.{name}"
-    return repr(function)
 
 
 def cause_of(error: BaseException) -> str:
@@ -295,35 +280,6 @@ def excluded_positions(
                 f"exclude= names a sample that the dataset does not have: {error.args[0]}"
             ) from error
     return frozenset(positions)
-
-
-def apply_calls(
-    calls: Sequence[Call], value: Any, rng: np.random.Generator | None, field: str
-) -> Any:
-    """Apply transforms to the value of a field, and return the result.
-
-    Raises:
-        Exception: A transform fails; the error has a note that names the transform and the field.
-    """
-    for call in calls:
-        try:
-            value = checked(call(value, rng), object)
-        except Exception as error:
-            note_once(error, f"in the transform {named(call.function)} of field {field!r}")
-            raise
-    return value
-
-
-def checked(made: Any, kind: type) -> Any:
-    """Return the result of a transform if it is valid.
-
-    Raises:
-        TypeError: It is None, or of another type.
-    """
-    if made is None or not isinstance(made, kind):
-        kind_name = "None" if made is None else f"a {type(made).__name__}"
-        raise TypeError(f"it returned {kind_name}: return the value, changed or not")
-    return made
 
 
 def raise_first(decoded: Iterable[Any]) -> None:
