@@ -436,13 +436,11 @@ def test_names_of_files_are_read_by_open(write: Callable[..., Any], tmp_path: Pa
 def test_options_of_a_wrong_type(place: Path) -> None:
     for options, message in (
         ({"fields": 3}, "fields=3: expected a list of names"),
-        ({"rename": "n"}, "rename='n': expected a dict of old to new names"),
         ({"keys": "n"}, "keys='n': expected a bool, or a function of a key"),
         ({"spec": 3}, "a spec is a mapping of field names to types"),
         ({"spec": {"n": 3}}, "field 'n' has the malformed type 3"),
         ({"forget_removed": True}, "forget_removed=True needs mode='overwrite'"),
         ({"generation": "B"}, "unknown generation 'B': tar has none"),
-        ({"progress": "bar"}, "progress='bar': expected True, False or a function"),
     ):
         for write in (untyped.pack, untyped.convert):
             with pytest.raises((TypeError, ValueError, bushel.SpecError), match=re.escape(message)):

@@ -61,7 +61,7 @@ def test_numbers_of_samples_are_exact(dataset: Path, tmp_path: Path) -> None:
     assert sum(one.samples for one in done.values()) == 21
     for wrong, message in (
         ({"a": 20, "b": 2}, "add up to the 21 samples of the dataset, not to 22"),
-        ({"a": 22, "b": None}, "must be 0 or more"),
+        ({"a": 22, "b": None}, "are more than 21, and leave no rest"),
         ({"a": None, "b": None}, "at most one of them None"),
         ({}, "expected shares"),
         ({"a": 20, "b": 0.5}, "give whole numbers only"),

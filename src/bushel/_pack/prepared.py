@@ -122,8 +122,6 @@ class PackOptions(Struct, frozen=True, kw_only=True):
                 f"invalid images={unknown[0]!r}: write 'check', "
                 "'upright', 'baseline' or 'tile', or several of them"
             )
-        if not isinstance(options["rename"] or {}, Mapping):
-            raise TypeError(f"rename={options['rename']!r}: expected a dict of old to new names")
         if not (isinstance(options["keys"], bool | None) or callable(options["keys"])):
             raise TypeError(f"keys={options['keys']!r}: expected a bool, or a function of a key")
         options |= {

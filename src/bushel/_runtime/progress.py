@@ -91,8 +91,6 @@ class ProgressReporter:
 
 def callback_of(progress: ShowProgress) -> OnProgress | None:
     """Return the callback of `progress=`, or the one that `user_call` has made of True; None for a bool."""
-    if not (isinstance(progress, bool | None) or callable(progress)):
-        raise TypeError(f"progress={progress!r}: expected True, False or a function")
     return None if isinstance(progress, bool) else progress
 
 

@@ -21,14 +21,13 @@ class TrainingOptions(Struct, frozen=True):
     """The batches to load, and how.
 
     Attributes:
+        field: Read only this field; may be repeated.
         shuffle: Order of samples.
     """
 
     batch: Annotated[int, Option("Samples in a batch.", "--batch", "-b", min=1)] = 256
     seconds: Annotated[float, Option("Time to measure.", min=0.05)] = 5.0
-    fields: Annotated[
-        list[str] | None, Option("Read only this field; may be repeated.", "--field")
-    ] = None
+    field: list[str] | None = None
     crop: Annotated[
         int | None,
         Option("Take random crops of this size and flip them at random, as in training.", min=1),
@@ -56,12 +55,12 @@ def bench(
     dataset: Any = chosen.opened(path)
     transforms = None
     if training.crop is not None:
-        transforms = _crops(training.crop, training.fields or dataset.spec, dataset.spec)
+        transforms = _crops(training.crop, training.field or dataset.spec, dataset.spec)
     loader = bushel.Loader(
         dataset,
         training.batch,
         shuffle=None if training.shuffle == "none" else training.shuffle,
-        fields=training.fields,
+        fields=training.field,
         transforms=transforms,
         threads=training.threads,
         processes=training.processes,

@@ -42,15 +42,11 @@ class CheckOptions(Struct, frozen=True):
     """Options for the checks of values.
 
     Attributes:
+        checksums: Read all bytes and compare them with their checksums.
         decode: Also decode every value.
     """
 
-    checksums: Annotated[
-        bool,
-        Option(
-            "Read all bytes and compare them with their checksums.", "--checksums/--no-checksums"
-        ),
-    ] = True
+    checksums: bool = True
     decode: bool = False
     index: IndexPlace = "auto"
 
@@ -115,6 +111,7 @@ class ContentOptions(Struct, frozen=True):
     """Options for the contents of the index.
 
     Attributes:
+        checksums: Record the CRC-32 of every field, which reads all data.
         segments: Record the segments of tiled JPEGs, so that crops read only their bytes.
         frames: Record the places of the packets of video clips, so that single frames can be read.
         seek: Record decoder states of plain JPEGs, so that crops decode faster.
@@ -122,12 +119,7 @@ class ContentOptions(Struct, frozen=True):
         keys: Write a key file, which finds keys of very many samples without a table in memory.
     """
 
-    checksums: Annotated[
-        bool,
-        Option(
-            "Record the CRC-32 of every field, which reads all data.", "--checksums/--no-checksums"
-        ),
-    ] = True
+    checksums: bool = True
     segments: bool = False
     frames: bool = False
     seek: bool = False
@@ -155,10 +147,7 @@ def index(
     path: Path,
     *,
     chosen: DatasetOptions,
-    spec: Annotated[
-        list[str] | None,
-        Option("FIELD=TYPE: A type that the files do not contain; may be repeated."),
-    ] = None,
+    spec: list[str] | None = None,
     contents: ContentOptions,
     place: PlaceOptions,
     running: ShardRunOptions,
@@ -169,6 +158,9 @@ def index(
 
     With checksums, `bushel verify` finds any later damage. Data that differ from the recorded
     checksums are refused; --force accepts them.
+
+    Options:
+        spec: FIELD=TYPE: A type that the files do not contain; may be repeated.
 
     Examples:
       bushel index train/
@@ -306,9 +298,7 @@ def diff(
     left: Annotated[str, Argument("The dataset before.")],
     right: Annotated[str, Argument("The dataset after; its container may be another.")],
     *,
-    values: Annotated[
-        bool, Option("Decode values whose bytes differ or cannot be compared by the indexes.")
-    ] = False,
+    values: bool = False,
     all_keys: Annotated[
         bool, Option("List all keys instead of the first five of each kind.", "--all")
     ] = False,
@@ -319,6 +309,9 @@ def diff(
     Samples are matched by key, and values are compared by their lengths and checksums in the
     indexes: no data are read without --values. The exit code is 0 if the datasets are the same, and
     1 if anything differs or cannot be compared.
+
+    Options:
+        values: Decode values whose bytes differ or cannot be compared by the indexes.
 
     Examples:
       bushel diff before/ after/

@@ -55,8 +55,8 @@ class Option:
 
     Args:
         help: Description.
-        names: Names, such as `--number` and `-n`, or `--keys/--no-keys`; by default the name of the
-            parameter, such as `--world-size`.
+        names: Names, such as `--number` and `-n`; by default the name of the parameter, such as
+            `--world-size`, or `--keys/--no-keys` for a bool that is True.
         min: Least value of a number.
         max: Greatest value of a number.
     """
@@ -86,13 +86,14 @@ def command_from(function: Callable[..., None], name: str) -> click.Command:
     Args:
         function: The function. Each parameter is annotated with an `Argument` or an `Option`, or
             with a struct that groups options: each of its fields is annotated with an `Option` or
-            another such struct, or is described under `Attributes:` of its docstring, and the
-            function gets an instance.
+            another such struct, and the function gets an instance. An option is also described
+            under `Options:` of the function's docstring, or `Attributes:` of the struct's.
         name: Name of the command.
     """
     parameters = [_parameter(parameter, hint) for parameter, hint, _ in _flat(function)]
+    text = _OPTIONS.sub("", inspect.getdoc(function) or "")
     # a backspace before the examples makes click keep their lines
-    text = re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(function) or "")
+    text = re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", text)
 
     def call(**values: Any) -> None:
         function(**_arguments(function, values))
@@ -115,18 +116,20 @@ def _groups(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _texts(function: Callable[..., Any]) -> dict[str, str]:
-    """Return the descriptions of options that the docstrings of a struct and its bases have under `Attributes:`."""
+    """Return the descriptions of options in docstrings: of a function, or of a struct and its bases."""
     texts = {}
-    # the bases of a struct first; a function has none
-    for kind in reversed(getattr(function, "__mro__", ())):
-        _, _, attributes = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
-        for name, text in _ATTRIBUTE.findall(attributes):
-            texts[name] = " ".join(text.split())
+    # the bases of a struct first
+    for kind in reversed(getattr(function, "__mro__", (function,))):
+        for section in _OPTIONS.findall(inspect.cleandoc(kind.__doc__ or "")):
+            for name, text in _OPTION.findall(section):
+                texts[name] = " ".join(text.split())
     return texts
 
 
-_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
-"""An attribute of a struct in its docstring: its name and its description."""
+_OPTIONS = re.compile(r"\n\n(?:Attributes|Options):(?:\n {4}.*)+")
+"""The section of a docstring that describes options."""
+_OPTION = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+"""An option in it: its name and its description."""
 
 
 def _flat(
@@ -327,8 +330,10 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
             required=needed,
             shell_complete=complete_files if kind is str and described.files else None,
         )
-    names = described.names or (f"--{parameter.name.replace('_', '-')}",)
-    declared = [*names, parameter.name]
+    name = parameter.name.replace("_", "-")
+    if kind is bool and parameter.default:
+        name += f"/--no-{name}"
+    declared = [*(described.names or (f"--{name}",)), parameter.name]
     if kind is bool:
         return click.Option(declared, help=described.help, is_flag=True, default=parameter.default)
     form = _FORM.match(described.help)

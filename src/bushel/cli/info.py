@@ -199,13 +199,16 @@ def card(
 def views(
     path: OnePath,
     *,
-    delete: Annotated[str | None, Option("Delete the view of this name.")] = None,
+    delete: str | None = None,
     as_json: Json = False,
 ) -> None:
     """List the views that are saved beside a dataset, or delete one.
 
     `ds.save_view("clean")` saves a view, and `bushel.open(path, view="clean")` opens it. A view is
     stale if the dataset has changed since.
+
+    Options:
+        delete: Delete the view of this name.
 
     Examples:
       bushel views train/

@@ -25,7 +25,7 @@ from .options import (
     names_in,
     pairs,
 )
-from .output import harmless, print_bytes, print_csv, print_json, print_text, say
+from .output import harmless, print_bytes, print_csv, print_json, print_text, say, wrong_option
 
 if TYPE_CHECKING:
     from bushel._dataset.views.dataset import Dataset
@@ -44,6 +44,7 @@ class ListOptions(Struct, frozen=True):
         where: List samples for which this is true, such as 'label == 3 and image.width > 256'.
         columns: Show these columns, such as label,image.width.
         sort: Sort by this column; -image.width puts the largest values first.
+        csv: Print CSV: position, key, and the columns.
     """
 
     number: Number = None
@@ -52,7 +53,7 @@ class ListOptions(Struct, frozen=True):
     where: str | None = None
     columns: str | None = None
     sort: str | None = None
-    as_csv: Annotated[bool, Option("Print CSV: position, key, and the columns.", "--csv")] = False
+    csv: bool = False
 
 
 def ls(
@@ -77,11 +78,11 @@ def ls(
     from .describe import listing
 
     dataset = chosen.opened(path, **asdict(trust))
-    names, as_csv = names_in(listed.columns) or [], listed.as_csv
+    names, as_csv = names_in(listed.columns) or [], listed.csv
     start, number = listed.start, listed.number
     if as_csv and (as_json or listed.fields):
-        raise click.BadParameter(
-            "it prints position, key and columns: leave out --json and --fields", param_hint="--csv"
+        raise wrong_option(
+            "--csv", "it prints position, key and columns: leave out --json and --fields"
         )
     places: Any = range(0)
     values: dict[str, list[Any]] = {}
@@ -95,9 +96,7 @@ def ls(
         start, number = 0, None
     if as_csv:
         print_csv(["position", "key", *names])
-    for position, key, sizes in listing(
-        dataset, start, number, sizes=(listed.fields or as_json) and not as_csv
-    ):
+    for position, key, sizes in listing(dataset, start, number, sizes=listed.fields or as_json):
         cells = {name: column[position] for name, column in values.items()}
         place = int(places[position]) if len(places) else position
         if as_csv:
@@ -136,9 +135,7 @@ def cat(
     path: Path,
     number: Number = None,
     start: Annotated[int, Option("Position of the first sample.", min=0)] = 0,
-    fields: Annotated[
-        str | None, Option("Fields to print, such as label,text. [default: all]")
-    ] = None,
+    fields: str | None = None,
     *,
     chosen: DatasetOptions,
     trust: TrustOptions,
@@ -146,6 +143,9 @@ def cat(
     """Print samples as lines of JSON.
 
     Text and numbers are decoded. Other values are printed as their size and SHA-256.
+
+    Options:
+        fields: Fields to print, such as label,text. [default: all]
 
     Example:
       bushel cat train/ --fields label | jq .label | sort | uniq -c
@@ -171,15 +171,17 @@ def get(
         str | None, Argument("Name of a field; frames[3] is an element of a sequence.", files=False)
     ] = None,
     output: Annotated[str, Option("File to write; - is standard output.", "--output", "-o")] = "-",
-    raw: Annotated[bool, Option("Print binary data even on a terminal.")] = False,
-    position: Annotated[
-        bool, Option("SAMPLE is a position, even if a sample has it as key.")
-    ] = False,
+    raw: bool = False,
+    position: bool = False,
     *,
     chosen: DatasetOptions,
     pickle: Pickle = False,
 ) -> None:
     """Print a sample as JSON, or the stored bytes of one of its fields.
+
+    Options:
+        raw: Print binary data even on a terminal.
+        position: SAMPLE is a position, even if a sample has it as key.
 
     Examples:
       bushel get train/ n01440764/10026 image -o fish.jpg
@@ -225,6 +227,7 @@ class AddressOptions(Struct, frozen=True):
 
     Attributes:
         host: Address to listen on, so that other machines have access. [default: this machine only]
+        browser: Open the page in a browser.
         token_file: Keep the token of the URL in FILE, which is made if it is missing. With the same
             --port, links to pages then stay valid when the viewer is started again.
     """
@@ -234,7 +237,7 @@ class AddressOptions(Struct, frozen=True):
         Option("Port; 0 for any free one, the default.", "--port", "-p", min=0, max=65535),
     ] = None
     host: str | None = None
-    browser: Annotated[bool, Option("Open the page in a browser.", "--browser/--no-browser")] = True
+    browser: bool = True
     token_file: str | None = None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 from msgspec import Struct
 
 if TYPE_CHECKING:
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from bushel.datasets import StreamDataset
 
 from .command import Argument, Option
-from .output import print_json, print_text
+from .output import print_json, print_text, wrong_option
 
 OnePath = Annotated[
     str,
@@ -59,7 +58,6 @@ MaxProblems = Annotated[int, Option("Number of problems to list.", min=1)]
 IndexPlace = Annotated[
     str, Option("The folder of the index, if that is not the folder of the data.")
 ]
-Allow = Annotated[bool, Option("Allow a PATH 'pipe:COMMAND', which runs the command.")]
 Pickle = Annotated[
     bool,
     Option("Use codecs that run code where the files name them, if you trust their author."),
@@ -69,9 +67,13 @@ Quiet = Annotated[bool, Option("Show no progress bar and no summary.", "--quiet"
 
 
 class TrustOptions(Struct, frozen=True):
-    """Options that let the files of a dataset run code."""
+    """Options that let the files of a dataset run code.
 
-    allow_commands: Allow = False
+    Attributes:
+        allow_commands: Allow a PATH 'pipe:COMMAND', which runs the command.
+    """
+
+    allow_commands: bool = False
     pickle: Pickle = False
 
 
@@ -115,13 +117,13 @@ class SplitOptions(Struct, frozen=True):
             from bushel.storage.objects.hub import HubPath
 
             if isinstance(source, list) or not HubPath.names_repository(source) or "@" in source:
-                raise click.BadParameter(
-                    f"it is for hf://datasets/ORG/NAME, not for {source}", param_hint="--revision"
+                raise wrong_option(
+                    "--revision", f"it is for hf://datasets/ORG/NAME, not for {source}"
                 )
             source = f"{source.rstrip('/')}@{self.revision.replace('/', '%2F')}"
         if isinstance(source, list) and (self.config or self.split):
-            raise click.BadParameter(
-                "they are for one dataset, not for several paths", param_hint="--config, --split"
+            raise wrong_option(
+                "--config, --split", "they are for one dataset, not for several paths"
             )
         from bushel._dataset.open.sources import files_named, refuse_splits
 
@@ -214,9 +216,7 @@ class ModeOptions(Struct, frozen=True):
         """Return the mode of `bushel.Writer`. Raise BadParameter if more than one of the options is given."""
         modes: list[Mode] = [mode for mode in _MODES if getattr(self, mode)]
         if len(modes) > 1:
-            raise click.BadParameter(
-                f"--{modes[0]} and --{modes[1]} exclude each other", param_hint=f"--{modes[0]}"
-            )
+            raise wrong_option(f"--{modes[0]}", f"--{modes[0]} and --{modes[1]} exclude each other")
         return modes[0] if modes else "create"
 
 
@@ -233,8 +233,8 @@ def pairs(items: list[str] | None, option: str) -> dict[str, str]:
     for item in items or ():
         name, _, value = item.partition("=")
         if not name or not value:
-            raise click.BadParameter(f"{item!r} should be NAME=VALUE", param_hint=option)
+            raise wrong_option(option, f"{item!r} should be NAME=VALUE")
         if name in values:
-            raise click.BadParameter(f"{name!r} is given twice", param_hint=option)
+            raise wrong_option(option, f"{name!r} is given twice")
         values[name] = value
     return values

@@ -106,6 +106,11 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
+def wrong_option(option: str, message: str) -> click.BadParameter:
+    """Return the error for a wrong value of an option."""
+    return click.BadParameter(message, param_hint=option)
+
+
 def progress_of(kind: str, *, quiet: bool) -> ShowProgress:
     """Return the `progress=` of a call.
 
@@ -119,7 +124,7 @@ def progress_of(kind: str, *, quiet: bool) -> ShowProgress:
     if kind == "json":
         return _show_json(time.monotonic())
     if kind not in ("bar", "none"):
-        raise click.BadParameter(f"{kind!r} is not bar, json or none", param_hint="--progress")
+        raise wrong_option("--progress", f"{kind!r} is not bar, json or none")
     return kind == "bar" and not quiet
 
 

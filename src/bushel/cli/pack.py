@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-import click
 from msgspec import Struct, structs
 
 import bushel
@@ -25,7 +24,7 @@ from .options import (
     names_in,
     pairs,
 )
-from .output import count, resumable, say
+from .output import count, resumable, say, wrong_option
 from .packoptions import (
     ImageOptions,
     SourceOptions,
@@ -62,9 +61,7 @@ def pack(
     target: Target,
     *,
     reading: SourceOptions,
-    spec: Annotated[
-        list[str] | None, Option("FIELD=TYPE: A new type, such as image=jpg; may be repeated.")
-    ] = None,
+    spec: list[str] | None = None,
     media: MediaOptions,
     run: RunOptions,
     work: WorkOptions,
@@ -75,6 +72,9 @@ def pack(
     Images are stored unchanged unless an option changes them. A bad item is listed in
     TARGET.errors.jsonl and skipped; more than --max-errors bad items end the run with exit code 1.
     --resume continues after that and after Ctrl-C.
+
+    Options:
+        spec: FIELD=TYPE: A new type, such as image=jpg; may be repeated.
 
     Examples:
       bushel pack photos/ out/ --container bag --resize 256 --max-errors 1%
@@ -279,9 +279,8 @@ def _parse_shares(shares: list[str]) -> dict[str, float | None]:
             number = int if share.isdecimal() else float
             parsed[name] = None if share == "rest" else number(share)
     except ValueError as error:
-        raise click.BadParameter(
-            f"a share must be a number, such as train=0.9 or train=200, or rest: {error}",
-            param_hint="SHARES",
+        raise wrong_option(
+            "SHARES", f"a share must be a number, such as train=0.9 or train=200, or rest: {error}"
         ) from None
     return parsed
 
@@ -291,12 +290,15 @@ def merge(
     sources: Annotated[list[str], Argument("Datasets to merge, in order.")],
     *,
     container: SameKind = None,
-    keys: Annotated[bool, Option("Keep the keys or leave them out.", "--keys/--no-keys")] = True,
+    keys: bool = True,
     sizes: SizeOptions,
     modes: ModeOptions,
     shown: OutputOptions,
 ) -> None:
     """Concatenate several datasets into one.
+
+    Options:
+        keys: Keep the keys or leave them out.
 
     Example:
       bushel merge all/ part-00000/ part-00001/ --shard-bytes 1GB
@@ -340,13 +342,8 @@ def im2rec_list(
         str, Argument("Prefix of the lists' names: PREFIX.lst, PREFIX_0_train.lst, …")
     ],
     root: Annotated[str, Argument("Folder of images.")],
-    recursive: Annotated[
-        bool,
-        Option("Descend into subfolders. Each folder in ROOT is a class, numbered as by pack."),
-    ] = False,
-    exts: Annotated[
-        list[str] | None, Option("Suffix of images; may be repeated. [default: .jpeg .jpg .png]")
-    ] = None,
+    recursive: bool = False,
+    exts: list[str] | None = None,
     *,
     dividing: DivideOptions,
     shown: OutputOptions,
@@ -354,6 +351,10 @@ def im2rec_list(
     """Write lists of images for `bushel pack` and MXNet's im2rec.
 
     Every image is in exactly one list, for all ratios. The numbers of the classes are printed.
+
+    Options:
+        recursive: Descend into subfolders. Each folder in ROOT is a class, numbered as by pack.
+        exts: Suffix of images; may be repeated. [default: .jpeg .jpg .png]
 
     Example:
       bushel im2rec-list lists/train photos/ --recursive --train-ratio 0.9

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 from msgspec import Struct
 from msgspec.structs import fields
 
 from .command import Option
 from .options import pairs
+from .output import wrong_option
 
 if TYPE_CHECKING:
     from bushel.sources import Clip, Frames, Source, Stream
@@ -38,8 +38,8 @@ class SourceOptions(Struct, frozen=True):
     """The options for reading the source.
 
     Attributes:
-        kind: images, videos, list, table, arrays or dataset, detected from SOURCE by default; or
-            files.
+        kind: images, videos, sounds, list, table, arrays or dataset, detected from SOURCE by
+            default; or files.
         root: Folder that the paths of a list are relative to.
         file: Pattern of the file name of each row of a table, such as '{id}.webm'.
         columns: Column names of a CSV file without a header, such as id,label.
@@ -116,8 +116,8 @@ class ImageOptions(Struct, frozen=True):
         """
         size = self._size()
         if isinstance(size, tuple):
-            raise click.BadParameter(
-                "frames are resized by their shorter edge: give one number", param_hint="--resize"
+            raise wrong_option(
+                "--resize", "frames are resized by their shorter edge: give one number"
             )
         return size
 
@@ -126,8 +126,8 @@ class ImageOptions(Struct, frozen=True):
             return None
         numbers = self.resize.lower().split("x")
         if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
-            raise click.BadParameter(
-                f"{self.resize!r} is not a number of pixels or WIDTHxHEIGHT", param_hint="--resize"
+            raise wrong_option(
+                "--resize", f"{self.resize!r} is not a number of pixels or WIDTHxHEIGHT"
             )
         if len(numbers) == 1:
             return int(numbers[0])
@@ -190,18 +190,17 @@ def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
     for option in given:
         kinds = _KINDS.get(option, (kind,))
         if kind not in kinds:
-            raise click.BadParameter(
+            raise wrong_option(
+                option,
                 f"the option has no effect on a source of kind {kind}: it is for {', '.join(kinds)}",
-                param_hint=option,
             )
         if "--clip" in given and (option in _OF_PIXELS or option.startswith("--images")):
-            raise click.BadParameter(
-                "the option has no effect with --clip, which stores videos unchanged",
-                param_hint=option,
+            raise wrong_option(
+                option, "the option has no effect with --clip, which stores videos unchanged"
             )
         if (framed or kind == "videos") and option in _OF_IMAGES:
             message = "videos take only --rate, --stride, --resize and --quality"
-            raise click.BadParameter(message, param_hint=option)
+            raise wrong_option(option, message)
 
 
 def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
@@ -220,9 +219,8 @@ def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
         if name == "image" or holds_image(field.codec)
     ]
     if not names:
-        raise click.BadParameter(
-            f"the source has no image field: its fields are {', '.join(fields_of_source)}",
-            param_hint="SOURCE",
+        raise wrong_option(
+            "SOURCE", f"the source has no image field: its fields are {', '.join(fields_of_source)}"
         )
     return {
         name: f"{encoding}[]" if fields_of_source[name].sequence else encoding for name in names
@@ -241,7 +239,7 @@ def allowed_errors(text: str) -> int | float | None:
         return int(text)
     except ValueError:
         message = f"{text!r} is not a number, a share such as 1%, or all"
-        raise click.BadParameter(message, param_hint="--max-errors") from None
+        raise wrong_option("--max-errors", message) from None
 
 
 def functions(items: list[str] | None) -> dict[str, Transform] | None:
@@ -257,8 +255,8 @@ def functions(items: list[str] | None) -> dict[str, Transform] | None:
         try:
             function = imported(name, "tokenizer:encode")
         except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--transform") from None
+            raise wrong_option("--transform", str(error)) from None
         if not callable(function):
-            raise click.BadParameter(f"{name!r} is not a function", param_hint="--transform")
+            raise wrong_option("--transform", f"{name!r} is not a function")
         functions_by_field[field] = function
     return functions_by_field or None

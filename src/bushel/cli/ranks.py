@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
-import click
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -15,6 +14,7 @@ import bushel
 
 from .command import Argument, Option
 from .options import Json, Kind, OutputOptions, Path
+from .output import wrong_option
 
 
 class OrderOptions(Struct, frozen=True):
@@ -47,7 +47,7 @@ class StepOptions(Struct, frozen=True):
 def who(
     path: Path,
     *,
-    state: Annotated[str, Option("The state of the loader, saved as JSON.")],
+    state: str,
     batch_size: Annotated[int, Option("Batch size on a rank.", min=1)],
     world_size: Annotated[int, Option("Number of ranks.", min=1)] = 1,
     wanted: StepOptions,
@@ -63,6 +63,9 @@ def who(
     that, and names them. The orders of weights=, balance= and bucket_by= depend on values that a
     state does not have: ask the loader itself, by loader.who() and loader.when().
 
+    Options:
+        state: The state of the loader, saved as JSON.
+
     Examples:
       bushel who train/ --state state.json --batch-size 256 --world-size 8 \
         --step 340 --rank 3
@@ -70,8 +73,8 @@ def who(
     """
     step, key = wanted.step or 0, wanted.key
     if (wanted.step is None) == (key is None):
-        raise click.BadParameter(
-            "give --step for the samples of a step, or --key for its steps", param_hint="--step"
+        raise wrong_option(
+            "--step", "give --step for the samples of a step, or --key for its steps"
         )
     from bushel._dataset.views.earlier import earlier_form
     from bushel.loader.plan.who import batch_of, keys_of, plan_of_state, steps_with
@@ -104,16 +107,14 @@ def _read_state(path: str) -> Any:
     try:
         return json.loads(FilePath(path).read_text("utf-8"))
     except ValueError as error:
-        raise click.BadParameter(f"{path} is not JSON: {error}", param_hint="--state") from None
+        raise wrong_option("--state", f"{path} is not JSON: {error}") from None
 
 
 def audit(
     run: Annotated[str, Argument("The folder that bushel.audit.record(loader, RUN) filled.")],
     *,
-    against: Annotated[
-        str | None, Option("A run that is to have the same samples at the same steps.")
-    ] = None,
-    of: Annotated[str | None, Option("The dataset whose samples are all to come.")] = None,
+    against: str | None = None,
+    of: str | None = None,
     samples: Annotated[
         int | None, Option("How many samples are to come in an epoch.", min=1)
     ] = None,
@@ -126,6 +127,10 @@ def audit(
     The report says which samples ranks share or had twice, which never came, whether ranks have
     equal steps, whether a resumed epoch equals the uninterrupted one, and whether two runs agree.
     The exit code is 1 if there is a problem.
+
+    Options:
+        against: A run that is to have the same samples at the same steps.
+        of: The dataset whose samples are all to come.
 
     Examples:
       bushel audit runs/a --of train/

@@ -6,17 +6,15 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import click
 from msgspec import Struct
 
 import bushel
 from bushel._runtime.messages import day
 
-from .command import Option
 from .options import IndexPlace, OnePath, OutputOptions
-from .output import count, size
+from .output import count, size, wrong_option
 
 if TYPE_CHECKING:
     from bushel.integrity.erasing import Erasure
@@ -41,13 +39,14 @@ class CallOptions(Struct, frozen=True):
     """Options for earlier calls that removed samples, and for the bytes of these samples.
 
     Attributes:
+        list: List the calls that removed samples.
         undo: Undo a call, by the id of --list.
         erase: Write the local files again without removed samples: the given ones, the ones of
             --call, or all.
         call: Id of the call to erase, as --list prints it.
     """
 
-    listed: Annotated[bool, Option("List the calls that removed samples.", "--list")] = False
+    list: bool = False
     undo: str | None = None
     erase: bool = False
     call: str | None = None
@@ -57,8 +56,8 @@ def remove(
     path: OnePath,
     *,
     choice: ChoiceOptions,
-    reason: Annotated[str | None, Option("Reason, kept in the list and shown in errors.")] = None,
-    ignore_missing: Annotated[bool, Option("Leave out keys that no sample has.")] = False,
+    reason: str | None = None,
+    ignore_missing: bool = False,
     calls: CallOptions,
     index: IndexPlace = "auto",
     shown: OutputOptions,
@@ -70,6 +69,10 @@ def remove(
     the shards that hold them again without them, and cannot be undone. It can be repeated if it
     was interrupted. In object stores, and in files that Bushel does not write, `bushel convert`
     writes a dataset without the samples.
+
+    Options:
+        reason: Reason, kept in the list and shown in errors.
+        ignore_missing: Leave out keys that no sample has.
 
     Examples:
       bushel remove train/ --keys opt-out.txt --reason "opt-out of March"
@@ -84,14 +87,14 @@ def remove(
         "--keys": choice.keys,
         "--where": choice.where,
         "--position": choice.position,
-        "--list": calls.listed or None,
+        "--list": calls.list or None,
         "--undo": calls.undo,
     }
     chosen = [name for name, value in options.items() if value is not None]
     _check_choice(chosen, call, erase=erase)
     removes = chosen in (["--keys"], ["--where"], ["--position"])
 
-    if calls.listed:
+    if calls.list:
         removals = bushel.removals(path, index=index)
         lines = [*map(_line, removals)] or ["no samples were removed"]
         OutputOptions(shown.as_json).show(removals, *lines)
@@ -119,16 +122,14 @@ def remove(
 def _check_choice(given: list[str], call: str | None, *, erase: bool) -> None:
     """Check that the options go together. Raise BadParameter if they do not."""
     if len(given) != 1 and (given or not erase):
-        raise click.BadParameter(
+        raise wrong_option(
+            "--keys",
             "give exactly one of --keys, --where, --position, --list and --undo; or --erase",
-            param_hint="--keys",
         )
     if erase and given in (["--list"], ["--undo"]):
-        raise click.BadParameter(
-            "it cannot be combined with --list and --undo", param_hint="--erase"
-        )
+        raise wrong_option("--erase", "it cannot be combined with --list and --undo")
     if call is not None and (given or not erase):
-        raise click.BadParameter("it needs --erase, and nothing else", param_hint="--call")
+        raise wrong_option("--call", "it needs --erase, and nothing else")
 
 
 def _removed(
@@ -136,7 +137,7 @@ def _removed(
 ) -> Removal:
     """Remove the chosen samples. Raise BadParameter if the reason is missing, or the file of keys cannot be read."""
     if not reason:
-        raise click.BadParameter('give a reason, such as --reason "opt-out"', param_hint="--reason")
+        raise wrong_option("--reason", 'give a reason, such as --reason "opt-out"')
     return bushel.remove(
         path,
         keys=None if choice.keys is None else _lines(choice.keys, str(path)),
@@ -167,10 +168,10 @@ def _lines(name: str, path: str) -> list[str]:
             data = FilePath(name).read_bytes()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         what = "a folder" if FilePath(name).is_dir() else "not a file"
-        raise click.BadParameter(
+        raise wrong_option(
+            "--keys",
             f"{name} is {what}, and --keys takes a file with one key per line; if it is a "
             f"key: echo {shlex.quote(name)} | bushel remove {shlex.quote(path)} --keys -",
-            param_hint="--keys",
         ) from error
     # other line ends may be parts of keys
     lines = data.decode("utf-8", "surrogateescape").split("\n")

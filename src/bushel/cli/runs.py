@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 from msgspec import Struct, structs
 
 from .command import Argument, Option
 from .options import Json, NewKind, OutputOptions, Parts, ShardOptions, Workers
-from .output import count, print_json, print_text, progress_of, say, size
+from .output import count, print_json, print_text, progress_of, say, size, wrong_option
 from .packoptions import allowed_errors
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ class WriteOptions(ShardOptions, frozen=True):
         index_columns: Columns to record in the index: label,image.width; auto for numbers, short
             texts and sizes of images, the default; none.
         max_errors: Samples that may fail in the whole run: 100, 1% or all.
+        keys: Keep the keys or leave them out.
         replace_dots: Text that replaces every dot in a key; keys in a tar cannot have dots.
         forget_removed: With --overwrite: drop the list of removed samples.
         progress: bar (in a terminal), json (a line of JSON at a time, on standard error) or none.
@@ -42,7 +42,7 @@ class WriteOptions(ShardOptions, frozen=True):
     shuffle: Annotated[bool, Option("Write in a random order.", "--shuffle/--no-shuffle")] = False
     seed: Annotated[int, Option("Seed of the random order.", min=0)] = 0
     max_errors: str = "0"
-    keys: Annotated[bool, Option("Keep the keys or leave them out.", "--keys/--no-keys")] = True
+    keys: bool = True
     replace_dots: str | None = None
     forget_removed: bool = False
     threads: Workers = None
@@ -75,9 +75,8 @@ class WriteOptions(ShardOptions, frozen=True):
         if self.replace_dots is None:
             return None if self.keys else False
         if not self.keys:
-            raise click.BadParameter(
-                "--no-keys leaves the keys out: give one of the two options",
-                param_hint="--replace-dots",
+            raise wrong_option(
+                "--replace-dots", "--no-keys leaves the keys out: give one of the two options"
             )
         return _DotsReplaced(self.replace_dots)
 
@@ -114,18 +113,16 @@ class PartOptions(Struct, frozen=True):
             FileNotFoundError: Slurm is asked for, and is not here.
         """
         if self.sbatch is not None and not self.slurm:
-            raise click.BadParameter("it needs --engine slurm", param_hint="--sbatch")
+            raise wrong_option("--sbatch", "it needs --engine slurm")
         if self.slurm and self.parts is None:
-            raise click.BadParameter(
-                "slurm needs --parts, the number of tasks of the array", param_hint="--engine"
-            )
+            raise wrong_option("--engine", "slurm needs --parts, the number of tasks of the array")
         if self.slurm:  # before a plan is written, which other arguments would have to replace
             from bushel.engines.slurm import check_sbatch
 
             check_sbatch()
         if self.engine is not None and self.part is not None:
-            raise click.BadParameter(
-                "--part does its work in this process: leave one of them out", param_hint="--engine"
+            raise wrong_option(
+                "--engine", "--part does its work in this process: leave one of them out"
             )
 
     @property
@@ -209,14 +206,15 @@ RunTarget = Annotated[
 
 def parts(
     target: RunTarget,
-    missing: Annotated[
-        bool, Option("Print only the numbers of missing parts, as sbatch --array takes them.")
-    ] = False,
+    missing: bool = False,
     as_json: Json = False,
 ) -> None:
     """Show the progress of a run in parts: missing parts and errors.
 
     Parts without their files count as missing.
+
+    Options:
+        missing: Print only the numbers of missing parts, as sbatch --array takes them.
 
     Examples:
       bushel parts out/
@@ -256,15 +254,16 @@ def parts(
 
 def finish(
     target: RunTarget,
-    max_errors: Annotated[
-        str, Option("Items that may fail in the whole run: 100, 1% or all.")
-    ] = "all",
+    max_errors: str = "all",
     *,
     shown: OutputOptions,
 ) -> None:
     """Join the parts of a run to one dataset: manifest, class names, error log.
 
     It may be run again, also by several machines at the same time.
+
+    Options:
+        max_errors: Items that may fail in the whole run: 100, 1% or all.
 
     Example:
       bushel finish out/
