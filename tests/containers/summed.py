@@ -1,8 +1,7 @@
 """The table of a shard with all checksums, as `bushel.index` makes it."""
 
-from bushel._index.opening import opener
 from bushel._index.shard import Shard
-from bushel._index.table import ShardIndex
+from bushel._index.table import ShardIndex, opener
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.checksums import with_checksums
 from bushel.spec import Spec

@@ -16,10 +16,9 @@ from msgspec.structs import replace
 
 import bushel
 from bushel._index.block_arrays import blocks_without, length_words
-from bushel._index.opening import block_file
 from bushel._index.shard import FileStamp, Shard
 from bushel._index.sidecar import load_index
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, ShardIndex, block_file
 from bushel.containers import checksums
 from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError

@@ -17,7 +17,7 @@ from tests.descriptors import descriptors
 from tests.storage.objects.range_server import serving
 
 import bushel
-from bushel._index import opening, table
+from bushel._index import table
 from bushel._index.saving import encode_index
 from bushel._index.shard import Shard
 from bushel.containers import get_container
@@ -127,7 +127,7 @@ def test_checksums_of_many_files_are_computed_in_small_batches(tmp_path: Path) -
         (tmp_path / name).write_bytes(bytes(1 << 19))
     path, sizes = listed(tmp_path, "jsonl", names), list[int]()
     index = bushel.open(path, spec=SPEC, index="memory").reader.shards[0].index
-    with_checksums(index, opening.opener(index, Shard.of(path)), report=sizes.append)
+    with_checksums(index, table.opener(index, Shard.of(path)), report=sizes.append)
     assert sum(sizes) > 100 << 19
     assert max(sizes) <= 17 << 20
 
@@ -138,7 +138,7 @@ def test_a_file_that_is_replaced_while_it_is_closed_is_not_read(
     monkeypatch.setattr(table, "MANY_FILES", 1)
     path = listed(tmp_path, "jsonl", photos(tmp_path))
     shard = bushel.open(path, spec=SPEC).reader.shards[0]
-    open_again = opening.opener(shard.index, shard.shard)
+    open_again = table.opener(shard.index, shard.shard)
     first, second = (Path(str(shard.shard.path(number))) for number in (1, 2))
     assert open_again(1).read(0, 8) == first.read_bytes()[:8]
     assert open_again(2).read(0, 8) == second.read_bytes()[:8]

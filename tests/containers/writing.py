@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from tests.containers.summed import summed_table
 
 from bushel._index.builders import FieldBuilder, IndexBuilder
-from bushel._index.opening import opener
 from bushel._index.shard import FileStamp, Shard
-from bushel._index.table import MISSING, ShardIndex
+from bushel._index.table import MISSING, ShardIndex, opener
 from bushel.containers.base import Container, Layout, Stored, WriteOptions
 from bushel.kernels import crc32
 from bushel.spec import parse_spec

@@ -1,8 +1,8 @@
 """The table of a shard: where the bytes of every field of every sample are.
 
 Every container is turned into the same table, so everything above it (dataset, loader, verify,
-convert) works with all of them. Nothing here does I/O: containers build a `ShardIndex` for each
-shard, `sidecar` stores it, and `Dataset` reads through it.
+convert) works with all of them: containers build a `ShardIndex` for each shard, `sidecar` stores
+it, and `Dataset` reads through it. A table does no I/O; `opener` opens the files that one describes.
 
 The table consists of NumPy arrays that may be views of a mapped file. A field takes 20 bytes per
 sample (offset, length, CRC-32), 12 in a file if its lengths are equal; keys take 20 bytes per sample
@@ -11,7 +11,8 @@ in addition to their text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,13 @@ from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of, ranges,
 from bushel._runtime.public import public
 from bushel.errors import FormatError
 from bushel.spec import Field, Spec
+from bushel.storage import File, open_file
 
 from .names import Labels, labels_of_fields
 from .shard import MANY_FILES, FileStamp, Keys, Place, Shard, sizes_of
 
 if TYPE_CHECKING:
+    from bushel.storage.block_file import BlockFile
     from bushel.storage.blocks import Blocks
 
     from .clip_frames import ClipFrames, SeekTables, Segments
@@ -359,3 +362,50 @@ class ShardIndex(Struct, frozen=True):
         return replace(
             self, fields=fields, labels=labels_of_fields(self.labels, fields), columns=columns
         )
+
+
+def block_file(
+    index: ShardIndex, number: int, file_of: Callable[[int], File], shard: Shard
+) -> BlockFile:
+    """Open a block file of a shard, given its number, which is at least the number of files.
+
+    Messages name it by the file that holds its first bytes. Small files are closed between reads if
+    the shard has very many local ones. `file_of` returns a file of the shard, given its number.
+    """
+    from bushel.storage.block_file import BlockFile
+
+    from .closed_files import ClosedFiles
+
+    blocks, place = index.blocks[number - len(index.files)], index.place(number, 0)
+    mtime_ns = 0 if place.file is None else index.files[place.file].mtime_ns
+    closed = None
+    if index.has_many_files(shard):
+        closed = ClosedFiles(shard, index.files, file_of)
+    return BlockFile(shard.locate(place)[0], blocks, file_of, mtime_ns, closed)
+
+
+def opener(index: ShardIndex, shard: Shard) -> Callable[[int], File]:
+    """Return a function that opens a file or block file of a shard, given its number.
+
+    Of very many local files with blocks, none stays open, and each read sees whether its file is
+    still the one that the table describes.
+    """
+    shard = index.shard_with_files(shard)
+    if not (index.blocks or index.has_many_files(shard)):
+        return cache(shard.open)
+
+    @cache
+    def real(number: int) -> File:
+        path, stamp = shard.path(number), index.files[number]
+        if stamp.mtime_ns and index.closes(number, shard):
+            from bushel.storage.fileobject import SmallFile
+
+            return SmallFile(str(path), stamp.size, stamp.mtime_ns)
+        return open_file(path)
+
+    def opened(number: int) -> File:
+        if number < len(index.files):
+            return real(number)
+        return block_file(index, number, real, shard)
+
+    return opened

@@ -14,10 +14,9 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents, has_pyav
-from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.shard import FileStamp, Shard
-from bushel._index.table import ShardIndex
+from bushel._index.table import ShardIndex, opener
 from bushel._runtime.messages import log_warning
 from bushel.codecs.extensions import storing_codec
 from bushel.containers.base import Container, Layout, ShardWriter, Stored

@@ -31,7 +31,7 @@ def with_checksums(
 
     Args:
         index: A checked index. Columns that have checksums keep them.
-        file_of: Opens one of its files or block files, given its number (`_index.opening.opener`).
+        file_of: Opens one of its files or block files, given its number (`_index.table.opener`).
         report: Called with the bytes read since the last call.
 
     Returns:

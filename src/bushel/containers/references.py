@@ -15,9 +15,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.opening import opener
 from bushel._index.shard import FileStamp, Keys, Shard, is_url, sizes_of
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, ShardIndex, opener
 from bushel._runtime.messages import log_warning
 from bushel._runtime.parallel import map_all
 from bushel.codecs import get_codec

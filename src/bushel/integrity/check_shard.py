@@ -18,9 +18,8 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents, has_pyav
 from bushel._index.identity import Comparison, compare_values, table_digest
-from bushel._index.opening import opener
 from bushel._index.shard import FileStamp, Shard, sizes_of
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, ShardIndex, opener
 from bushel._runtime.arrays import total_of
 from bushel._runtime.messages import count
 from bushel.codecs import get_codec

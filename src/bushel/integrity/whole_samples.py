@@ -21,9 +21,8 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.identity import compare_values, sample_digests
 from bushel._index.names import Labels, labels_of_fields
-from bushel._index.opening import opener
 from bushel._index.shard import Keys, may_lack_samples
-from bushel._index.table import ShardIndex
+from bushel._index.table import ShardIndex, opener
 from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
 from bushel.codecs.registry import keeps_bytes

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from bushel._index.names import labels_of_fields
 from bushel._index.shard import Shard
 from bushel._index.sidecar import Manifest, find_manifest, spec_from_file
-from bushel._index.table import FieldExtents, ShardIndex
+from bushel._index.table import FieldExtents, ShardIndex, opener
 from bushel._runtime.messages import log_info, warn
 from bushel.codecs.registry import asked_for, from_file, get_codec, is_withheld
 from bushel.codecs.scalars import time_dtype
@@ -139,7 +139,6 @@ def _small_values(
     index: ShardIndex, extents: FieldExtents, shard: Shard | None
 ) -> Iterator[tuple[int, Buffer]]:
     """Yield the rows and the values of a plain field of a few MiB of text in local files; none of another one."""
-    from bushel._index.opening import opener
     from bushel._recognise.types import TEXT_CODECS
 
     is_small = extents.codec in TEXT_CODECS and extents.nbytes <= _LOOKED_AT

@@ -19,10 +19,10 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents, has_pyav
 from bushel._index.names import Labels, labels_of_fields
-from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.shard import Shard
 from bushel._index.sidecar import find_manifest, spec_from_file
+from bushel._index.table import opener
 from bushel._index.table_cache import keep_table
 from bushel._runtime.messages import log_warning
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, user_call

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from bushel._index.shard import FOLDER, FileStamp, Shard
 from bushel._index.sidecar import load_index
-from bushel._index.table import ShardIndex
+from bushel._index.table import ShardIndex, opener
 from bushel._runtime.messages import log_info, log_warning
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
@@ -382,7 +382,6 @@ def build_table(
     if stored is not None:
         index = with_recorded_names(index, stored)
     if lacks_checksums(index, options):
-        from bushel._index.opening import opener
         from bushel.containers.checksums import with_checksums
 
         index = with_checksums(index, opener(index, shard), report=options.report)

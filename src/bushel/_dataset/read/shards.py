@@ -15,7 +15,7 @@ from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.elements import Group
 from bushel._index.names import Labels
 from bushel._index.shard import MANY_FILES, SMALL_FILE, FileStamp, Shard
-from bushel._index.table import ShardIndex
+from bushel._index.table import ShardIndex, block_file
 from bushel._runtime.arrays import I64, LazySequence
 from bushel.containers import register_container, registered_here
 from bushel.errors import FormatError
@@ -153,8 +153,6 @@ class OpenShard(Struct):
             OSError: The file cannot be read.
         """
         if number >= len(self.stamps):
-            from bushel._index.opening import block_file
-
             return block_file(self.index, number, file_of or cache(self.open), self.shard)
         stamp, forget = self.stamps[number], getattr(self.stamps, "forget", None)
         if self.section is not None:

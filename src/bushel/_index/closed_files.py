@@ -1,19 +1,16 @@
-"""Files of a shard: the facts of very many files as arrays, and opening block files."""
+"""The small files of a shard that has very many of them: each is opened, read and closed again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import numpy as np
 
 from bushel import kernels
 from bushel._runtime.arrays import I64
-from bushel.storage import File, open_file
-from bushel.storage.block_file import BlockFile
+from bushel.storage import File
 
 from .shard import SMALL_FILE, FileStamp, FileStamps, Shard, sizes_of
-from .table import ShardIndex
 
 
 class ClosedFiles:
@@ -86,46 +83,3 @@ class ClosedFiles:
             return stamps.sizes[numbers], stamps.times[numbers]
         chosen = [stamps[number] for number in numbers.tolist()]
         return sizes_of(chosen), np.array([stamp.mtime_ns for stamp in chosen], np.int64)
-
-
-def block_file(
-    index: ShardIndex, number: int, file_of: Callable[[int], File], shard: Shard
-) -> BlockFile:
-    """Open a block file of a shard, given its number, which is at least the number of files.
-
-    Messages name it by the file that holds its first bytes. Small files are closed between reads if
-    the shard has very many local ones. `file_of` returns a file of the shard, given its number.
-    """
-    blocks, place = index.blocks[number - len(index.files)], index.place(number, 0)
-    mtime_ns = 0 if place.file is None else index.files[place.file].mtime_ns
-    closed = None
-    if index.has_many_files(shard):
-        closed = ClosedFiles(shard, index.files, file_of)
-    return BlockFile(shard.locate(place)[0], blocks, file_of, mtime_ns, closed)
-
-
-def opener(index: ShardIndex, shard: Shard) -> Callable[[int], File]:
-    """Return a function that opens a file or block file of a shard, given its number.
-
-    Of very many local files with blocks, none stays open, and each read sees whether its file is
-    still the one that the table describes.
-    """
-    shard = index.shard_with_files(shard)
-    if not (index.blocks or index.has_many_files(shard)):
-        return cache(shard.open)
-
-    @cache
-    def real(number: int) -> File:
-        path, stamp = shard.path(number), index.files[number]
-        if stamp.mtime_ns and index.closes(number, shard):
-            from bushel.storage.fileobject import SmallFile
-
-            return SmallFile(str(path), stamp.size, stamp.mtime_ns)
-        return open_file(path)
-
-    def opened(number: int) -> File:
-        if number < len(index.files):
-            return real(number)
-        return block_file(index, number, real, shard)
-
-    return opened
