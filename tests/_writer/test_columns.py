@@ -10,7 +10,7 @@ import pytest
 from tests._dataset.views.models import CONTAINERS, MAGIC, make_samples, write
 
 import bushel
-from bushel._writer import recorder
+from bushel._index import contents
 from bushel.codecs import get_codec
 from bushel.errors import SpecError
 
@@ -26,7 +26,7 @@ def test_recorded_columns_equal_stored_values(tmp_path: Path, container: str, mo
     samples = make_samples(container, 30)
     write(tmp_path / "recorded", container, samples, shard_samples=8)
     with monkeypatch.context() as patched:
-        patched.setattr(recorder.Recorder, "recorded", lambda *_: {})
+        patched.setattr(contents.Recorder, "recorded", lambda *_: {})
         write(tmp_path / "read", container, samples, shard_samples=8)
     recorded, read = (sorted((tmp_path / name).rglob("*.safetensors")) for name in ("recorded", "read"))
     assert [path.stat().st_size for path in recorded] == [path.stat().st_size for path in read]
@@ -203,7 +203,7 @@ def test_recorded_lengths_of_texts_equal_those_that_are_read(tmp_path: Path, mon
     for recorded in (True, False):
         with monkeypatch.context() as patched:
             if not recorded:
-                patched.setattr(recorder.Recorder, "recorded", lambda *_: {})
+                patched.setattr(contents.Recorder, "recorded", lambda *_: {})
             path = tmp_path / str(recorded)
             with bushel.Writer(path, {"text": "utf8", "n": "int"}, container="tar") as writer:
                 for number, value in enumerate(values):

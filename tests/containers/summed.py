@@ -1,9 +1,9 @@
 """The table of a shard with all checksums, as `bushel.index` makes it."""
 
+from bushel._dataset.open.binding import with_checksums
 from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex, opener
 from bushel.containers.base import Container, ReadOptions
-from bushel.containers.checksums import with_checksums
 from bushel.spec import Spec
 
 

@@ -17,12 +17,12 @@ from tests.descriptors import descriptors
 from tests.storage.objects.range_server import serving
 
 import bushel
+from bushel._dataset.open.binding import with_checksums
 from bushel._index import table
 from bushel._index.saving import encode_index
 from bushel._index.shard import Shard
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
-from bushel.containers.checksums import with_checksums
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import parse_spec
 

@@ -1,11 +1,13 @@
-"""The wanted contents of a shard's index apart from extents, which are made by reading values: scans and columns.
+"""The wanted contents of a shard's index apart from extents, which are made of values: scans and columns.
 
 There are three kinds of scans: segments of tiled JPEGs, seek tables of plain ones, and packets of
-video clips. Each is an attribute of `FieldExtents`. `column_scan` makes columns.
+video clips. Each is an attribute of `FieldExtents`. `column_scan` makes columns, of values that are read, or that
+`Recorder` has seen while they were written.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib.util import find_spec
@@ -19,12 +21,22 @@ from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
 from bushel.codecs import get_codec, holds_clip, holds_image
-from bushel.kernels import JpegError, jpeg_seek_table, jpeg_segment_offsets
+from bushel.codecs.base import NumberLayout
+from bushel.kernels import JpegError, image_header, jpeg_seek_table, jpeg_segment_offsets
 from bushel.spec import Spec
 from bushel.storage import Extents, File, read_many
 
+from .builders import FieldBuilder
 from .clip_frames import ClipFrames, SeekTables, Segments
-from .column_scan import ValueFiles, add_columns, each_chunk, present_rows
+from .column_scan import (
+    RecordedValues,
+    ValueFiles,
+    add_columns,
+    characters_of,
+    each_chunk,
+    lengths_of_texts,
+    present_rows,
+)
 from .columns import LONGEST_TEXT
 from .names import (
     AUTO,
@@ -36,7 +48,7 @@ from .names import (
     names_of,
     usual_columns,
 )
-from .table import FieldExtents, ShardIndex
+from .table import MISSING, FieldExtents, ShardIndex
 
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets
@@ -296,3 +308,107 @@ class Contents(Struct, frozen=True):
         if frames:
             index = FRAMES.add(index, files.file_of, before)
         return add_columns(index, self.missing_columns(index), files)
+
+
+# Recording them while a shard is written
+
+_BYTES = (bytes, bytearray, memoryview)
+_MEAN, _ALLOWED = 64, 1 << 16
+"""The bytes of values are recorded while their mean size is at most this many; the first ones always."""
+
+
+class Recorder:
+    """Records values of a new shard while it is written, from which its columns are made without reading again.
+
+    The stored bytes of numbers and short texts are recorded, lengths of texts, and headers of
+    images. If anything is missing in the end, as after a resumed write, the columns are found in
+    the files instead, with the same result.
+
+    Args:
+        builders: The shard's fields.
+        contents: The contents that its index shall have.
+    """
+
+    def __init__(self, builders: Iterable[FieldBuilder], contents: Contents) -> None:
+        fields = {builder.field.name: builder.field for builder in builders}
+        columns = [known_column_of(name, fields) for name in expanded(contents.columns, fields)]
+        if contents.usual:
+            columns += usual_columns(fields)
+        readings = {(column.field.name, column.reading) for column in columns if column is not None}
+        self._fields: dict[str, _FieldRecorder] = {}
+        for builder in builders:
+            name, is_text = builder.field.name, builder.codec == "utf8"
+            is_plain = is_text or isinstance(get_codec(builder.codec).layout, NumberLayout)
+            headers = (name, "image") in readings
+            lengths = is_text and (name, "length") in readings
+            if headers or lengths or (is_plain and (name, "value") in readings):
+                self._fields[name] = _FieldRecorder(headers=headers, characters=lengths)
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        """Record a sample that was written."""
+        for name, field in self._fields.items():
+            field.add(values.get(name))
+
+    def add_rows(self, columns: Mapping[str, Any], rows: int) -> None:
+        """Record the first samples of columns that `ShardWriter.extend` has written."""
+        for name, field in self._fields.items():
+            field.add_rows(columns[name], rows)
+
+    def recorded(self, index: ShardIndex) -> dict[str, RecordedValues]:
+        """Return the recorded values by field, of those fields whose values are recorded as the index has them."""
+        pairs = [(name, field.recorded(index.fields[name])) for name, field in self._fields.items()]
+        return {name: values for name, values in pairs if values is not None}
+
+
+class _FieldRecorder:
+    """Records the length of each value of a field, and the header of an image, or the bytes while they are few.
+
+    With `characters`, it counts the characters of each text.
+    """
+
+    def __init__(self, *, headers: bool, characters: bool) -> None:
+        self._lengths = array("q")
+        self._headers = bytearray() if headers else None
+        self._data = None if headers else bytearray()
+        self._characters = array("q") if characters else None
+
+    def add(self, value: Any) -> None:
+        """Record a value."""
+        data = value if isinstance(value, _BYTES) else b""
+        self._lengths.append(MISSING if data is not value else memoryview(data).nbytes)
+        if self._headers is not None:
+            self._headers += image_header(data)
+        if self._characters is not None:
+            self._characters.append(characters_of(data))
+        self._record(data)
+
+    def add_rows(self, column: Any, rows: int) -> None:
+        """Record the first values of a column without missing ones."""
+        ends = column.offsets[: rows + 1]
+        self._lengths.frombytes(np.diff(ends).tobytes())
+        if self._headers is not None:
+            self._headers += b"".join(map(image_header, column.rows(0, rows).pieces))
+        if self._characters is not None:
+            self._characters.frombytes(lengths_of_texts(column.data, ends).tobytes())
+        self._record(column.data[ends[0] : ends[-1]].data)
+
+    def _record(self, data: bytes | bytearray | memoryview) -> None:
+        """Record the bytes of values whose lengths are recorded, while they are few."""
+        if self._data is not None:
+            self._data += data
+            if len(self._data) > _MEAN * len(self._lengths) + _ALLOWED:
+                self._data = None
+
+    def recorded(self, column: FieldExtents) -> RecordedValues | None:
+        """Return the recorded values; None if the lengths in the index are others."""
+        lengths = np.frombuffer(self._lengths, np.int64)
+        if not np.array_equal(lengths, column.length):
+            return None
+        data = headers = characters = None
+        if self._data is not None:
+            data = np.frombuffer(self._data, np.uint8)
+        if self._headers is not None:
+            headers = np.frombuffer(self._headers, np.int32).reshape(-1, 5)
+        if self._characters is not None:
+            characters = np.where(lengths == MISSING, MISSING, self._characters)
+        return RecordedValues(lengths, data, headers, characters)

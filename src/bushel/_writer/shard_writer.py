@@ -13,7 +13,7 @@ from bushel._dataset.open.binding import stamp_of
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.column_scan import ValueFiles
-from bushel._index.contents import Contents, has_pyav
+from bushel._index.contents import Contents, Recorder, has_pyav
 from bushel._index.saving import save_index
 from bushel._index.shard import FileStamp, Shard
 from bushel._index.table import ShardIndex, opener
@@ -26,7 +26,6 @@ from bushel.spec import KEY
 from bushel.storage import File, Staging, open_file
 
 from .publishing import FinishedShard
-from .recorder import Recorder
 from .target import ShardLimits
 
 _FOREVER = 1e6  # seconds
@@ -162,10 +161,10 @@ class ShardInProgress:
     ) -> None:
         self.plan, self._staging, self._before = plan, staging, before
         layout = plan.layout
-        self._recorder = Recorder(layout, plan.contents)
         columns = [
             FieldBuilder(column.field, column.codec, column.file) for column in layout.columns
         ]
+        self._recorder = Recorder(columns, plan.contents)
         self._builder = builder = IndexBuilder(
             plan.container.name, columns, keyed=layout.options.keyed
         )

@@ -21,7 +21,7 @@ import numpy as np
 
 from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
-from bushel._runtime.arrays import I64, NO_NUMBERS, U8
+from bushel._runtime.arrays import I64, NO_NUMBERS, U8, GrowingArrays
 from bushel.errors import FormatError, UnsupportedError
 from bushel.filters import FilterError, expand
 from bushel.filters.riegeli import BLOCK, HEADER, KINDS, SIDE, read_number, sides_of
@@ -31,7 +31,6 @@ from bushel.storage import BlockFile, Blocks, ExtentError, File, Side
 
 from .base import Container, ReadOptions, Report
 from .features import codec_of_first_bytes
-from .growing import GrowingArrays
 from .plain_table import PlainField, declared_field, table_of
 
 HINT = "the file is damaged or incomplete: write it again, or fetch it again"

@@ -14,13 +14,11 @@ from bushel._index.columns import Column
 from bushel._index.line_arrays import LineArray, Lines
 from bushel._index.table import FieldExtents
 from bushel._recognise.types import Stored, resolve
-from bushel._runtime.arrays import Bools
+from bushel._runtime.arrays import Bools, GrowingArrays
 from bushel.errors import SpecError
 from bushel.kernels import ExampleScanner, LineScanner
 from bushel.spec import Field
 from bushel.storage import File
-
-from .growing import GrowingArrays
 
 _STEP = 1 << 16
 """Rows that are handled at a time, so that large tables need little memory, and it stays in the processor's cache."""

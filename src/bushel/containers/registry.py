@@ -126,7 +126,7 @@ def get_writable(name: str) -> Container:
     Raises:
         ValueError: The name is unknown, or Bushel only reads this container.
     """
-    is_known = name in container_names()
+    is_known = name in _registered or name in container_names()  # installed packages come last
     if is_known and get_container(name).is_written:
         return get_container(name)
     written = container_names(written=True)

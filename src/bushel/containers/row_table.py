@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from bushel._index.columns import NUMBERS, Column, Kind
 from bushel._index.shard import Shard, stamps
 from bushel._index.table import FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, NO_NUMBERS, U8, Bools, if_any, offsets_of
+from bushel._runtime.arrays import I64, NO_NUMBERS, U8, Bools, GrowingArrays, if_any, offsets_of
 from bushel._runtime.messages import log_warning
 from bushel.codecs.scalars import time_dtype
 from bushel.errors import FormatError, needed_by
@@ -26,7 +26,6 @@ from bushel.spec import Field, Spec
 from bushel.storage import Blocks, File
 
 from .features import Feature, labels_of
-from .growing import GrowingArrays
 from .plain_table import joined_values
 
 _JSON_TYPE = "extension<arrow.json"

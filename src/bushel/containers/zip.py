@@ -25,13 +25,12 @@ from msgspec.structs import replace
 from bushel._index.shard import Keys, Shard, Strings, stamps
 from bushel._index.table import ShardIndex
 from bushel._recognise.names import LeftOut, may_hold_junk
-from bushel._runtime.arrays import I32, I64, U8, U32, Bools, offsets_of
+from bushel._runtime.arrays import I32, I64, U8, U32, Bools, GrowingArrays, offsets_of
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, MemberGroups, ZipScanner, zip_data
 from bushel.storage import Blocks, ExtentError, Extents, File, gather
 
 from .base import Container, ReadOptions
-from .growing import GrowingArrays
 from .tar import samples as tar
 from .tar.scan import report_left_out, shrunk
 

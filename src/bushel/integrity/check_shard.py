@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.open.binding import stamp_of, stamps_of
+from bushel._dataset.open.binding import stamp_of, stamps_of, with_checksums
 from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
@@ -24,7 +24,6 @@ from bushel._runtime.arrays import total_of
 from bushel._runtime.messages import count
 from bushel.codecs import get_codec
 from bushel.containers.base import Report
-from bushel.containers.checksums import with_checksums
 from bushel.errors import CodecError, FormatError, MissingPackageError
 from bushel.kernels import ExtentError
 from bushel.spec import KEY

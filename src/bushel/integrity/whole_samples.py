@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._dataset.open.binding import stamps_of
+from bushel._dataset.open.binding import stamps_of, with_checksums
 from bushel._dataset.open.completeness import manifest_of
 from bushel._dataset.open.damage import recover_shard
 from bushel._dataset.read.remaining import removed_in
@@ -26,7 +26,6 @@ from bushel._index.table import ShardIndex, opener
 from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
 from bushel.codecs.registry import keeps_bytes
-from bushel.containers.checksums import with_checksums
 from bushel.errors import BushelError, CorruptError, FormatError
 from bushel.spec import KEY, parse_spec
 

@@ -13,11 +13,11 @@ from tests._dataset.views.models import CONTAINERS, plain
 from tests._dataset.views.scattered import scattered
 
 import bushel
+from bushel._dataset.open.binding import with_checksums
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
 from bushel._index.table import opener
-from bushel.containers.checksums import with_checksums
 from bushel.errors import CorruptError
 from bushel.storage import IN_TABLE
 from bushel.testing.readable import flip

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected
 
 import bushel
+from bushel._runtime.arrays import GrowingArrays
 from bushel.containers import row_table
 from bushel.containers.arrow import container
-from bushel.containers.growing import GrowingArrays
 from bushel.errors import FormatError
 from bushel.testing import READABLE_CHECKS, Golden, Readable
 

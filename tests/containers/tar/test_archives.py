@@ -18,11 +18,11 @@ from tests.containers.summed import summed_table
 from tests.containers.tar.archives import SMALL, archive, as_webdataset, content, read, shard_of, without_description
 from tests.containers.writing import ShardInProgress, same_table, stored_samples, write_shard
 
+from bushel._dataset.open.binding import with_checksums
 from bushel._index.shard import Shard
 from bushel._index.table import MISSING, opener
 from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions, WriteOptions
-from bushel.containers.checksums import with_checksums
 from bushel.containers.tar import CONTAINER
 from bushel.containers.tar.writer import end_of_archive, header_of
 from bushel.errors import FormatError, SpecError

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bushel
-from bushel.containers import growing
+from bushel._runtime.arrays import GrowingArrays
 from bushel.containers.tar import samples, scan
 from bushel.containers.tar.samples import Table, tabulate
 from bushel.containers.tar.scan import read_table
@@ -94,7 +94,7 @@ def test_pieces_give_the_table_of_all_members(
     monkeypatch.setattr(scan, "_PIECE", piece)
     monkeypatch.setattr(samples, "_STEP", 16)
     for limit in (0, 1 << 20):
-        monkeypatch.setattr(samples, "GrowingArrays", partial(growing.GrowingArrays, limit))
+        monkeypatch.setattr(samples, "GrowingArrays", partial(GrowingArrays, limit))
         files: list[File] = [MappedFile(str(path)), FileObject(path)]
         for file in files:
             table, labels = read_table(path, file, spec)
@@ -115,7 +115,7 @@ def test_elements_of_sequences_are_in_order(piece: int, tmp_path: Path, monkeypa
     ]
     path = _write(tmp_path / "a.tar", members)
     monkeypatch.setattr(scan, "_PIECE", piece)
-    monkeypatch.setattr(samples, "GrowingArrays", partial(growing.GrowingArrays, 100))
+    monkeypatch.setattr(samples, "GrowingArrays", partial(GrowingArrays, 100))
     table, _ = read_table(path, MappedFile(str(path)), spec)
     assert _all_of(table) == _at_once(path, spec)
     frames = table.columns["frames"]
@@ -128,13 +128,13 @@ def test_a_large_table_is_in_a_file_without_a_name(tmp_path: Path, monkeypatch: 
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     opened = []
-    make = growing.GrowingArrays._flush
+    make = GrowingArrays._flush
 
-    def flush(own: growing.GrowingArrays) -> None:
+    def flush(own: GrowingArrays) -> None:
         make(own)
         opened.append(list(folder.iterdir()))
 
-    monkeypatch.setattr(growing.GrowingArrays, "_flush", flush)
+    monkeypatch.setattr(GrowingArrays, "_flush", flush)
     path = _write(tmp_path / "a.tar", [(f"{n:06}.jpg", b"") for n in range(12_000)])
     table, _ = read_table(path, MappedFile(str(path)), None)
     assert table.samples == 12_000

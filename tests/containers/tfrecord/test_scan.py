@@ -11,7 +11,8 @@ import pytest
 from tests.containers.tfrecords import bytes_list, example, float_list, framed, int_list
 
 import bushel
-from bushel.containers import Shard, growing
+from bushel._runtime.arrays import GrowingArrays
+from bushel.containers import Shard
 from bushel.containers.tfrecord import features
 from bushel.containers.tfrecord.container import CONTAINER
 
@@ -54,7 +55,7 @@ def test_values_are_those_of_the_records(
         for name, size in (("STEP", 7), ("_ROWS", 10), ("_WINDOW", 200)):
             monkeypatch.setattr(features, name, size)
         monkeypatch.setattr(features, "STEP", 7)
-        monkeypatch.setattr(growing.GrowingArrays.__init__, "__defaults__", (100,))
+        monkeypatch.setattr(GrowingArrays.__init__, "__defaults__", (100,))
     wanted = records(kinds)
     path = tmp_path / "a.tfrecord"
     path.write_bytes(framed([encoded(each, number) for number, each in enumerate(wanted)]))

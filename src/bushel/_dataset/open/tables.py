@@ -31,7 +31,7 @@ from bushel.errors import CorruptError, FormatError, UnsupportedError
 from bushel.storage import AnyPath, absolute, as_path, below, is_local, is_object
 from bushel.storage.base import FROM_TAG
 
-from .binding import bind, same_files, stamped, stamps_of
+from .binding import bind, same_files, stamped, stamps_of, with_checksums
 from .caller_fields import (
     POLICIES,
     CallerFields,
@@ -382,8 +382,6 @@ def build_table(
     if stored is not None:
         index = with_recorded_names(index, stored)
     if lacks_checksums(index, options):
-        from bushel.containers.checksums import with_checksums
-
         index = with_checksums(index, opener(index, shard), report=options.report)
     return index
 

@@ -21,10 +21,9 @@ from msgspec import Struct
 
 from bushel._index.shard import Shard
 from bushel._index.table import ShardIndex
-from bushel._runtime.arrays import NO_NUMBERS, Bools, ranges
+from bushel._runtime.arrays import NO_NUMBERS, Bools, GrowingArrays, ranges
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.features import Feature, can_be_field, codec_of_first_bytes, features_in
-from bushel.containers.growing import GrowingArrays
 from bushel.containers.references import with_keys, with_references
 from bushel.containers.row_table import RowTable
 from bushel.errors import FormatError

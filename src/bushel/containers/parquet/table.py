@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from bushel._runtime.arrays import GrowingArrays
 from bushel.containers.features import Feature, codec_by_magic
-from bushel.containers.growing import GrowingArrays
 from bushel.containers.row_table import RowTable
 from bushel.filters.parquet import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT, OtherEncoding
 from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, pages_of, payload_of

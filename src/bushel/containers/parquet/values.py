@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from bushel._runtime.arrays import I64, NO_NUMBERS, U8, Bools, offsets_of, truths_of
-from bushel.containers.growing import GrowingArrays
+from bushel._runtime.arrays import I64, NO_NUMBERS, U8, Bools, GrowingArrays, offsets_of, truths_of
 from bushel.filters.parquet import (
     DELTA_LENGTHS,
     DELTA_PREFIXES,

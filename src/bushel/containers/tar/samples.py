@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from bushel._index.shard import FileStamp, Keys, Strings
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I32, I64, NO_NUMBERS, U8, U32, joined
+from bushel._runtime.arrays import I32, I64, NO_NUMBERS, U8, U32, GrowingArrays, joined
 from bushel._runtime.messages import log_warning
-from bushel.containers.growing import GrowingArrays
 from bushel.errors import FormatError
 from bushel.kernels import SampleNames
 from bushel.spec import KEY, Spec

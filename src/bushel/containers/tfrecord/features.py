@@ -15,12 +15,11 @@ from msgspec.structs import replace
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents
 from bushel._kinds import IMAGES
-from bushel._runtime.arrays import I64, NO_NUMBERS, U8, Bools
+from bushel._runtime.arrays import I64, NO_NUMBERS, U8, Bools, GrowingArrays
 from bushel._runtime.system import keep_freed_memory
 from bushel.codecs import get_codec
 from bushel.containers.base import Report
 from bushel.containers.features import codec_of_first_bytes
-from bushel.containers.growing import GrowingArrays
 from bushel.containers.plain_table import PlainField
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.kernels import TfrecordScanner

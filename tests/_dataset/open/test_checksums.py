@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import bushel
+from bushel._dataset.open import binding
+from bushel._dataset.open.binding import with_checksums
 from bushel._index.block_arrays import blocks_without, length_words
 from bushel._index.shard import FileStamp, Shard
 from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, FieldExtents, ShardIndex, block_file
-from bushel.containers import checksums
-from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, split_recordio
 from bushel.spec import Field
@@ -108,7 +108,7 @@ def test_extents_in_the_index_itself(tmp_path: Path) -> None:
 def test_records_in_pieces_and_blocks_that_do_not_expand(
     tmp_path: Path, mapped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checksums, "_BATCH_OF_BLOCKS", 10)
+    monkeypatch.setattr(binding, "_BATCH_OF_BLOCKS", 10)
     magic = (0xCED7230A).to_bytes(4, "little")
     payload = b"HEAD" + magic + b"body" + magic
     raw = split_recordio(payload)
@@ -128,7 +128,7 @@ def test_records_in_pieces_and_blocks_that_do_not_expand(
 
 
 def test_progress_counts_the_bytes_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checksums, "_BATCH", 100)
+    monkeypatch.setattr(binding, "_BATCH", 100)
     seen: list[int] = []
     extents = [(n * 30, 30) for n in range(20)] + [(0, 0), (0, MISSING), (600, 150)]
     found = summed(index_of(column("a", 0, extents)), files_in(tmp_path, mapped=True), report=seen.append)
@@ -143,8 +143,8 @@ def test_progress_counts_the_bytes_in_batches(tmp_path: Path, monkeypatch: pytes
 def test_fields_of_samples_that_follow_each_other_are_read_in_one_pass(
     in_order: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checksums, "_VALUES", 7)
-    monkeypatch.setattr(checksums, "_BATCH", 40)
+    monkeypatch.setattr(binding, "_VALUES", 7)
+    monkeypatch.setattr(binding, "_BATCH", 40)
     batches: list[int] = []
     inner = checksums_of
 
@@ -152,7 +152,7 @@ def test_fields_of_samples_that_follow_each_other_are_read_in_one_pass(
         batches.append(len(extents))
         return inner(files, extents)
 
-    monkeypatch.setattr(checksums, "checksums_of", counted)
+    monkeypatch.setattr(binding, "checksums_of", counted)
     a = [(n * 10, n % 5) for n in range(60)]
     b = [(n * 10 + 5, n % 6 - 1) for n in range(60)]
     if not in_order:
@@ -196,14 +196,14 @@ def test_a_file_that_shrinks_names_its_value(tmp_path: Path) -> None:
 
 
 def test_compressed_lines_are_read_row_by_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checksums, "_VALUES_OF_REQUEST", 30)
-    computed, sizes = checksums._of_rows, list[int]()
+    monkeypatch.setattr(binding, "_VALUES_OF_REQUEST", 30)
+    computed, sizes = binding._of_rows, list[int]()
 
     def of_rows(columns: Any, rows: Any, *more: Any, **options: Any) -> Any:
         sizes.append(sum(part.stop - part.start for part in rows))
         return computed(columns, rows, *more, **options)
 
-    monkeypatch.setattr(checksums, "_of_rows", of_rows)
+    monkeypatch.setattr(binding, "_of_rows", of_rows)
     lines = "".join(f'{{"a": {n}, "t": "{"x" * (n % 9)}"}}\n' for n in range(200)).encode()
     (tmp_path / "x.jsonl").write_bytes(lines)
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(lines))
@@ -223,8 +223,8 @@ def test_compressed_lines_are_read_row_by_row(tmp_path: Path, monkeypatch: pytes
 def test_sequences_and_numbers_of_the_table_are_read_step_by_step(
     in_order: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checksums, "_VALUES", 8)
-    monkeypatch.setattr(checksums, "_BATCH_OF_BLOCKS", 20)
+    monkeypatch.setattr(binding, "_VALUES", 8)
+    monkeypatch.setattr(binding, "_BATCH_OF_BLOCKS", 20)
     counts = np.arange(50) % 4
     starts = np.concatenate([[0], np.cumsum(counts)])
     frames = [(int(sample) * 10 + 2 * each, each) for sample in range(50) for each in range(counts[sample])]

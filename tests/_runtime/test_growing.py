@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.descriptors import descriptors
 
-from bushel.containers.growing import GrowingArrays
+from bushel._runtime.arrays import GrowingArrays
 
 
 @pytest.mark.parametrize("limit", [0, 100, 1 << 20])
