@@ -13,7 +13,7 @@ SOURCE = ROOT / "src" / "bushel"
 
 EXCEPTIONS = {
     "these check the name": """
-        storage/names.py:below _index/shard.py:Shard.path
+        storage/files.py:below _index/shard.py:Shard.path
         _dataset/open/remote_discovery.py:ListedPath.__truediv__
         storage/objects/location.py:ObjectPath.with_name
         compat/granular/paths.py:ForeignPath.__truediv__

@@ -15,7 +15,7 @@ from bushel._pack.finish import finish_run
 from bushel._pack.run_folder import find_run
 from bushel.errors import FormatError, IncompleteWarning, StateError
 from bushel.storage import AnyPath, as_path, remove, walk_names, write_whole
-from bushel.storage.names import remove_tree
+from bushel.storage.files import remove_tree
 
 OPTIONS: dict[str, Any] = {"parts": 3, "shard_samples": 2}
 

@@ -10,7 +10,7 @@ import bushel
 from bushel._dataset.views.dataset import Dataset
 from bushel.containers.ffrecord.packed_folder import MAGIC
 from bushel.errors import CodecError, SpecError
-from bushel.storage.sink import Sink
+from bushel.storage.staging import Sink
 
 CONTAINERS = ("bag", "tar", "ffrecord", "recordio")
 

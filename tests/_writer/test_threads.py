@@ -11,7 +11,7 @@ import pytest
 from tests.at_once import at_once
 
 import bushel
-from bushel.storage.sink import Sink
+from bushel.storage.staging import Sink
 
 THREADS, EACH = 4, 1200
 CONTAINERS = ("bag", "tar", "ffrecord", "recordio")

@@ -17,7 +17,7 @@ from tests.descriptors import open_files
 from tests.full_disk import little_room
 
 from bushel.storage import Sink, Staging
-from bushel.storage import sink as sink_module
+from bushel.storage import staging as staging_module
 from bushel.storage.publish import recover
 
 STEPS = st.lists(
@@ -38,8 +38,8 @@ STEPS = st.lists(
 def test_a_sink_is_a_growing_string(
     buffer: int, large: int, steps: list[tuple[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sink_module, "_BUFFER", buffer)
-    monkeypatch.setattr(sink_module, "_LARGE", large)
+    monkeypatch.setattr(staging_module, "_BUFFER", buffer)
+    monkeypatch.setattr(staging_module, "_LARGE", large)
     path = tmp_path / "x"
     path.unlink(missing_ok=True)
     sink, model = Sink(path), b""
@@ -83,7 +83,7 @@ def test_a_view_that_an_interrupted_flush_left_behind_does_no_harm(tmp_path: Pat
 def test_anything_of_bytes_can_be_written(
     tmp_path: Path, data: Any, buffer: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sink_module, "_BUFFER", buffer)
+    monkeypatch.setattr(staging_module, "_BUFFER", buffer)
     sink = Sink(tmp_path / "x")
     assert (sink.write(data), sink.write(b""), sink.write(data), sink.position) == (0, 8, 8, 16)
     sink.write(np.zeros((0, 3), np.int64).data)
@@ -107,7 +107,7 @@ def test_a_sink_for_another_file_than_it_was(tmp_path: Path) -> None:
 def test_the_system_may_write_less_than_it_was_given(
     tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sink_module, "_LARGE", 8)
+    monkeypatch.setattr(staging_module, "_LARGE", 8)
     whole = os.pwritev
 
     def little(handle: int, pieces: list[memoryview], offset: int) -> int:
@@ -130,8 +130,8 @@ def test_the_system_may_write_less_than_it_was_given(
 def test_pieces_are_written_in_slices(
     tmp_path: Path, slice_size: int, pieces_at_once: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sink_module, "_SLICE", slice_size)
-    monkeypatch.setattr(sink_module, "_MOST_PIECES", pieces_at_once)
+    monkeypatch.setattr(staging_module, "_SLICE", slice_size)
+    monkeypatch.setattr(staging_module, "_MOST_PIECES", pieces_at_once)
     whole, calls = os.pwritev, []
 
     def counted(handle: int, pieces: list[memoryview], offset: int) -> int:
@@ -154,8 +154,8 @@ def test_pieces_are_written_in_slices(
 def test_a_write_that_fails_leaves_the_sink_where_it_was(
     tmp_path: Path, buffer: int, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sink_module, "_BUFFER", buffer)
-    monkeypatch.setattr(sink_module, "_LARGE", large)
+    monkeypatch.setattr(staging_module, "_BUFFER", buffer)
+    monkeypatch.setattr(staging_module, "_LARGE", large)
     sink = Sink(tmp_path / "x")
     written = b""
     with little_room(1000):

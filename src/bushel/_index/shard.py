@@ -25,8 +25,7 @@ from bushel._runtime.arrays import (
     ranges,
 )
 from bushel._runtime.public import public
-from bushel.storage.files import as_path
-from bushel.storage.names import below, leads_out
+from bushel.storage.files import as_path, below, leads_out
 
 if TYPE_CHECKING:
     from bushel.storage import AnyPath, File

@@ -31,8 +31,8 @@ from bushel._writer.publishing import recover_target
 from bushel.errors import InUseError, StateError, TooManyErrors
 from bushel.spec import parse_spec
 from bushel.storage import AnyPath, list_names, remove, walk_names, write_whole
+from bushel.storage.files import below
 from bushel.storage.lock import Lock
-from bushel.storage.names import below
 from bushel.storage.publish import recover
 
 from .part import ErrorLimit

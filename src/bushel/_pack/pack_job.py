@@ -29,8 +29,8 @@ from bushel.errors import UnsupportedError, error_limit
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, in_memory
 from bushel.storage import AnyPath, real_file, workplace
+from bushel.storage.files import remove_tree
 from bushel.storage.lock import Lock
-from bushel.storage.names import remove_tree
 
 from .encoder import Result, WorkerPool
 from .feeds import Batch

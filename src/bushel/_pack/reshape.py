@@ -24,7 +24,7 @@ from bushel._runtime.public import public
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError, UnsupportedError
 from bushel.storage import AnyLocation, AnySource, as_path
-from bushel.storage.names import below
+from bushel.storage.files import below
 
 from .pack_job import PackResult
 from .packing import convert

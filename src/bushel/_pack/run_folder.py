@@ -39,7 +39,7 @@ from bushel.storage import (
     walk_names,
     write_whole,
 )
-from bushel.storage.names import below
+from bushel.storage.files import below
 
 _VERSION = 1
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")

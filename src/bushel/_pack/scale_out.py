@@ -19,8 +19,8 @@ from bushel._writer.target import Mode, check_alone, folder_in_store, holds_data
 from bushel.containers import writable_containers
 from bushel.errors import TooManyErrors, UnsupportedError
 from bushel.storage import is_object, remove
+from bushel.storage.files import remove_tree
 from bushel.storage.lock import Lock
-from bushel.storage.names import remove_tree
 
 from .finish import (
     PartReport,

@@ -15,7 +15,7 @@ from bushel._index.shard import FOLDER
 from bushel._runtime.public import public
 from bushel.errors import FormatError, StateError, naming
 from bushel.storage import AnyPath, make_workplace, read_whole, remove, write_whole
-from bushel.storage.names import below, remove_empty
+from bushel.storage.files import below, remove_empty
 from bushel.storage.whole import sync_nearest, sync_whole
 
 from .encoder import BadItem

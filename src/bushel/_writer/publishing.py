@@ -32,8 +32,8 @@ from bushel._index.sidecar import load_index
 from bushel.containers import container_by_suffix, get_writable, writable_containers
 from bushel.errors import FormatError, StateError
 from bushel.storage import AnyPath, Staging, write_whole
+from bushel.storage.files import COMMIT_LIST, below, try_remove_tree
 from bushel.storage.lock import Lock
-from bushel.storage.names import COMMIT_LIST, below, try_remove_tree
 from bushel.storage.publish import Publication, recover
 
 from .target import Mode, Target, WriterOptions

@@ -29,8 +29,8 @@ from bushel.storage import (
     workplace,
     write_whole,
 )
+from bushel.storage.files import remove_empty
 from bushel.storage.lock import Lock
-from bushel.storage.names import remove_empty
 from bushel.storage.whole import sync_nearest
 
 from .dataset_plan import DatasetPlan

@@ -24,7 +24,7 @@ from bushel._runtime.arrays import U64
 from bushel.errors import FormatError
 from bushel.loader.base import detect_rank
 from bushel.spec import KEY
-from bushel.storage.names import inside
+from bushel.storage.files import inside
 
 Batch = TypeVar("Batch")
 Key = str | Callable[[Any], Any] | None

@@ -37,7 +37,7 @@ from bushel.errors import FormatError
 from bushel.kernels import file_stamps
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, absolute, names_in
-from bushel.storage.names import leads_to_folder
+from bushel.storage.files import leads_to_folder
 
 from .base import Container, ReadOptions
 from .facts import TABLES

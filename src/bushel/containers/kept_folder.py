@@ -31,7 +31,7 @@ from bushel._runtime.messages import log_info
 from bushel._runtime.progress import slow_work
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, Blocks, list_names
-from bushel.storage.names import leads_to_folder
+from bushel.storage.files import leads_to_folder
 
 # version of the kept data; it changes when its rules, or the rules of the container `folder`,
 # change

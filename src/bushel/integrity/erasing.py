@@ -42,8 +42,8 @@ from bushel.containers.registry import read_only_ending
 from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.spec import KEY, format_spec
 from bushel.storage import AnyLocation, AnyPath, AnySource, remove
+from bushel.storage.files import inside
 from bushel.storage.lock import Lock
-from bushel.storage.names import inside
 from bushel.storage.publish import Publication, recover
 from bushel.storage.whole import sync_nearest
 

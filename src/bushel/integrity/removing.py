@@ -51,7 +51,7 @@ from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyLocation, AnyPath, AnySource
-from bushel.storage.names import remove_empty
+from bushel.storage.files import remove_empty
 from bushel.storage.publish import update
 
 

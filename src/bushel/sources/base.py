@@ -31,7 +31,7 @@ from bushel.containers.folder import has_removal_list
 from bushel.containers.folder_metadata import is_metadata
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, as_path, is_local
-from bushel.storage.names import below
+from bushel.storage.files import below
 
 REQUESTS = 64
 """Remote samples, or files of one, that a thread of `pack` reads at a time."""

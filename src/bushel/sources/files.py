@@ -22,7 +22,7 @@ from bushel.containers.kept_folder import list_below
 from bushel.containers.stored_column import StoredColumn
 from bushel.spec import KEY
 from bushel.storage import AnyLocation, AnyPath, absolute, as_path, list_names
-from bushel.storage.names import below, leads_to_folder
+from bushel.storage.files import below, leads_to_folder
 
 from .base import FileSource, Sample
 from .media import UNCHANGED, Image, Media, Unchanged

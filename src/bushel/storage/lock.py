@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from bushel.errors import InUseError, name_file
 
 from .base import AnyPath
-from .files import is_object
+from .files import is_object, refuse_link
 from .holder import LEASE_SECONDS, Holder, describe, is_gone, parse, this_process
-from .names import refuse_link
 from .whole import make_folder, sync_folder, write_all
 
 if TYPE_CHECKING:

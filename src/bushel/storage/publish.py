@@ -3,7 +3,7 @@
 - A small file: `write_whole`, `create_whole`, and `update`, which reads, changes and replaces it.
   Its rename, or a conditional put, commits it.
 - Files that belong together, a folder, a generation of a dataset: a `Publication`, staged beside
-  the target. A list of moves commits them; it can be repeated.
+  the target, or in its workplace. A list of moves commits them; it can be repeated.
 
 Everything is on disk before that: bytes, then names of files, then names of folders. After a kill,
 `recover` repeats the moves if the list is there, and else removes what was staged.
@@ -22,11 +22,18 @@ from stat import S_ISLNK
 import msgspec
 
 from bushel._runtime.system import exchange_names
-from bushel.errors import FormatError
+from bushel.errors import FormatError, UnsupportedError
 
 from .base import AnyPath
-from .files import is_object
-from .names import COMMIT_LIST, inside, refuse_link, remove_tree, try_remove_tree
+from .files import (
+    COMMIT_LIST,
+    inside,
+    is_object,
+    refuse_link,
+    remove_empty,
+    remove_tree,
+    try_remove_tree,
+)
 from .whole import (
     make_folder,
     read_whole,
@@ -70,6 +77,60 @@ def _read(path: AnyPath) -> bytes | None:
         return read_whole(path)
     except FileNotFoundError:
         return None
+
+
+def workplace(root: AnyPath) -> Path | None:
+    """Return the local folder that holds the unfinished files of a dataset.
+
+    For a local dataset this is its own folder. For one in an object store it is a folder in
+    `TMPDIR`, always the same for the same URL and user.
+
+    Returns:
+        The folder, which may not exist; None for another kind of storage, such as an HTTP server.
+    """
+    if isinstance(root, Path):
+        return root
+    if not is_object(root) or not root.writable:
+        return None
+    import hashlib  # which local datasets do not need
+    import tempfile
+
+    url = str(root).rstrip("/").encode("utf-8", "surrogateescape")
+    digest = hashlib.sha256(url).hexdigest()[:32]
+    return Path(tempfile.gettempdir()) / f"bushel-{os.getuid()}" / digest
+
+
+def make_workplace(root: AnyPath) -> Path:
+    """Return the workplace, created if necessary in a folder where no other user can write.
+
+    Raises:
+        UnsupportedError: The storage is of another kind.
+        PermissionError: Another user owns the folder.
+    """
+    folder = workplace(root)
+    if folder is None:
+        raise UnsupportedError(
+            f"{root} is neither local nor in an object store that Bushel writes to"
+        )
+    if folder == root:
+        return folder
+    above = folder.parent
+    above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if above.is_symlink() or above.lstat().st_uid != os.getuid():
+        raise PermissionError(
+            f"{above} belongs to another user: set TMPDIR to a folder of your own"
+        )
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def leave_workplace(root: AnyPath) -> None:
+    """Remove the workplace of a remote dataset, if it is empty."""
+    if not isinstance(root, Path) and (folder := workplace(root)) is not None:
+        # their removal was interrupted by a kill
+        for removed in (folder / ".bushel").glob("done-*"):
+            try_remove_tree(removed)
+        remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
 
 
 class _Move(msgspec.Struct, frozen=True):

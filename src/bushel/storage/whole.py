@@ -14,8 +14,7 @@ from bushel._runtime.system import clone_file
 from bushel.errors import UnsupportedError, name_file, naming
 
 from .base import AnyPath
-from .files import is_object
-from .names import refuse_link
+from .files import is_object, refuse_link
 
 if TYPE_CHECKING:
     import threading

@@ -25,7 +25,7 @@ from bushel._runtime.messages import few, warn
 from bushel._runtime.public import command
 from bushel.errors import CorruptError, FormatError, IncompleteWarning
 from bushel.storage import AnyPath
-from bushel.storage.names import PathT
+from bushel.storage.files import PathT
 
 HOW_TO_COMPLETE = (
     "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from bushel._index.shard import FOLDER
 from bushel.storage import AnyPath, below, is_object
+from bushel.storage.files import PathT
 from bushel.storage.lock import Lock
-from bushel.storage.names import PathT
 
 from .completeness import is_part, place_of, recover_files, run_folder
 

@@ -36,7 +36,7 @@ from bushel.containers import (
 from bushel.containers.facts import TABLES
 from bushel.errors import FormatError, SpecError, UnsupportedError, naming
 from bushel.storage import AnyPath, absolute, as_path, is_object, names_in, read_whole
-from bushel.storage.names import leads_to_folder
+from bushel.storage.files import leads_to_folder
 
 from .completeness import interrupted_write
 
