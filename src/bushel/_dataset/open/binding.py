@@ -21,9 +21,8 @@ from bushel.containers import candidates
 from bushel.containers.base import Report, unreported
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile, crc32
-from bushel.storage import BlockFile, Extents, File, checksums_of, is_local, is_object, read_many
+from bushel.storage import Extents, File, checksums_of, is_local, is_object, read_many
 from bushel.storage.base import FROM_TAG
-from bushel.storage.fileobject import SmallFile
 
 _BLOCK = 4096  # size of a block of a stamp in bytes
 _PIECE = 16 << 20  # bytes of a file of lines that are read together
@@ -320,6 +319,10 @@ class _Reading:
     def __init__(
         self, index: ShardIndex, file_of: Callable[[int], File], number: int, report: Report
     ) -> None:
+        # which a table with checksums does not need
+        from bushel.storage import BlockFile
+        from bushel.storage.fileobject import SmallFile
+
         self._index, self._file_of, self._number, self._report = index, file_of, number, report
         self.file = file_of(number)
         blocks_of_local_files = (
