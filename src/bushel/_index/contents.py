@@ -326,7 +326,7 @@ class Recorder:
 
     Args:
         builders: The shard's fields.
-        contents: The contents that its index shall have.
+        contents: The contents of its index.
     """
 
     def __init__(self, builders: Iterable[FieldBuilder], contents: Contents) -> None:
