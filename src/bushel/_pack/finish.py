@@ -30,8 +30,7 @@ from bushel._runtime.tasks import format_numbers
 from bushel._writer.publishing import recover_target
 from bushel.errors import InUseError, StateError, TooManyErrors
 from bushel.spec import parse_spec
-from bushel.storage import AnyPath, list_names, remove, walk_names, write_whole
-from bushel.storage.files import below
+from bushel.storage import AnyPath, below, list_names, remove, walk_names, write_whole
 from bushel.storage.lock import Lock
 from bushel.storage.publish import recover
 

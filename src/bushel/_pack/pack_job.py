@@ -28,8 +28,7 @@ from bushel._writer.target import Mode, Target, WriterOptions, choose_container
 from bushel.errors import UnsupportedError, error_limit
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, in_memory
-from bushel.storage import AnyPath, real_file, workplace
-from bushel.storage.files import remove_tree
+from bushel.storage import AnyPath, real_file, remove_tree, workplace
 from bushel.storage.lock import Lock
 
 from .encoder import Result, WorkerPool

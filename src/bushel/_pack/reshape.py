@@ -23,8 +23,7 @@ from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callbac
 from bushel._runtime.public import public
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError, UnsupportedError
-from bushel.storage import AnyLocation, AnySource, as_path
-from bushel.storage.files import below
+from bushel.storage import AnyLocation, AnySource, as_path, below
 
 from .pack_job import PackResult
 from .packing import convert

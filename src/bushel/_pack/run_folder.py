@@ -33,13 +33,13 @@ from bushel.errors import FormatError, StateError
 from bushel.storage import (
     AnyPath,
     as_path,
+    below,
     create_whole,
     read_whole,
     remove,
     walk_names,
     write_whole,
 )
-from bushel.storage.files import below
 
 _VERSION = 1
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")

@@ -41,8 +41,7 @@ from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.registry import read_only_ending
 from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.spec import KEY, format_spec
-from bushel.storage import AnyLocation, AnyPath, AnySource, remove
-from bushel.storage.files import inside
+from bushel.storage import AnyLocation, AnyPath, AnySource, inside, remove
 from bushel.storage.lock import Lock
 from bushel.storage.publish import Publication, recover
 from bushel.storage.whole import sync_nearest

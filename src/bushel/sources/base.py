@@ -30,8 +30,7 @@ from bushel._dataset.read.remaining import removed_in
 from bushel.containers.folder import has_removal_list
 from bushel.containers.folder_metadata import is_metadata
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, as_path, is_local
-from bushel.storage.files import below
+from bushel.storage import AnyPath, as_path, below, is_local
 
 REQUESTS = 64
 """Remote samples, or files of one, that a thread of `pack` reads at a time."""
