@@ -6,8 +6,9 @@ header of `IMAGE_HEADER` bytes.
 """
 
 from .container import CONTAINER
-from .idx import check_key, format_idx, parse_idx
+from .idx import format_idx, parse_idx
 from .scan import IMAGE_HEADER, RecordSink, read_record, scan_records
+from .writer import check_key
 
 __all__ = [
     "CONTAINER",

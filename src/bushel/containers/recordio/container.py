@@ -48,7 +48,7 @@ from bushel.storage import (
     write_whole,
 )
 
-from .idx import format_idx, idx_name, parse_idx
+from .idx import format_idx, parse_idx
 from .scan import (
     IMAGE_HEADER,
     LARGEST,
@@ -61,7 +61,7 @@ from .scan import (
     payloads_of,
     scan_records,
 )
-from .writer import RecordIOWriter, form_of, stored_codec
+from .writer import RecordIOWriter, form_of, idx_name, stored_codec
 
 if TYPE_CHECKING:
     from bushel.storage import Staging

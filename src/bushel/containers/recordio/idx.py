@@ -7,8 +7,7 @@ from msgspec import Struct
 
 from bushel._index.shard import Keys
 from bushel._runtime.arrays import I64, NO_NUMBERS, U8, Bools, offsets_of
-from bushel.containers.stored_column import StoredColumn
-from bushel.errors import FormatError, SpecError
+from bushel.errors import FormatError
 
 _TAB, _LF, _ZERO = b"\t\n0"
 _DIGITS = 18
@@ -24,11 +23,6 @@ class Table(Struct, frozen=True):
 
     offset: I64
     keys: Keys | None
-
-
-def idx_name(name: str) -> str:
-    """Return the name of the `.idx` that belongs to a file."""
-    return f"{name.removesuffix('.rec')}.idx"
 
 
 def parse_idx(text: bytes, file: str) -> Table:
@@ -67,33 +61,6 @@ def parse_idx(text: bytes, file: str) -> Table:
 def format_idx(offset: I64) -> bytes:
     """Return the text of an `.idx` whose keys are the positions."""
     return b"".join(b"%d\t%d\n" % line for line in enumerate(offset.tolist()))
-
-
-def check_key(key: str) -> str:
-    """Return the key if MXNet can read it back from a line of an `.idx`.
-
-    Raises:
-        SpecError: MXNet cannot.
-    """
-    if (
-        not key
-        or key != key.lstrip()
-        or not {"\t", "\n", "\r"}.isdisjoint(key)
-        or not key.isprintable()
-        and any("\ud800" <= character <= "\udfff" for character in key)
-    ):
-        raise SpecError(
-            f"the .idx of a recordio file cannot hold the key {key!r}: keys "
-            "there are text without tabs, line breaks and leading spaces"
-        )
-    return key
-
-
-def check_keys(keys: StoredColumn | None) -> None:
-    """Check many keys as `check_key` does. Keys of letters, digits and common signs are checked all at once."""
-    if keys is not None and not keys.harmless:
-        for row in range(len(keys)):
-            check_key(keys[row].decode("utf-8", "surrogateescape"))
 
 
 def _decimals(data: U8, starts: I64, ends: I64) -> tuple[I64, Bools]:

@@ -20,7 +20,6 @@ from bushel.containers.stored_column import ColumnLimits, StoredColumn, StoredCo
 from bushel.errors import SpecError
 from bushel.spec import Spec
 
-from .idx import check_key, check_keys, idx_name
 from .scan import IMAGE_HEADER, LARGEST, MAGIC
 
 if TYPE_CHECKING:
@@ -305,3 +304,38 @@ def _pieces(headers: bytes, images: StoredColumn) -> list[bytes | memoryview]:
     if padding:
         return [*pieces, padding]
     return pieces
+
+
+# The `.idx`
+
+
+def idx_name(name: str) -> str:
+    """Return the name of the `.idx` that belongs to a file."""
+    return f"{name.removesuffix('.rec')}.idx"
+
+
+def check_key(key: str) -> str:
+    """Return the key if MXNet can read it back from a line of an `.idx`.
+
+    Raises:
+        SpecError: MXNet cannot.
+    """
+    if (
+        not key
+        or key != key.lstrip()
+        or not {"\t", "\n", "\r"}.isdisjoint(key)
+        or not key.isprintable()
+        and any("\ud800" <= character <= "\udfff" for character in key)
+    ):
+        raise SpecError(
+            f"the .idx of a recordio file cannot hold the key {key!r}: keys "
+            "there are text without tabs, line breaks and leading spaces"
+        )
+    return key
+
+
+def check_keys(keys: StoredColumn | None) -> None:
+    """Check many keys as `check_key` does. Keys of letters, digits and common signs are checked all at once."""
+    if keys is not None and not keys.harmless:
+        for row in range(len(keys)):
+            check_key(keys[row].decode("utf-8", "surrogateescape"))
