@@ -163,6 +163,18 @@ def test_changed_bytes_of_a_sidecar(container: str, folders: dict[str, Path]) ->
             exercise(folder, verify=False)
 
 
+def test_a_sidecar_that_names_an_unknown_container(folders: dict[str, Path]) -> None:
+    folder = folders["ffrecord"]
+    with as_it_was(folder):
+        for sidecar in sidecars_of(folder):
+            arrays, header = parsed(sidecar)
+            forge(sidecar, arrays, {**header, "container": "nonsense"})
+        labels = bushel.open(folder, spec={"label": "int"}, index="memory").read(range(9), ["label"])
+        assert [sample["label"] for sample in labels] == [number * 7 for number in range(9)]
+        with pytest.raises(FormatError, match="bushel index"):
+            bushel.open(folder, spec={"label": "int"}, index="require")
+
+
 def test_borders_whose_difference_overflows(folders: dict[str, Path]) -> None:
     folder = folders["bag"]
     [first, *_] = sidecars_of(folder)

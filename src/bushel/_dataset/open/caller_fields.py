@@ -247,15 +247,18 @@ def has_declared(index: ShardIndex, spec: Spec | None) -> bool:
     A container that stores values as text makes another table for another type, and so does any for
     the types `jpg(path)` and `jpg(url)`.
     """
-    declared = (spec or {}).values()
-    as_text = get_container(index.container).stores_text
     return all(
         (extents := index.fields.get(field.name)) is not None
         and extents.field.sequence == field.sequence
         and (
-            extents.field == field or not (as_text or field.names_file or extents.field.names_file)
+            extents.field == field
+            or not (
+                get_container(index.container).stores_text
+                or field.names_file
+                or extents.field.names_file
+            )
         )
-        for field in declared
+        for field in (spec or {}).values()
     )
 
 

@@ -117,8 +117,7 @@ def stored_table(
 
     Args:
         shard: The shard.
-        note: Whether to store the new times of files that are otherwise unchanged, if that is
-            possible.
+        note: Whether to store the new times of files that are otherwise unchanged, if possible.
         check: Whether to compare the sidecar with its CRC-32 even if it is large.
         listed: The files in a listing of the store.
 
@@ -131,8 +130,7 @@ def stored_table(
         whole = index.shard_with_files(shard)
         is_listed = listed is not None and listed.have(whole.files, index.files)
         table = bound(index, whole, index.files if is_listed else None)
-        times = list(map(_TIME, index.files))
-        if note and list(map(_TIME, table.index.files)) != times:
+        if note and list(map(_TIME, table.index.files)) != list(map(_TIME, index.files)):
             with suppress(FormatError):  # damaged values do not get a new CRC-32
                 load_index(shard.sidecar, check=True)
                 _keep(table.index, whole, again=True)
@@ -255,6 +253,8 @@ def table_to_read(
     if (
         table is not None
         and table.fits
+        # a damaged sidecar may name another container, or one that there is not
+        and table.index.container == container
         and has_declared(table.index, options.spec)
         and not lacks_checksums(table.index, options)
     ):
