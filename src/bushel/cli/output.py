@@ -300,7 +300,7 @@ def _as_option(argument: re.Match[str]) -> str:
 
 
 def _of_transform(error: Exception) -> bool:
-    """Return whether a function of the user raised the error, which is no bug in Bushel."""
+    """Return whether a function of the user raised the error, so that it is not a bug in Bushel."""
     notes = getattr(error, "__notes__", ())
     return any(note.startswith("in the transform ") for note in notes)
 
