@@ -37,7 +37,7 @@ from bushel.sources.files import Files, LabelledFolder
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, digest_of, in_memory
 from bushel.spec import format_spec, parse_spec
-from bushel.storage import AnyPath, as_path, is_object
+from bushel.storage import AnyPath, as_path, below, is_object
 
 from .encoder import Encoder
 
@@ -393,7 +393,7 @@ def _places(
             yield above, root
             continue
         for file in [shard.own_folder] if shard.own_folder else shard.files:
-            path, place = shard.root / file, (*root, *file.split("/"))
+            path, place = below(shard.root, file), (*root, *file.split("/"))
             if os.path.islink(str(path)):  # it stands for the file that it names
                 place = _resolved(path)
             # other shards of the source would stay
