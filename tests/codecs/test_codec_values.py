@@ -500,3 +500,6 @@ def test_times_keep_their_values_in_another_unit(name: str) -> None:
     for bad in (kind(5, "us"), kind("NaT", "s"), kind("NaT", "ms"), True):
         with pytest.raises(CodecError, match="without loss"):
             codec.encode(bad)
+    assert get_codec("datetime64(Y)").encode("2020") == get_codec("datetime64(Y)").encode(np.datetime64("2020"))
+    with pytest.raises(CodecError, match="without loss"):
+        get_codec("datetime64(D)").encode("2020")

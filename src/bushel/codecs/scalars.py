@@ -303,7 +303,9 @@ def exact_time(codec: str, value: Any) -> Any:
         return np.int64(value).view(dtype)
     if dtype.kind == "M":
         is_usual = isinstance(value, np.datetime64 | date) or (
-            isinstance(value, str) and re.match("[+-]?[0-9]{4,}-[0-9]{2}", value)
+            isinstance(value, str)
+            # NumPy writes a year as a number alone
+            and re.match("[+-]?[0-9]{4,}" + "-[0-9]{2}" * (codec[-2] != "Y"), value)
         )
     else:
         is_usual = isinstance(value, np.timedelta64 | timedelta)
