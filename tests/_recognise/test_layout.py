@@ -166,6 +166,13 @@ LAYOUTS: dict[str, Row] = {
         (),
         [],
     ),
+    "numbers before suffixes": (
+        ["x.1.jpg", "x.1.seg.png", "x.2.jpg", "x.2.seg.png"],
+        ["x.1", "x.2"],
+        {"jpg": "jpg", "seg.png": "png"},
+        (),
+        [],
+    ),
     "upper case": (["A.JPG", "B.Jpg"], ["A", "B"], {"image": "jpg"}, (), []),
     "other suffixes of JPEG": (["a.jfif", "b.jpe", "c.mpo"], ["a", "b", "c"], {"image": "jpg"}, (), []),
     "order of whole keys": (["a/x.jpg", "a-b/x.jpg"], ["a-b/x", "a/x"], {"image": "jpg"}, ("a", "a-b"), []),

@@ -45,6 +45,8 @@ _MEDIA: Mapping[str, Callable[[str], bool]] = {
 MANY = 2  # an extension is a field of samples if a sample of this many has it
 _SOME = 20  # in samples of several files, the same
 MIXED = 4  # a second kind of media counts if one file of this many is of it
+# a number does not belong to an extension: `cat.0.jpg` and `cat.1.jpg` are photos of their own
+_FIRST_DOT = re.compile(r"\.(?![0-9]+\.)")
 
 
 class FileField(Struct, frozen=True):
@@ -196,12 +198,11 @@ def _cut(name: str) -> tuple[str, str]:
 
 
 def _cut_first(name: str) -> tuple[str, str]:
-    """Return a name up to the first dot after its folder, and the rest in lower case."""
-    base = name.rfind("/") + 1
-    dot = name.find(".", base + 1)
-    if dot < 0:
+    """Return a name up to the first dot after its folder and numbers, and the rest in lower case."""
+    dot = _FIRST_DOT.search(name, name.rfind("/") + 2)
+    if dot is None:
         return name, ""
-    return name[:dot], name[dot + 1 :].lower()
+    return name[: dot.start()], name[dot.end() :].lower()
 
 
 def _folders_of_splits(names: Sequence[str], tops: Iterable[str]) -> tuple[str, ...]:
@@ -235,10 +236,11 @@ def _companions(
 
 def _shared_extensions(dotted: _Listing) -> set[str]:
     """Return the extensions after the first dot that many samples share, if one has several parts; else none."""
-    # a number is not a part of one: `cat.0.jpg` and `dog.0.jpg` are photos of their own
     samples = len(set(dotted.stems))
-    counts = Counter(filter(re.compile(r"[^.]*[^.0-9]").match, dotted.extensions))
-    many = {name for name, count in counts.items() if count > 1 and count * MANY >= samples}
+    counts = Counter(dotted.extensions)
+    many = {
+        name for name, count in counts.items() if name and count > 1 and count * MANY >= samples
+    }
     if len(many) > 1 and any("." in name for name in many):
         return many
     return set()
