@@ -165,10 +165,12 @@ def layout_report(
             "its own: name both in the rows of a table (docs/references.md)"
         )
     splits = [name for name in layout.classes if split_in(name, folder=True)]
-    if splits:
-        notes.append(f"{splits[0]!r} is a class, as other folders have data, too: is it a split?")
+    if splits[1:]:  # one alone is a class, such as the trains of CIFAR-100
+        notes.append(f"{splits[0]!r} is a class, as there is other data beside: is it a split?")
     left_out = junk + Counter(kind for _, kind in layout.left_out)
-    return report_of(root, counts, left_out, notes, unusual=bool(layout.twins or mask or splits))
+    return report_of(
+        root, counts, left_out, notes, unusual=bool(layout.twins or mask or splits[1:])
+    )
 
 
 def _named_after_another(keys: Sequence[str]) -> str:

@@ -65,8 +65,11 @@ def test_a_split_alone_or_beside_other_data_is_none(photos: Path, caplog: pytest
     (photos / "more/6.jpg").write_bytes(PHOTO)
     assert bushel.open(photos).labels["label"] == ("more", "train", "val")
     assert "'train' is a class" in caplog.text
-    for name in ("more", "val"):
-        (photos / name).rename(photos.parent / name)
+    (photos / "val").rename(photos.parent / "val")
+    caplog.clear()
+    assert bushel.open(photos).labels["label"] == ("more", "train")
+    assert "is a class" not in caplog.text
+    (photos / "more").rename(photos.parent / "more")
     assert len(bushel.open(photos)) == 3
 
 
@@ -177,7 +180,10 @@ def test_many_tables_beside_splits_are_about_them(photos: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("annotations/instances_train.json", 0), ("annotations/train.json", 0), ("code/x.py", 0), ("code/x.jpg", 6)],
+    [
+        *(("annotations/instances_train.json", 0), ("annotations/train.json", 0), ("lists/x.csv", 0)),
+        *(("lists/x.jsonl.gz", 0), ("code/x.py", 0), ("code/x.jpg", 6)),
+    ],
 )
 def test_folders_without_data_do_not_join_splits(name: str, count: int, photos: Path) -> None:
     (photos / name).parent.mkdir()

@@ -240,8 +240,9 @@ def _data_in(folder: Folder) -> Iterator[tuple[str, bool]]:
 
 
 def _holds_data(folder: Folder) -> bool:
-    """Return whether a folder beside splits holds more than lists of JSON, as COCO's `annotations` does."""
-    return any(is_folder or not is_data_if_named(name) for name, is_folder in _data_in(folder))
+    """Return whether a folder beside splits holds more than tables and lists, as COCO's `annotations` does."""
+    names = _data_in(folder)
+    return any(is_folder or not name.lower().endswith(TABLES) for name, is_folder in names)
 
 
 def _is_media(name: str) -> bool:
