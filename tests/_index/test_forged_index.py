@@ -173,6 +173,8 @@ def test_a_sidecar_that_names_an_unknown_container(folders: dict[str, Path]) -> 
         assert [sample["label"] for sample in labels] == [number * 7 for number in range(9)]
         with pytest.raises(FormatError, match="bushel index"):
             bushel.open(folder, spec={"label": "int"}, index="require")
+        problem = bushel.verify(folder).problems[0]
+        assert (problem.kind, "says nonsense" in problem.message) == ("index", True)
 
 
 def test_borders_whose_difference_overflows(folders: dict[str, Path]) -> None:

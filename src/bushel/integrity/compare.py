@@ -48,6 +48,8 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
             f"the files have {built.samples} samples, but the index has {kept.samples}"
         )
         return
+    if kept.container != built.container:
+        yield Difference(f"the files are {built.container}, but the index says {kept.container}")
     yield from _key_differences(kept, built)
     yield from name_differences(kept, built)
     for name, column in kept.fields.items():
