@@ -135,3 +135,14 @@ def test_several_archives_of_one_dataset(tmp_path: Path) -> None:
     dataset = bushel.open(tmp_path, index="memory", verify=True)
     assert list(dataset.keys) == ["cat/0", "dog/0", "cat/1", "dog/1", "cat/2", "dog/2"]
     assert list(dataset.spec) == ["jpg", "txt"]
+
+
+def test_folders_divided_by_backslashes_are_folders(tmp_path: Path) -> None:
+    path = tmp_path / "windows.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("cat\\", "cat\\0.jpg", "dog\\1.jpg", "dog\\Thumbs.db"):
+            archive.writestr(zipfile.ZipInfo(name), b"" if name.endswith("\\") else jpeg(0))
+    dataset = bushel.open(path, index="memory")
+    assert list(dataset.keys) == ["cat/0", "dog/1"]
+    assert dataset.labels == {"label": ("cat", "dog")}
+    assert bushel.verify(path).ok

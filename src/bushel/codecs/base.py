@@ -230,7 +230,10 @@ def plain(
 _OF_DTYPES = {
     **dict.fromkeys(("int8", "int16", "int32"), "int"),
     **dict.fromkeys(("uint8", "uint16", "uint32"), "uint"),
-    **{"int64": "i64", "uint64": "u64", "float64": "float", "float32": "f32"},
+    "int64": "i64",
+    "uint64": "u64",
+    "float64": "float",
+    "float32": "f32",
 }
 """The codecs of single numbers of NumPy's types, whose names people write instead."""
 

@@ -54,8 +54,8 @@ _LIMITED = ("array(", "u64", "i64", "uint", "int(")  # types that do not take ev
 _STORAGE: Mapping[str, tuple[str, str]] = {
     "bytes": ("bin", "bytes"),
     "utf8": ("txt", "utf8"),
-    **{name: ("cls", "cls") for name in ("int", "uint", "i64", "u64")},
-    **{name: ("json", "float-text") for name in ("float", "f32", "float-text")},
+    **dict.fromkeys(("int", "uint", "i64", "u64"), ("cls", "cls")),
+    **dict.fromkeys(("float", "f32", "float-text"), ("json", "float-text")),
     "array": ("npy", "npy"),
     "bool": ("json", "as(bool,json)"),
     "msgpack": ("mp", "msgpack"),

@@ -40,6 +40,7 @@ ENCRYPTED = 0x1
 STORED = 0
 """The compression method of members that are not compressed."""
 
+_SLASH, _BACKSLASH = b"/\\"
 _HINT = "the archive is damaged or incomplete: write or download it again"
 _END, _LOCATOR, _END_64 = (
     struct.Struct("<4s4H2LH"),
@@ -254,8 +255,11 @@ def _entries(file: File, left_out: LeftOut) -> dict[str, np.ndarray]:
 
 def _without_junk(part: Entries, left_out: LeftOut) -> Entries:
     """Return the entries that may be data. Folders have no entry."""
-    last = np.append(part.names.text, np.uint8(0))[part.names.offsets[1:] - 1]
-    part = _chosen(part, last != ord("/"))
+    letters = part.names.text
+    if _SLASH not in letters:  # of Windows, where folders end with backslashes
+        letters[letters == _BACKSLASH] = _SLASH
+    last = np.append(letters, np.uint8(0))[part.names.offsets[1:] - 1]
+    part = _chosen(part, last != _SLASH)
     first = np.append(part.names.text, np.uint8(0))[part.names.offsets[:-1]]
     text = part.names.text.tobytes()
     if not (may_hold_junk(text) or b"/." in text or (first == ord(".")).any()):

@@ -15,6 +15,7 @@ together, and large ones as runs of rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from msgspec import Struct
@@ -149,7 +150,7 @@ def cut(group: RowGroup, starts: Sequence[PageStarts | None], bytes_of_run: int)
     whole = sum(chunk.length for chunk in group.chunks)
     borders = [*_borders(leader, bytes_of_run * length / max(1, whole)), group.rows]
     runs = []
-    for first, end in zip(borders, borders[1:], strict=False):
+    for first, end in pairwise(borders):
         if end > first:
             chunks = [
                 replace(chunk, part=_part(chunk, starts_of_chunk, group.rows, first, end))

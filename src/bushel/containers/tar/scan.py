@@ -16,6 +16,7 @@ import posixpath
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from msgspec.structs import replace
@@ -362,7 +363,7 @@ def scan_parts(file: File, starts: I64) -> Members | None:
     evenly = np.linspace(0, file.size, count + 1)[1:-1]
     inner = np.unique(starts[np.maximum(np.searchsorted(starts[:-1], evenly) - 1, 0)])
     borders = [0, *inner[(inner > 0) & (inner % BLOCK == 0)].tolist(), file.size]
-    spans = list(zip(borders[:-1], borders[1:], strict=True))
+    spans = list(pairwise(borders))
     scanned = map_all(lambda span: _part(file, *span), spans, threads=len(spans))
     parts = [part for part in scanned if part is not None]
     if len(parts) == len(spans):
