@@ -242,6 +242,12 @@ class TestMetadata:
         assert len(bushel.open(tmp_path)) == 1
         assert "1 image; left out: 2 files (2 without a row)" in caplog.text
 
+    def test_a_table_in_another_encoding_is_refused_with_the_tool_that_converts_it(self, tmp_path: Path) -> None:
+        self.photos(tmp_path, "1.jpg")
+        (tmp_path / "metadata.csv").write_text("file_name,n\n1.jpg,1\n", "utf-16")
+        with pytest.raises(FormatError, match=r"not a CSV file.*iconv"):
+            bushel.open(tmp_path)
+
     @pytest.mark.parametrize(
         ("name", "text", "message"),
         [

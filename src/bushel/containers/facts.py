@@ -69,7 +69,7 @@ BUILT_IN: dict[str, Facts] = {
     "lerobot": Facts("lerobot.container", file_names=("meta",), episodes="lerobot-episodes"),
     "lerobot-episodes": Facts("lerobot.episodes", file_names=("meta/info.json",)),
     "parquet": Facts(
-        "parquet.container", (".parquet",), ("data",), first_bytes=True, partitioned=True
+        "parquet.container", (".parquet", ".pq"), ("data",), first_bytes=True, partitioned=True
     ),
     "mds": Facts("mds", file_names=("index.json",)),
     "litdata": Facts("litdata", file_names=("index.json",)),

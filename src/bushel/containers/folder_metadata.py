@@ -156,7 +156,8 @@ def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
         reader = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
         rows = list(reader)
     except (ValueError, csv.Error) as error:
-        raise FormatError(f"not a CSV file: {error}", path) from error
+        hint = "iconv converts text that is not UTF-8"
+        raise FormatError(f"not a CSV file: {error}", path, hint=hint) from error
     names = list(reader.fieldnames or ())
     if FILE_NAME not in names or len(set(names)) < len(names):
         message = f"its first line names the columns {names}: expected {FILE_NAME} and others"

@@ -77,6 +77,16 @@ def test_several_splits_in_one_folder_are_named(tmp_path: Path) -> None:
     assert len(bushel.open(f"{tmp_path}/test-*.parquet")) == 24
 
 
+def test_a_folder_of_files_with_the_short_suffix_is_packed(tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "set").mkdir()
+    for number in range(2):
+        table = pyarrow.table({"x": [number]})
+        parquet.write_table(table, tmp_path / f"set/{number}.pq")
+    bushel.pack(tmp_path / "set", tmp_path / "out", container="bag")
+    assert [sample["x"] for sample in bushel.open(tmp_path / "out")] == [0, 1]
+
+
 def test_no_parquet_file(tmp_path: Path) -> None:
     for data, message in (
         (b"", "it has 0 bytes"),
