@@ -13,7 +13,7 @@ from tests.descriptors import descriptors
 
 import bushel
 from bushel.codecs import get_codec
-from bushel.errors import FormatError
+from bushel.errors import FormatError, SpecError
 from bushel.storage.fileobject import SmallFile
 from bushel.testing import READABLE_CHECKS, Golden, Readable
 
@@ -336,3 +336,17 @@ def test_a_link_to_a_folder_above_is_an_error_that_names_it(tmp_path: Path) -> N
     (tmp_path / "cat/loop").unlink()
     (tmp_path / "dog").symlink_to("cat")
     assert list(bushel.open(tmp_path).keys) == ["cat/1", "dog/1"]
+
+
+def test_a_declared_type_reads_what_the_files_hold_or_is_refused(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    photo(root / "a.jpg", 5)
+    (root / "a.txt").write_text("7")
+    np.save(root / "a.npy", np.arange(3))
+    assert bushel.open(root, spec={"txt": "int"})[0]["txt"] == 7
+    assert bushel.open(root, spec={"txt": "float"})[0]["txt"] == 7.0
+    assert bushel.open(root, spec={"jpg": "image"})[0]["jpg"].shape == (8, 8, 3)
+    with pytest.raises(SpecError, match=r"'jpg' of .* is stored as jpg, and cannot be read as int"):
+        bushel.open(root, spec={"jpg": "int"})
+    with pytest.raises(SpecError, match=r"'npy' of .* is stored as npy, and cannot be read as array\(float64,-1\)"):
+        bushel.open(root, spec={"npy": "array(float64,-1)"})

@@ -85,17 +85,17 @@ def resolve(stored: Stored, declared: Field, reading: str) -> str:
     if stored.field == declared:
         return stored.codec
     codec, numbers = _codec_for(stored, declared, reading), stored.numbers
-    is_number = _is_number(_base(declared.codec))
-    place = None
-    if numbers is not None and is_number:
-        changed = np.flatnonzero(~_kept(numbers, declared.codec)).tolist()
-        place = next(iter(changed), None)
-        if place is None:
+    reason = ""
+    if numbers is not None and _is_number(_base(declared.codec)):
+        changed = np.flatnonzero(~_kept(numbers, declared.codec))
+        if not len(changed):
             return codec
+        reason = f"value {changed[0]} is {numbers[changed[0]]}"
+    # the text of a value says more than its number
     if codec not in (stored.codec, "utf8") and not is_registered(_base(codec)):
         _check_values(stored, declared, codec)
-    if numbers is not None and place is not None:
-        raise _refused(stored, declared, f"value {place} is {numbers[place]}")
+    if reason:
+        raise _refused(stored, declared, reason)
     return codec
 
 
@@ -256,7 +256,7 @@ def _of_array(stored: Stored, declared: Field) -> str:
     is_raw = stored.codec.startswith("array(")
     may_be_shaped = is_raw and shaped.count(",") == 1
     if target.count(",") != shaped.count(",") and not may_be_shaped:
-        raise _refused(stored, declared, "the arrays have another number of dimensions")
+        raise _refused(stored, declared, "its arrays may have another number of dimensions")
     if dtype == new and is_raw:
         return target  # another shape of the same numbers
     if not _widens(dtype, new):

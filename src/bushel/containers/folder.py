@@ -35,7 +35,7 @@ from bushel._runtime.parallel import map_all
 from bushel._runtime.threads import cpu_count
 from bushel.errors import FormatError
 from bushel.kernels import file_stamps
-from bushel.spec import Field, Spec
+from bushel.spec import Field
 from bushel.storage import AnyPath, absolute, names_in
 from bushel.storage.files import leads_to_folder
 
@@ -87,7 +87,7 @@ class _Folder(Container):
         rows += _rows_above(shard, above)
         if metadata or rows:
             place = f"{shard.root}/{metadata[0]}" if metadata else f"{shard.root}/../{above[0]}"
-            table = _with_metadata(shard, rows, place, _stamps(shard), options)
+            table = _with_metadata(shard, rows, place, _stamps(shard))
         else:
             # of many files, other threads look at them while one understands their names
             understand: Any = partial(
@@ -95,7 +95,7 @@ class _Folder(Container):
             )
             threads = 2 if len(names) > _AT_ONCE else 1
             layout, stamps = map_all(call, (understand, partial(_stamps, shard)), threads=threads)
-            table = _table_of(layout, shard, stamps, options)
+            table = _table_of(layout, shard, stamps)
             layout_report(shard.root, layout, layout.fields, junk_of(names))()
         if keeps and isinstance(names, FolderNames) and isinstance(shard.root, Path):
             keep_folder(shard.root, names, seen, table)
@@ -221,35 +221,29 @@ NAME_OF_MEDIA = {"image": "image", "clip": "clip", "audio": "sound"}
 """How a report calls a file of a kind of media."""
 
 
-def _table_of(
-    layout: FolderLayout, shard: Shard, stamps: FileStamps, options: ReadOptions
-) -> ShardIndex:
+def _table_of(layout: FolderLayout, shard: Shard, stamps: FileStamps) -> ShardIndex:
     """Return the table of a layout: its files are blocks."""
     blocks = blocks_of(stamps)
     files = FieldExtents(Field("", ""), "", len(stamps), blocks.start[:-1], blocks.length)
     table = ShardIndex(0, stamps, {}, CONTAINER.name, blocks=(blocks,))
-    return table_of_layout(layout, files, table, options.spec or {}).check(str(shard.root))
+    return table_of_layout(layout, files, table).check(str(shard.root))
 
 
-def table_of_layout(
-    layout: FolderLayout, files: FieldExtents, table: ShardIndex, spec: Spec
-) -> ShardIndex:
+def table_of_layout(layout: FolderLayout, files: FieldExtents, table: ShardIndex) -> ShardIndex:
     """Return the table of the samples of a layout. It holds the numbers of classes.
 
     Args:
         layout: The layout.
         files: Where each file is, by its number in the layout.
         table: The table of the files, without fields.
-        spec: The caller's declarations.
     """
     fields = {}
     for name, stored in layout.fields.items():
         numbers = np.array(stored.files, np.int64)
         extents = files.take(numbers)
         length = np.where(numbers < 0, MISSING, extents.length)
-        field = spec.get(name)
-        if field is None or field.sequence:
-            field = Field(name, stored.codec)
+        # types that the caller declares come later: what files hold decides what they may be
+        field = Field(name, stored.codec)
         fields[name] = replace(extents, field=field, codec=field.codec, length=length)
     table = replace(table, samples=len(layout.keys), fields=fields, keys=Keys.of(layout.keys))
     if layout.classes:
@@ -277,9 +271,7 @@ def _rows_above(shard: Shard, tables: Sequence[str]) -> list[Row]:
     return rows
 
 
-def _with_metadata(
-    shard: Shard, rows: Sequence[Row], place: str, stamps: FileStamps, options: ReadOptions
-) -> ShardIndex:
+def _with_metadata(shard: Shard, rows: Sequence[Row], place: str, stamps: FileStamps) -> ShardIndex:
     """Return the table of files that metadata name: a sample for each row, whose columns are fields.
 
     Args:
@@ -287,7 +279,6 @@ def _with_metadata(
         rows: The rows.
         place: The first table of metadata, for errors.
         stamps: The files.
-        options: The caller's declarations.
 
     Raises:
         FormatError: Rows name files of several kinds, or have a column that is called like the files.
@@ -306,7 +297,7 @@ def _with_metadata(
     codec = codec_of_files(kind, {suffix_of(row.file) for row in rows}) or "bytes"
     keys = keys_of_rows([row.file for row in rows], shard.root)
     layout = FolderLayout(keys, {kind: FileField(codec, numbers)})
-    return with_columns(_table_of(layout, shard, stamps, options), rows, place)
+    return with_columns(_table_of(layout, shard, stamps), rows, place)
 
 
 def _stamps(shard: Shard) -> FileStamps:

@@ -138,7 +138,7 @@ def _table_of(index: ShardIndex, layout: FolderLayout, rows: Sequence[int]) -> S
     crc32 = sums if index.has_all_checksums else None
     files = replace(extents[0], offset=offset, length=length, crc32=crc32)
     table = ShardIndex(0, index.files, {}, index.container, blocks=index.blocks)
-    return table_of_layout(layout, files.take(np.array(rows)), table, {})
+    return table_of_layout(layout, files.take(np.array(rows)), table)
 
 
 class _Labels(NamedTuple):
