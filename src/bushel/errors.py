@@ -385,8 +385,8 @@ def error_limit(max_errors: float | None, samples: int | None) -> int | None:
         return int(max_errors)
     if max_errors > 1:
         raise ValueError(
-            f"max_errors={max_errors} is above 1, which "
-            "is all samples: give an int to count samples"
+            f"max_errors={max_errors} is a share above 1, and 1 is all samples: "
+            "give an int to count samples"
         )
     if samples is None:
         raise ValueError(

@@ -97,7 +97,7 @@ def test_parts_of_one_file_each(tmp_path: Path) -> None:
     data = lost.read_bytes()
     lost.unlink()
     assert run("parts", out, "--missing") == "1\n"
-    assert "2 of 3 parts of pack to tar, missing 1" in run("parts", out)
+    assert "2 of 3 parts of a run to tar, missing 1" in run("parts", out)
     assert "are missing: 1. Run the same" in fails("finish", out)
     bushel.pack(Numbered(14), out, parts=3, mode="resume")
     assert lost.read_bytes() == data

@@ -76,6 +76,12 @@ def test_an_empty_path_is_not_the_current_folder(place: Path, do: Callable[[str]
         (lambda: untyped.Loader([], generator=5), r"'generator': did you mean 'seed'"),
         (lambda: untyped.split("numbers.tar", "x", train=0.9), r"'train': did you mean 'shares'"),
         (lambda: untyped.open("numbers.tar", shuffle=True), r"'shuffle': write bushel.Loader\(ds, shuffle=True\)"),
+        (lambda: untyped.open("numbers.tar", revision="v2"), r"write bushel.open\('hf://datasets/ORG/NAME@REVISION'\)"),
+        (
+            lambda: untyped.pack("photos", "x.tar", progress="x"),
+            r"progress='x': expected True for a bar, or a function",
+        ),
+        (lambda: untyped.convert("numbers.tar", "x.tar", rename="n"), r"rename='n': expected a mapping of old names"),
         (lambda: untyped.open("numbers.tar", mode="r"), r"'mode'$"),
         (lambda: untyped.verify("numbers.tar", columns=["n"]), r"'columns'$"),
         (lambda: untyped.pack("photos", "x", epochs=2), r"'epochs'$"),

@@ -469,6 +469,7 @@ def test_an_unknown_command_is_answered_with_those_like_it() -> None:
     [
         ("--format", "'--format'. Did you mean --container or --json?"),
         ("--num-workers", "'--num-workers'. Did you mean --processes or --threads?"),
+        ("--mode", "'--mode'. Did you mean --append or --overwrite or --resume?"),
         ("--thread", "'--threads'"),
         ("--zzz", "'--zzz'."),
     ],

@@ -21,7 +21,7 @@ def test_parts_and_finish(tmp_path: Path) -> None:
     for part in (0, 3):
         run("pack", photos, out, *options, "--part", part)
     assert run("parts", out, "--missing") == "1-2,4\n"
-    assert "2 of 5 parts of pack to tar, missing 1-2,4" in run("parts", out)
+    assert "2 of 5 parts of a run to tar, missing 1-2,4" in run("parts", out)
     assert "3 of 5 parts" in fails("finish", out)
     done = json.loads(run("parts", out, "--json"))
     assert (done["missing"], done["finished"], done["samples"]) == ([1, 2, 4], False, 9)

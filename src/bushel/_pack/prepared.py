@@ -114,7 +114,13 @@ class PackOptions(Struct, frozen=True, kw_only=True):
         """
         options = {**arguments, **changed}
         names, engine = options["fields"], options["engine"]
+        rename = options["rename"] or {}
         check_list("fields", names)
+        if not isinstance(rename, Mapping):
+            raise TypeError(
+                f"rename={rename!r}: expected a mapping of old names to new ones, "
+                "as in rename={'image': 'jpg'}"
+            )
         labels = check_labels(options.get("labels") or {})
         images = frozenset(names_of(options["images"] or ()))
         if unknown := sorted(images.difference(get_args(Treatment))):
@@ -126,7 +132,7 @@ class PackOptions(Struct, frozen=True, kw_only=True):
             raise TypeError(f"keys={options['keys']!r}: expected a bool, or a function of a key")
         options |= {
             "fields": None if names is None else tuple(names),
-            "rename": dict(options["rename"] or {}),
+            "rename": dict(rename),
             "spec": format_spec(parse_spec(options["spec"] or {})),
             "images": images,
             # here, so that a wrong name is an early error

@@ -228,7 +228,8 @@ def find_run(target: object) -> tuple[RunFolder, RunPlan]:
     plan = run.load_plan()
     if plan is None:
         raise FileNotFoundError(
-            f"{target} has no plan of a run in parts: `bushel pack ... --parts` writes one"
+            f"{target} does not exist, or has no plan of a run in parts: "
+            "`bushel pack ... --parts` writes one"
         )
     return run, plan
 

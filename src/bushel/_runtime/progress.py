@@ -90,8 +90,19 @@ class ProgressReporter:
 
 
 def callback_of(progress: ShowProgress) -> OnProgress | None:
-    """Return the callback of `progress=`, or the one that `user_call` has made of True; None for a bool."""
-    return None if isinstance(progress, bool) else progress
+    """Return the callback of `progress=`, or the one that `user_call` has made of True; None for a bool.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    if isinstance(progress, bool | None):
+        return None
+    if not callable(progress):
+        raise TypeError(
+            f"progress={progress!r}: expected True for a bar, or a function "
+            "that is called with a bushel.runs.Progress"
+        )
+    return progress
 
 
 def user_call(task: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -27,7 +27,10 @@ PARAMETERS = {
     "batch_transform": "collate_fn",
     "container": "format",
     "fields": "columns",
+    "append": "mode",
     "mode": "overwrite append resume exist_ok",
+    "overwrite": "mode",
+    "resume": "mode",
     "threads": "num_workers workers num_proc",
     "processes": "num_workers workers persistent_workers num_proc",
     "seed": "generator random_state",
@@ -49,6 +52,7 @@ _ELSEWHERE = {
     "bushel.Loader(ds, transforms=…)": "transform transforms",
     "bushel.open(path).select_fields(names)": "columns fields",
     "bushel.open(path, split=name)": "split",
+    "bushel.open('hf://datasets/ORG/NAME@REVISION')": "revision",
     "bushel.open_stream(path)": "streaming",
 }
 """Calls to write instead of parameters of `open` and of loaders in other libraries."""

@@ -171,7 +171,8 @@ def load_run(folder: str | os.PathLike[str]) -> dict[int, list[Stretch]]:
         recordings.append((epoch, first, world_size, rank, data))
     if not recordings:
         raise FileNotFoundError(
-            f"{folder} has no recordings ({SUFFIX}): bushel.audit.record(loader, folder) makes them"
+            f"{folder} does not exist, or has no recordings (*{SUFFIX}): "
+            "bushel.audit.record(loader, folder) makes them"
         )
     epochs: dict[int, list[Stretch]] = {}
     for epoch, first, world_size, rank, data in sorted(recordings):

@@ -237,7 +237,7 @@ def parts(
         state = "all parts are complete: run `bushel finish`"
     lines = [
         f"{target}: {plan.parts - len(numbers):,} of {count(plan.parts, 'part')} "
-        f"of {plan.kind} to {plan.container}, {state}"
+        f"of a run to {plan.container}, {state}"
     ]
     if errors:
         lines.append(f"{count(errors, 'item')} could not be packed")

@@ -184,7 +184,8 @@ def check_image(image: Any) -> None:
     is_array = isinstance(image, np.ndarray) and image.dtype == np.uint8
     if not is_array or image.ndim not in (2, 3) or not all(image.shape):
         raise TypeError(
-            f"{described(image)} is not an image: expected a uint8 array of shape HxW or HxWxC"
+            f"{described(image)} is not an image: expected a uint8 array of shape HxW or HxWxC; "
+            "EachFrame([...]) applies transforms to each image of a clip or a sequence"
         )
 
 
