@@ -237,11 +237,9 @@ def _companions(
 def _shared_extensions(dotted: _Listing) -> set[str]:
     """Return the extensions after the first dot that many samples share, if one has several parts; else none."""
     samples = len(set(dotted.stems))
-    counts = Counter(dotted.extensions)
-    many = {
-        name for name, count in counts.items() if name and count > 1 and count * MANY >= samples
-    }
-    if len(many) > 1 and any("." in name for name in many):
+    counts = Counter(filter(None, dotted.extensions))
+    many = {name for name, count in counts.items() if count > 1 and count * MANY >= samples}
+    if len(many) > 1 and "." in "".join(many):
         return many
     return set()
 
