@@ -213,6 +213,7 @@ def test_batches_have_one_type(tmp_path: Path, kinds: str, dtype: str, shuffle: 
         values = pa.array([0, 1, 1, 0, 1]).cast(pa.type_for_alias(kind))
         pq.write_table(pa.table({"x": values}), tmp_path / f"{number}.parquet")
     ds = bushel.open(tmp_path)
+    assert not any(isinstance(sample["x"], bool | np.bool_) for sample in ds)
     every: tuple[Any, ...] = (None, {"x": "stack"})
     for rules in every:
         batches = list(bushel.Loader(ds, 2, shuffle=shuffle, seed=1, collate=rules))

@@ -152,6 +152,8 @@ def _warn_of_types(shards: Sequence[OpenShard], union: Mapping[str, Field]) -> N
 def _is_narrower(field: Field, union: Field) -> bool:
     if field.sequence != union.sequence:
         return True
+    if field.codec == "bool":
+        return union.codec in ("int", "float")
     if field.codec in ("int", "uint"):
         return union.codec == "float"
     return field.codec.startswith("array") and union.codec == "json"
