@@ -322,11 +322,10 @@ def _stem(path: AnyPath, root: AnyPath) -> str:
 
     A file outside the root has its absolute path, without the first slash.
     """
-    if isinstance(path, Path) and isinstance(root, Path):
-        inside_root = path.relative_to(root) if path.is_relative_to(root) else path
-        return os.path.splitext(inside_root.as_posix().lstrip("/"))[0]
-    inside = str(path).startswith(f"{root}/")
-    return os.path.splitext(str(path)[len(str(root)) + 1 :] if inside else path.name)[0]
+    inside = str(path).removeprefix(f"{root}/")
+    if inside == str(path) and not (isinstance(path, Path) and isinstance(root, Path)):
+        inside = path.name
+    return os.path.splitext(inside.lstrip("/"))[0]
 
 
 _CONVERT: Mapping[str, Any] = {"int": int, "float": float, "utf8": str, "json": lambda value: value}

@@ -341,3 +341,12 @@ def test_a_dataset_without_splits_is_its_train_split_whole(name: str, tmp_path: 
     assert (len(train), train.spec, train.info.container) == (len(whole), whole.spec, whole.info.container)
     with pytest.raises(SpecError, match="has no split 'test'"):
         bushel.open(root, split="test")
+
+
+def test_folders_in_a_list_are_said_not_to_be_classes(photos: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folders = sorted((photos / "val").iterdir())
+    assert "label" not in bushel.open(folders).spec
+    assert f"{folders[0]}: folders in a list are not classes: open the folder around them" in caplog.text
+    caplog.clear()
+    assert bushel.open([photos / "train", photos / "val"]).labels
+    assert "in a list" not in caplog.text

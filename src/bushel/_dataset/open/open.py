@@ -349,6 +349,10 @@ def _checked_shards(
         from bushel._dataset.read.shard_fields import labels_of
 
         labels_of(shards, union_of_fields(shards))  # raises if shards differ
+    elif found.container == "folder" and found.shards[1:]:
+        from bushel._runtime.messages import log_warning
+
+        log_warning("%s: folders in a list are not classes: open the folder around them", path)
     if any(shard.section for shard in shards):
         from bushel._dataset.read.shard_fields import warn_unread
 
