@@ -406,6 +406,7 @@ def test_an_empty_chunk_has_an_empty_table(tmp_path: Path) -> None:
     ("spec", "why"),
     [
         ({"label": "int"}, "exactly one field of JPEG frames"),
+        ({"clip": "mp4"}, r"or bushel.sources.Frames \(--frames\) for videos"),
         ({"left": "jpg", "right": "jpg"}, "'left', 'right'"),
         ({"image": "png", "label": "int"}, "exactly one field of JPEG frames"),
         ({"image": "jpg", "mask": "png"}, "field 'mask'.*tar"),

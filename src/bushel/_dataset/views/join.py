@@ -14,7 +14,7 @@ from bushel._dataset.read.sides import Joined
 from bushel._index.names import known_column_of
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.messages import log_info, log_warning
-from bushel._runtime.public import command, did_you_mean, public
+from bushel._runtime.public import did_you_mean, public
 from bushel.codecs.base import INTEGERS
 from bushel.spec import KEY
 
@@ -172,7 +172,7 @@ def _meant(dataset: Dataset, name: str) -> str:
         meant = did_you_mean(name, possible_names) or possible
         raise KeyError(
             f"on={name!r} is not a field or column of texts or whole numbers: "
-            f"{meant} {command('index', '--columns', name)} adds a column"
+            f"{meant} `bushel index --columns` adds columns, such as meta.id of a field meta of JSON"
         )
     return name
 

@@ -259,7 +259,8 @@ def frames_field(spec: Spec) -> Field:
         names = ", ".join(repr(field.name) for field in frames) or "none"
         raise SpecError(
             "a gulp item has exactly one field of JPEG frames (jpg[], or jpg for images), "
-            f"but this spec has {names}; use bag, tar, ffrecord or recordio for these samples"
+            f"but this spec has {names}; use bag, tar, ffrecord or recordio for these samples, "
+            "or bushel.sources.Frames (--frames) for videos"
         )
     return frames[0]
 
