@@ -195,6 +195,12 @@ def test_a_declared_field_is_read_in_any_case() -> None:
     assert found.keys == [*KEYS, "note"]
 
 
+def test_a_declared_field_may_begin_with_a_number() -> None:
+    layout = layout_of(["a.0.jpg", "a.1.jpg", "b.0.jpg", "b.1.jpg"], declared={"0.jpg", "1.jpg"})
+    assert list(layout.keys) == ["a", "b"]
+    assert set(layout.fields) == {"0.jpg", "1.jpg"}
+
+
 def test_classes_of_other_splits_are_numbered_too() -> None:
     found = layout_of(["cat/1.jpg", "elk/1.jpg"], known=["cat", "dog", "elk"])
     assert (found.classes, list(found.class_of)) == (("cat", "dog", "elk"), [0, 2])

@@ -10,7 +10,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar
 
 from msgspec import Struct
@@ -45,8 +45,6 @@ _MEDIA: Mapping[str, Callable[[str], bool]] = {
 MANY = 2  # an extension is a field of samples if a sample of this many has it
 _SOME = 20  # in samples of several files, the same
 MIXED = 4  # a second kind of media counts if one file of this many is of it
-# a number does not belong to an extension: `cat.0.jpg` and `cat.1.jpg` are photos of their own
-_FIRST_DOT = re.compile(r"\.(?![0-9]+\.)")
 
 
 class FileField(Struct, frozen=True):
@@ -152,7 +150,9 @@ def layout_of(
         return _by_roles(names, depth, splits, roles, place)
     listing = _Listing.of(names, _cut)
     if "." in "".join(listing.stems):
-        dotted = _Listing.of(names, _cut_first)
+        # `cat.0.jpg` and `cat.1.jpg` are photos of their own, unless the caller declares `0.jpg`
+        numbers = "" if any(name[:1].isdigit() for name in declared) else r"(?![0-9]+\.)"
+        dotted = _Listing.of(names, partial(_cut_first, re.compile(rf"\.{numbers}")))
         shared = _shared_extensions(dotted)
         if media := set(filter(media_of, shared)):
             return _by_extension(dotted, shared.union(declared), media, declared)
@@ -197,9 +197,9 @@ def _cut(name: str) -> tuple[str, str]:
     return stem, extension
 
 
-def _cut_first(name: str) -> tuple[str, str]:
-    """Return a name up to the first dot after its folder and numbers, and the rest in lower case."""
-    dot = _FIRST_DOT.search(name, name.rfind("/") + 2)
+def _cut_first(first_dot: re.Pattern[str], name: str) -> tuple[str, str]:
+    """Return a name up to its first dot after its folder, and the rest in lower case."""
+    dot = first_dot.search(name, name.rfind("/") + 2)
     if dot is None:
         return name, ""
     return name[: dot.start()], name[dot.end() :].lower()

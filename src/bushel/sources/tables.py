@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from bushel._index.names import in_order
 from bushel.containers.csv import delimiter_of
@@ -275,13 +275,8 @@ class Table(FileSource):
     def _fitting(self, pattern: str) -> list[AnyPath]:
         """Return the files that match a pattern; on remote storage, only the last component may have a `*`."""
         if isinstance(self._root, Path) and "://" not in pattern:
-            place = cast("Path", self._place(pattern))
-            inner = place
-            if place.is_relative_to(self._root):
-                inner = place.relative_to(self._root)
-            return [
-                self._root / name for name in sorted(glob.glob(str(inner), root_dir=self._root))
-            ]
+            inner = str(self._place(pattern)).removeprefix(f"{self._root}/")
+            return [self._root / name for name in sorted(glob.glob(inner, root_dir=self._root))]
         above, _, last = pattern.rpartition("/")
         folder = self._place(above) if above else self._root
         names = sorted(names_in(folder))
