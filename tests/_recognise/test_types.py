@@ -15,8 +15,10 @@ import pytest
 from tests.containers.tfrecords import example, float_list, framed, int_list
 
 import bushel
+from bushel._recognise.types import Stored, resolve
 from bushel.codecs.registry import from_file, get_codec, runs_code
 from bushel.errors import CodecError, SpecError
+from bushel.spec import Field
 
 VALUES: dict[str, list[Any]] = {
     "small": [1, 0, 1],
@@ -412,3 +414,13 @@ def test_truth_values_of_csv(cell: str, truth: bool | None, tmp_path: Path) -> N
     (tmp_path / "x.csv").write_text(f"n,x\n0,{cell}\n1,False\n")
     dataset = bushel.open(tmp_path / "x.csv", spec={"x": "bool"})
     assert [sample.get("x") for sample in dataset] == [truth, False]
+
+
+def test_texts_as_bytes_are_not_read_to_check_them() -> None:
+    def values() -> list[tuple[int, bytes]]:
+        raise AssertionError("values are read")
+
+    stored = Stored(Field("txt", "utf8"), "utf8", "a.txt", values=values)
+    assert resolve(stored, Field("txt", "bytes"), "bytes") == "bytes"
+    with pytest.raises(AssertionError, match="values are read"):
+        resolve(stored, Field("txt", "int"), "int")

@@ -173,17 +173,6 @@ class KeyView(LazySequence[str]):
             f"<{self._length} keys: {', '.join(shown)}{', …' if self._length > len(shown) else ''}>"
         )
 
-    def index(self, value: Any, *bounds: int) -> int:
-        """Return the first position of a key.
-
-        Raises:
-            ValueError: There is no such key.
-        """
-        try:
-            return super().index(value, *bounds)
-        except ValueError as error:
-            raise ValueError(f"no sample here has the key {value!r}") from error
-
     def _made(self, numbers: range) -> list[str]:
         return self._take(np.arange(numbers.start, numbers.stop, numbers.step))
 

@@ -92,7 +92,7 @@ def resolve(stored: Stored, declared: Field, reading: str) -> str:
             return codec
         reason = f"value {changed[0]} is {numbers[changed[0]]}"
     # the text of a value says more than its number
-    if codec not in (stored.codec, "utf8") and not is_registered(_base(codec)):
+    if codec not in (stored.codec, "utf8", "bytes") and not is_registered(_base(codec)):
         _check_values(stored, declared, codec)
     if reason:
         raise _refused(stored, declared, reason)

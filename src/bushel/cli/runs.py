@@ -40,7 +40,7 @@ class WriteOptions(ShardOptions, frozen=True):
     seek: bool = False
     index_columns: str | None = None
     shuffle: Annotated[bool, Option("Write in a random order.", "--shuffle/--no-shuffle")] = False
-    seed: Annotated[int, Option("Seed of the random order.", min=0)] = 0
+    seed: Annotated[int, Option("Seed of the random order and of random transforms.", min=0)] = 0
     max_errors: str = "0"
     keys: bool = True
     replace_dots: str | None = None

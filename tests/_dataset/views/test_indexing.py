@@ -21,9 +21,6 @@ def test_indexing_one_shard_keeps_the_others_of_its_dataset(tmp_path: Path) -> N
     indexed = bushel.index(tmp_path / "numbers" / "shard-000001.tar", columns="x", force=True)
     assert indexed.keys[:] == ["k2", "k3"]
     numbers = bushel.open(tmp_path / "numbers")  # a warning is an error
-    assert numbers.keys.index("k4", 1) == 4
-    with pytest.raises(ValueError, match="no sample here has the key 'nope'"):
-        numbers.keys.index("nope")
     assert [sample["x"] for sample in numbers] == list(range(6))
     assert bushel.verify(tmp_path / "numbers").ok
 
