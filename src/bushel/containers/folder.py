@@ -164,13 +164,12 @@ def layout_report(
             f"{mask!r} is named after another file and a field, but each of them is a sample of "
             "its own: name both in the rows of a table (docs/references.md)"
         )
-    splits = [name for name in layout.classes if split_in(name, folder=True)]
-    if splits[1:]:  # one alone is a class, such as the trains of CIFAR-100
+    # one alone is a class, such as the trains of CIFAR-100
+    splits = [name for name in layout.classes if split_in(name, folder=True)][1:]
+    if splits:
         notes.append(f"{splits[0]!r} is a class, as there is other data beside: is it a split?")
     left_out = junk + Counter(kind for _, kind in layout.left_out)
-    return report_of(
-        root, counts, left_out, notes, unusual=bool(layout.twins or mask or splits[1:])
-    )
+    return report_of(root, counts, left_out, notes, unusual=bool(layout.twins or mask or splits))
 
 
 def _named_after_another(keys: Sequence[str]) -> str:

@@ -64,8 +64,7 @@ def samples_of(source: Any, types: Types) -> Samples | Stream | None:
         samples = Stream(source, types=types)
     else:
         return None
-    spec = samples.spec
-    samples.labels = {name: labels[name] for name in labels if spec.get(name) in INTEGERS}
+    samples.labels = {name: labels[name] for name in labels if samples.spec.get(name) in INTEGERS}
     return samples
 
 
@@ -102,14 +101,14 @@ class _FrameRows(_Rows):
         # an index with a name of its own is a column
         if {None, *frame.columns}.isdisjoint(frame.index.names):
             frame = frame.reset_index()
-        self.names, self._columns = [], []
+        self.names = list(map(str, frame.columns))
+        self._columns = []
         for name, column in frame.items():
             is_plain = isinstance(column.dtype, np.dtype)
             # pandas' own types, such as Int64, would become floats if some values are missing
             values = column.to_numpy(column.dtype if is_plain else object)
             # pandas marks a missing text by NaN, and a float that is NaN is a value
             is_there = column.notna().to_numpy() | (is_plain and values.dtype.kind == "f")
-            self.names.append(str(name))
             self._columns.append((str(name), values, is_there))
         self._rows = len(frame)
 

@@ -279,8 +279,9 @@ class Table(FileSource):
             return [self._root / name for name in sorted(glob.glob(inner, root_dir=self._root))]
         above, _, last = pattern.rpartition("/")
         folder = self._place(above) if above else self._root
-        names = sorted(names_in(folder))
-        return [folder / name for name in names if fnmatch.fnmatchcase(name, last)]
+        return [
+            folder / name for name in sorted(names_in(folder)) if fnmatch.fnmatchcase(name, last)
+        ]
 
     @property
     def labels(self) -> Mapping[str, Sequence[str]]:

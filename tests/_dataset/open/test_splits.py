@@ -64,7 +64,7 @@ def test_a_split_alone_or_beside_other_data_is_none(photos: Path, caplog: pytest
     (photos / "more").mkdir()
     (photos / "more/6.jpg").write_bytes(PHOTO)
     assert bushel.open(photos).labels["label"] == ("more", "train", "val")
-    assert "'train' is a class" in caplog.text
+    assert "'val' is a class" in caplog.text
     (photos / "val").rename(photos.parent / "val")
     caplog.clear()
     assert bushel.open(photos).labels["label"] == ("more", "train")
