@@ -187,6 +187,45 @@ def test_overwriting_one_file(tmp_path: Path) -> None:
     assert list(bushel.open(path).keys) == keys(range(COUNT))
 
 
+def test_folders_of_links_keep_the_list(path: Path, tmp_path: Path) -> None:
+    """The list is beside the files, not beside the links, of which some have other names."""
+    folder = tmp_path / "links"
+    folder.mkdir()
+    for number, archive in enumerate(tars(path)):
+        (folder / (f"x{number}.tar" if number else archive.name)).symlink_to(archive)
+    bushel.remove(tars(path)[1], keys=["k06"], reason="also")
+    wanted = list(bushel.open(path).keys)
+    assert "k06" not in wanted and len(wanted) == COUNT - len(FEW) - 1
+    for source in (folder, f"{folder}/*.tar"):
+        assert sorted(bushel.open(source).keys) == sorted(wanted)
+    assert sorted(sample["__key__"] for sample in bushel.open_stream(f"{folder}/*.tar")) == sorted(wanted)
+
+
+def test_the_list_beside_a_link_holds_when_the_file_gets_a_table(tmp_path: Path) -> None:
+    """Its readers went to the file then, and saw the removed sample again."""
+    (tmp_path / "real").mkdir()
+    real = write(tmp_path / "real/one.tar", shard_samples=None)
+    shutil.rmtree(tmp_path / "real/.bushel")
+    link = tmp_path / "link.tar"
+    link.symlink_to(real)
+    bushel.remove(link, keys=FEW, reason="opt-out")
+    bushel.index(real)
+    bushel.remove(real, keys=["k05"], reason="also")
+    assert not {*FEW, "k05"} & {*bushel.open(link).keys}
+    assert len(bushel.open(link)) == COUNT - len(FEW) - 1
+
+
+def test_files_named_by_a_table_are_beside_its_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    table, link = tmp_path / "real/t.jsonl", tmp_path / "t.jsonl"
+    for folder, image in ((table.parent, b"other"), (tmp_path, b"own")):
+        (folder / "a.bin").write_bytes(image)
+    table.write_text('{"file_name": "a.bin"}\n')
+    link.symlink_to(table)
+    bushel.index(table)
+    assert bushel.open(link, spec={"file_name": "bytes(path)"})[0]["file_name"] == b"own"
+
+
 def test_copies_keep_the_list(path: Path, tmp_path: Path) -> None:
     shutil.copytree(path, tmp_path / "copy")
     shutil.move(path, tmp_path / "moved")

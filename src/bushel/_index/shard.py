@@ -65,6 +65,8 @@ class Shard(Struct, frozen=True):
         index: The folder that has the folder for sidecar files; None for `root`.
         urls: Whether files may be URLs, because the caller of `bushel.open` declares a field as
             `jpg(url)`, say.
+        alias: The file that its first file is a link to; or the link by which that was found. Lists
+            of removed samples may be beside both.
     """
 
     root: AnyPath
@@ -73,6 +75,7 @@ class Shard(Struct, frozen=True):
     sidecars: str = ".bushel"
     index: AnyPath | None = None
     urls: bool = False
+    alias: AnyPath | None = None
 
     @classmethod
     def of(cls, path: AnyPath) -> Shard:
@@ -144,10 +147,8 @@ class Shard(Struct, frozen=True):
 
     @property
     def roots(self) -> list[AnyPath]:
-        """The folders of its files and of its index."""
-        if self.index is None:
-            return [self.root]
-        return [self.root, self.index]
+        """The folders of its files, of its index and of its alias."""
+        return [*filter(None, (self.root, self.index, self.alias and self.alias.parent))]
 
     def locate(self, place: Place) -> tuple[str, int]:
         """Return the path of the file that holds a byte, and the offset there: the sidecar for what the table holds."""
@@ -198,16 +199,18 @@ def next_name(names: Sequence[str], *, suffix: str, stem: str = "") -> str:
 
 def may_lack_samples(shards: Sequence[Shard]) -> bool:
     """Return whether any list of removed samples is beside shards; of remote ones, that has to be asked."""
-    for shard in {
-        (id(shard_of_list.root), not shard_of_list.name): shard_of_list for shard_of_list in shards
-    }.values():
+    for shard in of_each_folder(shards):
         if not isinstance(shard.root, Path) or shard.index is not None:
             return True
-        if any(exists(str(path)) for path in shard.removal_lists) or exists(
-            f"{shard.root}/{LISTS_OF_FILES}"
-        ):
+        of_files = [root / LISTS_OF_FILES for root in shard.roots]
+        if any(map(exists, map(str, (*shard.removal_lists, *of_files)))):
             return True
     return False
+
+
+def of_each_folder(shards: Iterable[Shard]) -> Iterable[Shard]:
+    """Return one shard of each kind in each folder: they have the same lists of removed samples of folders."""
+    return {(*map(str, shard.roots), not shard.name): shard for shard in shards}.values()
 
 
 def warn_of_lists_above(shard: Shard) -> None:

@@ -103,10 +103,24 @@ def _find_at(
         whole: Whether a folder of several splits in a store is refused.
     """
     if isinstance(path, Path) or not is_object(path):
+        name, shards = _sniff(path, container)
         real = real_file(path)
+        links = {} if real is path else {path.name: real}
+        if isinstance(path, Path) and path.is_dir():
+            entries = filter(os.DirEntry.is_symlink, os.scandir(path))
+            links = {entry.name: real_file(path / entry.name) for entry in entries}
         # what Bushel keeps of a linked file is beside it, and other files are beside the link
-        is_real = real is not path and below(real.parent, FOLDER).is_dir()
-        return Found(*_sniff(real if is_real else path, container))
+        elif (
+            links
+            and len(shards[0].files) == 1
+            and get_container(name).is_written
+            and below(real.parent, FOLDER).is_dir()
+        ):
+            links = {real.name: path}
+            shards = _sniff(real, name)[1]
+        if links:
+            shards = [replace(shard, alias=links.get(shard.name)) for shard in shards]
+        return Found(name, shards)
     from .remote_discovery import ListedPath, listed_in_manifest
 
     if not path.listable and not is_data_file(path.name):

@@ -17,10 +17,10 @@ from typing import Any
 from msgspec import Struct
 
 from bushel._index.removal_list import RemovalList, encode_removal_list, load_removal_list
-from bushel._index.shard import FOLDER, LISTS_OF_FILES, REMOVED, Shard
+from bushel._index.shard import FOLDER, LISTS_OF_FILES, REMOVED, Shard, of_each_folder
 from bushel._runtime.parallel import map_all
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyPath, absolute, below, is_object, read_whole, real_file, write_whole
+from bushel.storage import AnyPath, absolute, below, is_object, read_whole, write_whole
 
 from .completeness import above_parts
 from .sources import expand_paths
@@ -35,7 +35,7 @@ class PlacedList(Struct, frozen=True):
 
     def names(self, shard: Shard) -> bool:
         """Return whether it may name samples of a shard."""
-        return self.file is None or self.file == shard.name
+        return self.file in (None, shard.name, shard.alias and shard.alias.name)
 
 
 def lists_beside(shards: Iterable[Shard], more: Iterable[AnyPath] = ()) -> list[PlacedList]:
@@ -46,17 +46,16 @@ def lists_beside(shards: Iterable[Shard], more: Iterable[AnyPath] = ()) -> list[
         OSError: A list cannot be read.
     """
     shards = list(shards)
-    kinds = {(id(shard.root), id(shard.index), not shard.name): shard for shard in shards}
-    folders = {str(path): path for shard in kinds.values() for path in shard.removal_lists}
+    folders = {str(path): path for one in of_each_folder(shards) for path in one.removal_lists}
     folders |= {str(path): path for path in more}
-    roots = {str(root): root for shard in shards for root in shard.roots if shard.name}
-    names = {
-        name: [shard.name for shard in shards if name in map(str, shard.roots)] for name in roots
-    }
+    roots: dict[str, tuple[AnyPath, list[str]]] = {}
+    for shard in shards:
+        for root in shard.roots if shard.name else ():
+            roots.setdefault(str(root), (root, []))[1].append(shard.name)
     jobs: list[Callable[[], list[PlacedList]]] = [
         partial(_loaded, path, None) for path in folders.values()
     ]
-    jobs += [partial(_of_files, root, names[name]) for name, root in roots.items()]
+    jobs += [partial(_of_files, *files) for files in roots.values()]
     local = all(isinstance(path, Path) for path in folders.values())
     threads = 1 if local else len(jobs)
     loaded = map_all(lambda job: job(), jobs, threads=threads, name="bushel-removed")
@@ -82,7 +81,7 @@ def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath
         UnsupportedError: The shards are in several folders, or nothing can be written there.
     """
     files = [absolute(path) for path in (expand_paths(source) if shard.name else ())]
-    if str(absolute(shard.path(0))) in map(str, (*files, *map(real_file, files))):
+    if not {str(absolute(shard.path(0))), str(shard.alias)}.isdisjoint(map(str, files)):
         place = below(shard.beside, own_list(shard.name), any_text=True)
     elif (above := above_parts(shards)) is not None and shard.index is None:
         place = above / FOLDER / REMOVED

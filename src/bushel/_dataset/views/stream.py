@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
+from msgspec.structs import replace
+
 from bushel._dataset.open.caller_fields import checked_spec, warn_withheld
 from bushel._dataset.open.sources import expand_paths
 from bushel._dataset.open.tables import table_to_read
@@ -27,7 +29,7 @@ from bushel.containers.tar.names import Naming, Place, field_name, split_name
 from bushel.containers.tar.scan import fields_and_names
 from bushel.errors import CodecError, FormatError, UnsupportedError
 from bushel.spec import KEY, Spec, format_spec, parse_spec
-from bushel.storage import AnyLocation, AnyPath, absolute, expand_braces
+from bushel.storage import AnyLocation, AnyPath, absolute, expand_braces, real_file
 from bushel.storage.forward import Readable, decompressed, output_of
 
 _PIPE = "pipe:"
@@ -375,7 +377,10 @@ def check_again(stream: StreamDataset, so: str) -> None:
 
 def _removed_of(source: _Source) -> frozenset[int]:
     """Return the numbers of the removed samples of an archive. For commands and open files they are not known."""
-    if not isinstance(source, Path) or not may_lack_samples([shard := Shard.of(source)]):
+    if not isinstance(source, Path):
+        return frozenset()
+    shard = replace(Shard.of(source), alias=real_file(source))
+    if not may_lack_samples([shard]):
         return frozenset()
     from bushel._dataset.read.remaining import remaining_in
 
