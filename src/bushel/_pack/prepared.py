@@ -37,7 +37,7 @@ from bushel.sources.files import Files, LabelledFolder
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, digest_of, in_memory
 from bushel.spec import format_spec, parse_spec
-from bushel.storage import AnyPath, as_path, below, is_object
+from bushel.storage import AnyPath, as_path, is_object
 
 from .encoder import Encoder
 
@@ -399,13 +399,13 @@ def _places(
             yield above, root
             continue
         for file in [shard.own_folder] if shard.own_folder else shard.files:
-            path, place = below(shard.root, file), (*root, *file.split("/"))
-            if os.path.islink(str(path)):  # it stands for the file that it names
-                place = _resolved(path)
+            path, place = f"{above}/{file}", (*root, *file.split("/"))
+            if os.path.islink(path):  # it stands for the file that it names
+                place = _resolved(Path(path))
             # other shards of the source would stay
             if place == target and shards_in[above] > 1:
                 yield above, place[:-1]
-            yield str(path), place
+            yield path, place
 
 
 def _is_path(source: Any) -> bool:
