@@ -24,6 +24,7 @@ from .completeness import (
     find_incomplete,
     gone_and_unlisted,
     listed_names,
+    lists_bags,
     manifest_and_names,
     manifest_of,
     manifest_path,
@@ -89,6 +90,8 @@ def _as_found(
     if in_folder or in_parts:
         place = manifest_and_names(path, found.shards)[0]
         manifest = None if place is None else load(place)
+        if lists_bags(manifest, found.shards):
+            manifest = None
         # what a store or server does not list one by one is what the manifest lists
         if allow_incomplete and is_object(path) and (in_parts or not path.listable):
             found = replace(found, shards=_still_there(found.shards))

@@ -220,6 +220,13 @@ def lists_all(manifest: Manifest, container: str, shards: Sequence[Shard]) -> bo
     return manifest.container == container and listed.issuperset(listed_names(shards))
 
 
+def lists_bags(manifest: Manifest | None, shards: Sequence[Shard]) -> bool:
+    """Return whether a manifest lists several bags, and the only shard is the first one, whose folder has it."""
+    return (
+        manifest is not None and not shards[0].name and any(entry.name for entry in manifest.shards)
+    )
+
+
 def manifest_of(
     container: str, shards: Sequence[Shard], load: LoadManifest = find_manifest
 ) -> Manifest | None:

@@ -41,6 +41,7 @@ from .completeness import (
     find_incomplete,
     listed_names,
     lists_all,
+    lists_bags,
     manifest_path,
     marker_path,
 )
@@ -197,7 +198,7 @@ def _index(
     name, files = found.container, found.shards
     listing = manifest_path(files)
     manifest = None if listing is None else find_manifest(listing)  # it is written again
-    is_listed = manifest is not None
+    is_listed, one_of_bags = manifest is not None, lists_bags(manifest, files)
     if manifest is not None and not lists_all(manifest, name, files):
         manifest = None
     if manifest is not None:  # a wrong name is refused before anything is read
@@ -221,7 +222,7 @@ def _index(
     state = None if incomplete is None else find_manifest(marker_path(root, ""))
     # one is a folder, or of a store, rather than a file of a folder that may have others
     has_folder = any(not isinstance(path, Path) or path.is_dir() for path in paths)
-    whole = not task.in_cache and (
+    whole = not (task.in_cache or one_of_bags) and (
         place is not None or has_folder or (not is_listed and _is_whole_folder(found))
     )
     if state is not None and not state.complete:

@@ -91,6 +91,10 @@ def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath
         )
     else:
         place = shard.beside / shard.shared / REMOVED
+        # readers of several bags look beside the first one, and those of parts above them
+        shared = shard.removal_lists[-1]
+        if not (shard.alias or shard.index) and os.path.exists(str(shared.parent)):
+            place = shared
     if not isinstance(place, Path) and not (is_object(place) and place.writable):
         raise UnsupportedError(
             f"{shard.root} cannot be written to: name another folder for the "

@@ -379,8 +379,7 @@ def _removed_of(source: _Source) -> frozenset[int]:
     """Return the numbers of the removed samples of an archive. For commands and open files they are not known."""
     if not isinstance(source, Path):
         return frozenset()
-    shard = replace(Shard.of(source), alias=real_file(source))
-    if not may_lack_samples([shard]):
+    if not may_lack_samples([shard := replace(Shard.of(source), alias=real_file(source))]):
         return frozenset()
     from bushel._dataset.read.remaining import remaining_in
 
