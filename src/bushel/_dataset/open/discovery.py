@@ -107,8 +107,8 @@ def _find_at(
         real = real_file(path)
         links = {} if real is path else {path.name: real}
         if isinstance(path, Path) and path.is_dir():
-            linked = [entry.name for entry in os.scandir(path) if entry.is_symlink()]
-            links = {link: real_file(path / link) for link in linked}
+            entries = [entry for entry in os.scandir(path) if entry.is_symlink()]
+            links = {entry.name: real_file(Path(entry.path)) for entry in entries}
         # what Bushel keeps of a linked file is beside it, and other files are beside the link
         elif (
             links
