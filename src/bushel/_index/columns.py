@@ -52,10 +52,7 @@ class Piece(Struct, frozen=True):
         """
         objects: list[Any] = self.values.tolist()
         if self.types is not None:
-            objects = [
-                _of_type(value, type_of_value)
-                for value, type_of_value in zip(objects, self.types.tolist(), strict=True)
-            ]
+            objects = list(map(_of_type, objects, self.types.tolist()))
         if self.missing is None:
             return objects
         return [

@@ -433,10 +433,7 @@ def _decode_tenbin(data: Buffer) -> list[Array]:
     chunks = list(_tenbin_chunks(memoryview(data)))
     if len(chunks) % 2:
         raise codec_error("tenbin", "header and data chunks in pairs", f"{len(chunks)} chunks")
-    return [
-        _tenbin_array(header, content)
-        for header, content in zip(chunks[::2], chunks[1::2], strict=True)
-    ]
+    return list(map(_tenbin_array, chunks[::2], chunks[1::2]))
 
 
 FACTORIES: Mapping[str, Factory] = {

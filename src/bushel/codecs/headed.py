@@ -85,7 +85,7 @@ class _Mds(ArrayForm, frozen=True):
     def parse(self, data: Buffer, size: int | None = None) -> Parsed:
         view, at, dtype = memoryview(data), 0, self.dtype
         if dtype is None:
-            dtype, at = _MDS_DTYPES.get(view[0]) if len(view) else None, 1
+            dtype, at = _MDS_DTYPES.get(view[0]) if view else None, 1
         if dtype is None or len(view) <= at:
             raise refused(self.name, "an array of MDS with a known dtype", data)
         axes, width = view[at] >> 2, 1 << (view[at] & 3)

@@ -318,7 +318,7 @@ def payload_of(page: Page, read: Read, leaf: Leaf) -> Payload:
 
         def values() -> memoryview:
             data = memoryview(read(page.offset + page.levels, page.length - page.levels))
-            return expanded(data, codec, page.size - page.levels) if len(data) else data
+            return expanded(data, codec, page.size - page.levels) if data else data
 
         definition = levels[first:] if leaf.definition else None
         return Payload(levels[:first] if leaf.repetition else None, definition, 0, values)
