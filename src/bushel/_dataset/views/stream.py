@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
-from msgspec.structs import replace
-
 from bushel._dataset.open.caller_fields import checked_spec, warn_withheld
 from bushel._dataset.open.sources import expand_paths
 from bushel._dataset.open.tables import table_to_read
@@ -379,7 +377,8 @@ def _removed_of(source: _Source) -> frozenset[int]:
     """Return the numbers of the removed samples of an archive. For commands and open files they are not known."""
     if not isinstance(source, Path):
         return frozenset()
-    if not may_lack_samples([shard := replace(Shard.of(source), alias=real_file(source))]):
+    shard = Shard(source.parent, source.name, (source.name,), alias=real_file(source))
+    if not may_lack_samples([shard]):
         return frozenset()
     from bushel._dataset.read.remaining import remaining_in
 
