@@ -106,7 +106,7 @@ def _find_at(
         name, shards = _sniff(path, container)
         real = real_file(path)
         links = {} if real is path else {path.name: real}
-        if isinstance(path, Path) and path.is_dir():
+        if isinstance(path, Path) and path.is_dir() and shards and shards[0].name:
             entries = [entry for entry in os.scandir(path) if entry.is_symlink()]
             links = {entry.name: real_file(Path(entry.path)) for entry in entries}
         # what Bushel keeps of a linked file is beside it, and other files are beside the link
