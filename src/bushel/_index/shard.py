@@ -210,7 +210,11 @@ def may_lack_samples(shards: Sequence[Shard]) -> bool:
 
 def of_each_folder(shards: Iterable[Shard]) -> Iterable[Shard]:
     """Return one shard of each kind in each folder: they have the same lists of removed samples of folders."""
-    return {(*map(str, shard.roots), not shard.name): shard for shard in shards}.values()
+    # by identity: the names of 100,000 folders take four times as long
+    return {
+        (id(shard.root), id(shard.index), id(shard.alias), not shard.name): shard
+        for shard in shards
+    }.values()
 
 
 def warn_of_lists_above(shard: Shard) -> None:
