@@ -51,7 +51,9 @@ class WriteOptions(ShardOptions, frozen=True):
     @property
     def on_damage(self) -> Any:
         """Treatment of a damaged source: see `bushel.open`."""
-        return "raise" if allowed_errors(self.max_errors) == 0 else "warn"
+        if allowed_errors(self.max_errors) == 0:
+            return "raise"
+        return "warn"
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.pack` and `bushel.convert`.

@@ -91,7 +91,7 @@ def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath
         )
     else:
         place = shard.beside / shard.shared / REMOVED
-        # readers of several bags look beside the first one, and those of parts above them
+        # readers of several bags look beside the first one, and readers of parts above the parts
         shared = shard.removal_lists[-1]
         if not (shard.alias or shard.index) and os.path.exists(str(shared.parent)):
             place = shared
