@@ -222,9 +222,10 @@ def lists_all(manifest: Manifest, container: str, shards: Sequence[Shard]) -> bo
 
 def lists_bags(manifest: Manifest | None, shards: Sequence[Shard]) -> bool:
     """Return whether a manifest lists several bags, and the only shard is the first one, whose folder has it."""
-    return (
-        manifest is not None and not shards[0].name and any(entry.name for entry in manifest.shards)
-    )
+    if manifest is None or shards[0].name:
+        return False
+    # parts of a run, whose names end with a slash, have it above them
+    return any(entry.name == shards[0].root.name for entry in manifest.shards)
 
 
 def manifest_of(

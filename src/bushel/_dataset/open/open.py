@@ -340,6 +340,7 @@ def _checked_shards(
         from bushel._dataset.read.shard_fields import described
 
         shards = [described(shard, features) for shard in shards]
+    container = get_container(found.container)
     fields = dict.fromkeys(chain.from_iterable(shard.fields for shard in shards))
     if len(fields) > len({field.name for field in fields}):
         from bushel._dataset.read.shard_fields import with_one_type
@@ -349,7 +350,7 @@ def _checked_shards(
         from bushel._dataset.read.shard_fields import labels_of
 
         labels_of(shards, union_of_fields(shards))  # raises if shards differ
-    elif found.container == "folder" and found.shards[1:]:
+    elif found.shards[1:] and not {*container.suffixes, *container.file_names}:
         from bushel._runtime.messages import log_warning
 
         log_warning("%s: folders in a list are not classes: open the folder around them", path)
@@ -368,11 +369,7 @@ def _checked_shards(
 
         warn_damaged(damages)
     # a list has more than a thousand shards, whose tables are not looked at
-    if (
-        understood
-        and not isinstance(shards, Listing)
-        and get_container(found.container).holds_files
-    ):
+    if understood and not isinstance(shards, Listing) and container.holds_files:
         from bushel._recognise.layout import has_media
 
         if has_media(frozenset(field.name for field in fields)):
