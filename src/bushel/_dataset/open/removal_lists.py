@@ -46,7 +46,7 @@ def lists_beside(shards: Iterable[Shard], more: Iterable[AnyPath] = ()) -> list[
         OSError: A list cannot be read.
     """
     shards = list(shards)
-    folders = {str(path): path for one in of_each_folder(shards) for path in one.removal_lists}
+    folders = {str(path): path for shard in of_each_folder(shards) for path in shard.removal_lists}
     folders |= {str(path): path for path in more}
     roots: dict[str, tuple[AnyPath, list[str]]] = {}
     for shard in shards:

@@ -409,10 +409,8 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
                 continue
             if has_no_value(of_shard.name, having_before):
                 fields[of_shard.name], sources[of_shard.name] = of_shard, having
-            elif {before.type, of_shard.type} == {
-                "json",
-                "utf8[]",
-            }:  # lists of texts, some with nulls
+            # lists of texts, some with nulls
+            elif {before.type, of_shard.type} == {"json", "utf8[]"}:
                 fields[of_shard.name] = Field(of_shard.name, "json")
             elif before.sequence != of_shard.sequence:
                 raise FormatError(
