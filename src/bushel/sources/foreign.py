@@ -98,7 +98,7 @@ def _of_columns(rows: _Rows, types: Types) -> Samples:
 
 class _FrameRows(_Rows):
     def __init__(self, frame: Any) -> None:
-        # an index with a name of its own is a column
+        # a named index is a column
         if {None, *frame.columns}.isdisjoint(frame.index.names):
             frame = frame.reset_index()
         self.names = list(map(str, frame.columns))
