@@ -424,3 +424,13 @@ def test_texts_as_bytes_are_not_read_to_check_them() -> None:
     assert resolve(stored, Field("txt", "bytes"), "bytes") == "bytes"
     with pytest.raises(AssertionError, match="values are read"):
         resolve(stored, Field("txt", "int"), "int")
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"), [("datetime64(s)", "value 1 is 1500"), ("timedelta64(ms)", "value 0 is 1000")]
+)
+def test_times_that_a_declared_unit_does_not_hold_are_refused(target: str, reason: str) -> None:
+    stored = Stored(Field("x", "datetime64(ms)"), "datetime64(ms)", "a.parquet", np.array([1000, 1500]))
+    with pytest.raises(SpecError, match=reason):
+        resolve(stored, Field("x", target), target)
+    assert resolve(stored, Field("x", "datetime64(us)"), "datetime64(us)") == "as(datetime64(us),datetime64(ms))"

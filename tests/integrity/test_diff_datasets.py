@@ -138,6 +138,25 @@ def test_nan_equals_nan_when_values_are_decoded(tmp_path: Path) -> None:
     assert counts(bushel.diff(left, right, values=True))["vector"][0] == 0
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "other"),
+    [
+        ("float", 0.0, -0.0),
+        ("json", {"x": [0.0]}, {"x": [-0.0]}),
+        ("array", np.array([1, 0.0]), np.array([1, -0.0])),
+        ("json", [[1], [2, 3]], [[1], [2, 3.0]]),
+        ("array", np.array([0j]), np.array([complex(0, -0.0)])),
+    ],
+)
+def test_zeros_have_a_sign(kind: str, value: Any, other: Any, tmp_path: Path) -> None:
+    left, right, same = (
+        write(tmp_path / name, {"x": {"v": zero}}, container, spec={"v": kind})
+        for name, zero, container in (("a", value, "tar"), ("b", other, "tar"), ("c.rec", value, "recordio"))
+    )
+    assert counts(bushel.diff(left, right, values=True)) == {"v": (1, 0, 0)}
+    assert counts(bushel.diff(left, same, values=True))["v"][0] == 0
+
+
 SIX = np.arange(6, dtype="f4")
 OTHERS: dict[str, tuple[tuple[str, Any], tuple[str, Any]]] = {
     "signs": (("int", -1), ("uint", 255)),

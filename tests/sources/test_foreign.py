@@ -146,6 +146,27 @@ def test_columns_of_frames_keep_their_types(tmp_path: Path) -> None:
     packed(pandas.DataFrame({"name": ["a", "b"]}, index=names), tmp_path / "the index is a column")
 
 
+@pytest.mark.parametrize(
+    ("names", "fields"),
+    [
+        (["n", None], {"n": "a", "level_1": 4, "v": 1}),
+        ([None, None], {"level_0": "a", "level_1": 4, "v": 1}),
+        (["v", "n"], {"n": 4, "v": 1}),  # `v` is a column already
+    ],
+)
+def test_no_level_of_an_index_is_lost(names: list[Any], fields: dict[str, Any], tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    index = pandas.MultiIndex.from_tuples([("a", 4)], names=names)
+    [sample] = packed(pandas.DataFrame({"v": [1]}, index=index), tmp_path)
+    assert {name: value for name, value in sample.items() if name != "__key__"} == fields
+
+
+def test_texts_of_an_index_are_a_column_and_numbers_of_rows_are_none(tmp_path: Path) -> None:
+    frame = pytest.importorskip("pandas").DataFrame({"v": [1, 2]}, index=["a", "b"])
+    assert packed(frame, tmp_path / "texts").spec == {"index": "utf8", "v": "int"}
+    assert packed(frame.reset_index(drop=True)[1:], tmp_path / "rows").spec == {"v": "int"}
+
+
 @pytest.mark.parametrize("is_dataset", [False, True])
 def test_long_tables_are_read_in_blocks(is_dataset: bool, tmp_path: Path) -> None:
     """So are datasets of PyArrow, of which Lance's is one."""

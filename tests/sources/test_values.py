@@ -258,3 +258,16 @@ def test_times_have_their_units() -> None:
         "numpy": "datetime64(ns)",
         "spans": "timedelta64(s)[]",
     }
+
+
+@pytest.mark.parametrize("kind", [list, iter])
+@pytest.mark.parametrize(("first", "other"), [(1, True), (0.5, np.True_), ([1], [True]), (datetime(2024, 1, 2), 5)])
+def test_a_value_is_not_taken_for_one_of_the_kind_of_the_first(
+    first: Any, other: Any, kind: Any, tmp_path: Path
+) -> None:
+    samples = [{"x": first}, {"x": other}]
+    with pytest.raises(bushel.TooManyErrors, match=r"field 'x'.* a value like the first one; spec=\{'x': TYPE\}"):
+        bushel.pack(kind(samples), tmp_path / "x.tar", sync=False)
+    if first == 1:
+        bushel.pack(kind(samples), tmp_path / "int.tar", spec={"x": "int"}, sync=False)
+        assert [sample["x"] for sample in bushel.open(tmp_path / "int.tar")] == [1, 1]

@@ -34,7 +34,7 @@ from bushel.sources.arrays import taken
 from bushel.spec import KEY
 
 from .feeds import Batch, Feed
-from .field_plan import FieldPlan, base_codec, image_kind
+from .field_plan import FieldPlan, base_codec, check_kind, image_kind
 
 if TYPE_CHECKING:  # packing without transforms imports none
     from .field_steps import FieldSteps
@@ -250,6 +250,8 @@ class Encoder(Struct, frozen=True):
                     return changed
                 value, is_stored = changed, False
         if not is_stored:
+            if plan.inferred:
+                check_kind(plan.target, value)
             return storing_codec(plan.target.codec, codec).encode(value)
         if holds_image(codec):
             return self._image(plan, value)

@@ -15,7 +15,7 @@ from bushel._index.names import Labels, can_be_named, join_names, numbered, numb
 from bushel._kinds import BEGINNINGS, IMAGES, kind_of
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, holds_image
-from bushel.codecs.base import Buffer
+from bushel.codecs.base import Buffer, refused
 from bushel.codecs.registry import NUMBERS, asked_for, content_codec
 from bushel.containers.base import Container, Layout
 from bushel.containers.stored_column import StoredColumn
@@ -52,6 +52,7 @@ class FieldPlan(Struct, frozen=True):
     classes: Mapping[str, int] = {}  # numbers of the classes that values may name
     # whether images of another kind than the field's stay as they are
     any_image: bool = False
+    inferred: bool = False  # whether its type is that of the first value
 
     @property
     def given(self) -> str:
@@ -146,8 +147,11 @@ def plan_values(
         kinds = {base_codec(field.codec), base_codec(codec)}
         is_image = holds_image(codec) and holds_image(field.codec)
         copied = field.codec == codec or (is_image and (len(kinds) == 1 or codec == "image"))
-        any_image = name not in declared and not layout.only_named_kinds
-        plans[name] = FieldPlan(field, targets[name], codec, copied, any_image=any_image)
+        inferred = name not in declared
+        any_image = inferred and not layout.only_named_kinds
+        plans[name] = FieldPlan(
+            field, targets[name], codec, copied, any_image=any_image, inferred=inferred
+        )
     return plans
 
 
@@ -261,6 +265,20 @@ def _renamed(labels: Labels, names: Mapping[str, str], fields: Iterable[Field]) 
         if new is not None and can_be_named(spec, new):
             renamed[new] = names_of_classes
     return renamed
+
+
+_BOOLS = bool | np.bool_
+_UNLIKE: Any = {"int": _BOOLS, "float": _BOOLS, "datetime64": int, "timedelta64": int}
+"""The values that a codec takes, and that are of another kind than those from which it is inferred."""
+
+
+def check_kind(field: Field, value: Any) -> None:
+    """Raise CodecError if a value is of another kind than the first one, from which its type is inferred."""
+    if isinstance(value, _UNLIKE.get(base_codec(field.codec), ())):
+        expected = (
+            f"a value like the first one; spec={{{field.name!r}: TYPE}} names the type of all"
+        )
+        raise refused(field.codec, expected, value)
 
 
 def renumber(value: Any, numbers: NewNumbers, what: str) -> Any:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.shard_fields import with_declared
+from bushel._dataset.read.shard_fields import labels_of, with_declared
 from bushel._dataset.read.shards import OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.contents import scanned_in
@@ -23,7 +23,6 @@ from bushel._index.names import (
     AUTO,
     Labels,
     check_labels,
-    join_labels,
     known_column_of,
     labels_of_fields,
     numbered,
@@ -202,7 +201,8 @@ def prepare_source(
         _refuse_missing(opened, list(targets), container, spec, keyed=keyed)
     declared = check_labels(writing.labels or {})
     existing = _continued(target, container, options, parts)
-    names_before = names_in_source({**declared, **_labels_of(existing or ())}, targets)
+    labels_there = labels_of(existing or (), union_of_fields(existing or ()))
+    names_before = names_in_source({**declared, **labels_there}, targets)
     numbers = plan_numbers(names_before, facts.labels, facts.fields)
     folders, keeps_folders = facts.folders, container.keeps_folders and keyed
     if not keeps_folders or callable(options.keys) or (facts.stored and layout.sparse):
@@ -247,12 +247,6 @@ def _continued(
     if mode not in ("append", "resume") or parts is not None:
         return None
     return continued_shards(Target.of(absolute(target), container), mode)
-
-
-def _labels_of(shards: Sequence[OpenShard]) -> Labels:
-    """Return the names of classes of a dataset. Raise SpecError if its shards give one number different names."""
-    named = [(str(shard.path(0)), shard.labels) for shard in shards]
-    return join_labels(named, union_of_fields(shards))
 
 
 def _targets(facts: _Facts, container: Container, options: PackOptions) -> dict[str, Field]:

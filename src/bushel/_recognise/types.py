@@ -87,7 +87,7 @@ def resolve(stored: Stored, declared: Field, reading: str) -> str:
     codec, numbers = _codec_for(stored, declared, reading), stored.numbers
     reason = ""
     if numbers is not None and _is_number(_base(declared.codec)):
-        changed = np.flatnonzero(~_kept(numbers, declared.codec))
+        changed = np.flatnonzero(~_kept(numbers, declared.codec, stored.field.codec))
         if not len(changed):
             return codec
         reason = f"value {changed[0]} is {numbers[changed[0]]}"
@@ -167,14 +167,17 @@ def _codec_for(stored: Stored, declared: Field, reading: str) -> str:
     return reading
 
 
-def converted(numbers: np.ndarray, target: str) -> np.ndarray | None:
-    """Return the numbers of a column in another type; None if the type has no column of numbers."""
+def converted(numbers: np.ndarray, target: str, source: str) -> np.ndarray | None:
+    """Return the numbers of a column of one type in another type; None if that has no column of numbers."""
     base = _base(target)
     if base == "bool":
         return numbers.astype(np.bool_)
     if base in REAL:
         return numbers.astype(np.float64)
-    if base in WHOLE or time_dtype(target) is not None:
+    dtype, source_dtype = time_dtype(target), time_dtype(source)
+    if dtype is not None and source_dtype is not None:
+        return numbers.view(source_dtype).astype(dtype).view(np.int64)
+    if base in WHOLE or dtype is not None:
         if numbers.dtype.kind != "u":
             return numbers.astype(np.int64, copy=False)
         return numbers
@@ -289,19 +292,20 @@ def _of_number(stored: Stored, declared: Field) -> str:
     return f"as({target},{stored.codec})"
 
 
-def _kept(numbers: np.ndarray, target: str) -> Bools:
-    """Return bool[n], which numbers another type holds exactly."""
-    base, kind = _base(target), numbers.dtype.kind
-    kept: Bools = np.ones(len(numbers), np.bool_)
-    if time_dtype(target) is not None:
-        kept[:] = kind in "iu"
-    elif base in WHOLE and kind == "f":
-        _, kept = cast_and_kept(numbers, np.dtype(np.int64))
-    elif base in ("bool", *REAL):
-        _, kept = cast_and_kept(numbers, np.dtype(_DTYPES[base]))
-    if base in ("uint", "u64"):
-        kept &= numbers >= 0
-    return kept
+def _kept(numbers: np.ndarray, target: str, source: str) -> Bools:
+    """Return bool[n], which numbers of a source type another type holds exactly."""
+    dtype, source_dtype, base = time_dtype(target), time_dtype(source), _base(target)
+    if dtype is not None and source_dtype is not None:
+        numbers = numbers.view(source_dtype)
+    kind = numbers.dtype.kind
+    if dtype is not None and kind not in f"iu{dtype.kind}":
+        return np.zeros(len(numbers), np.bool_)
+    # large numbers without a sign stay as they are
+    if base in _DTYPES and (kind != "u" or base not in WHOLE):
+        dtype = np.dtype(_DTYPES[base])
+    if dtype is None:
+        return np.ones(len(numbers), np.bool_)
+    return cast_and_kept(numbers, dtype)[1]
 
 
 def _refused(stored: Stored, declared: Field, reason: str = "") -> SpecError:

@@ -31,7 +31,6 @@ ClassNames = tuple[tuple[str, ...], tuple[str, ...]]
 """The names of the classes of a field on the left and on the right."""
 
 _AT_ONCE = 1 << 16
-_DECODED_AT_ONCE = 1024  # between two reports
 
 
 @public("bushel.integrity")
@@ -289,16 +288,16 @@ def _decoded(
     """Decode the values that are not known to be the same."""
     total = sum(len(field_diff.changed) + len(field_diff.unknown) for field_diff in known.values())
     compared, diffs = 0, {}
+
+    def count(samples: int) -> None:
+        nonlocal compared
+        compared += samples
+        report.report(Progress(compared, total, "samples", samples=compared))
+
     for name, field_diff in known.items():
         positions = np.union1d(field_diff.changed, field_diff.unknown)
         rows = np.searchsorted(pairs[0], positions)
-        same = np.zeros(len(rows), np.bool_)
-        for start in range(0, len(rows), _DECODED_AT_ONCE):
-            chosen = rows[start : start + _DECODED_AT_ONCE]
-            pairs_to_read = pairs[0][chosen], pairs[1][chosen]
-            same[start : start + len(chosen)] = are_same(left, right, pairs_to_read, name)
-            compared += len(chosen)
-            report.report(Progress(compared, total, "samples", samples=compared))
+        same = are_same(left, right, (pairs[0][rows], pairs[1][rows]), name, count)
         diffs[name] = FieldDiff(positions[~same], positions[same], NO_NUMBERS)
     report.finish()
     return diffs

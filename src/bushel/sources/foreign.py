@@ -98,9 +98,11 @@ def _of_columns(rows: _Rows, types: Types) -> Samples:
 
 class _FrameRows(_Rows):
     def __init__(self, frame: Any) -> None:
-        # a named index is a column
-        if {None, *frame.columns}.isdisjoint(frame.index.names):
-            frame = frame.reset_index()
+        # an index is columns, unless these are there already, or it has the numbers of rows alone
+        names = frame.index.names
+        if {None} != {*names} or frame.index.dtype.kind not in "iu":
+            new = [level for level, name in enumerate(names) if name not in frame.columns]
+            frame = frame.reset_index(new)
         self.names = list(map(str, frame.columns))
         self._columns = []
         for name, column in frame.items():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
+from bushel._dataset.views.stored_values import same_value as same
 
 
 class ConformanceError(AssertionError):
@@ -37,29 +37,6 @@ def expect(condition: object, message: str) -> None:
     """Fail with a message unless the condition is true."""
     if not condition:
         raise ConformanceError(message)
-
-
-def same(one: Any, other: Any) -> bool:
-    """Return whether two decoded values are equal, arrays by dtype, shape and content."""
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return (
-            isinstance(one, np.ndarray)
-            and isinstance(other, np.ndarray)
-            and one.dtype == other.dtype
-            and one.shape == other.shape
-            and bool(np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"))
-        )
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(
-            same(value, other[name]) for name, value in one.items()
-        )
-    if (
-        isinstance(one, Sequence)
-        and isinstance(other, Sequence)
-        and not isinstance(one, str | bytes)
-    ):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other) or (one != one and other != other)
 
 
 def expect_equal(found: Any, expected: Any, what: str) -> None:

@@ -115,3 +115,25 @@ def test_files_without_values_have_any_type(tmp_path: Path, caplog: pytest.LogCa
         parquet.write_table(pyarrow.table({"x": column}), tmp_path / f"{number}.parquet")
     assert len(bushel.open(tmp_path)) == 4
     assert not caplog.records
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "duration"])
+def test_times_of_two_units_have_the_finer_one(kind: str, tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+
+    def written(name: str, files: list[tuple[str, list[int | None]]]) -> Path:
+        (tmp_path / name).mkdir()
+        for number, (unit, counts) in enumerate(files):
+            times = pyarrow.array(counts, getattr(pyarrow, kind)(unit))
+            parquet.write_table(pyarrow.table({"x": times}), tmp_path / name / f"{number}.parquet")
+        return tmp_path / name
+
+    dataset = bushel.open(written("both", [("ms", [1, None]), ("us", [2])]))
+    dtype = {"timestamp": "M8[us]", "duration": "m8[us]"}[kind]
+    values = [sample["x"] for sample in dataset if "x" in sample]
+    assert values == [np.array(1000, dtype), np.array(2, dtype)]
+    assert {value.dtype for value in values} == {np.dtype(dtype)}
+    column: Any = dataset.column("x")
+    assert column.compressed().tolist() == np.array([1000, 2], dtype).tolist()
+    with pytest.raises(bushel.SpecError, match=r"0\.parquet.* value 0 is .*1\.parquet"):
+        bushel.open(written("large", [("ms", [1 << 61]), ("ns", [2])]))

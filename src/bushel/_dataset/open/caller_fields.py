@@ -22,7 +22,6 @@ from bushel._index.sidecar import Manifest, find_manifest, spec_from_file
 from bushel._index.table import FieldExtents, ShardIndex, opener
 from bushel._runtime.messages import log_info, warn
 from bushel.codecs.registry import asked_for, from_file, get_codec, is_withheld
-from bushel.codecs.scalars import time_dtype
 from bushel.containers import get_container, writable_containers
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.errors import FormatError, SpecError, UntrustedWarning
@@ -160,13 +159,10 @@ def _converted(column: Column | None, stored: Field, field: Field) -> Column | N
     """Return a column of numbers with another type, which holds all of them; None if that has no such column."""
     if column is None or column.values is None or column.types is not None or field.sequence:
         return None
-    # counts of one unit of time are not counts of another
-    if len({time_dtype(stored.codec), time_dtype(field.codec), None}) > 2:
-        return None
     from bushel._index.columns import numbers
     from bushel._recognise.types import converted
 
-    values = converted(column.values, field.codec)
+    values = converted(column.values, field.codec, stored.codec)
     if values is None:
         return None
     kind: Kind = {"b": "bool", "f": "float", "u": "uint"}.get(values.dtype.kind, "int")  # type: ignore[assignment]

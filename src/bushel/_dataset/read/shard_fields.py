@@ -22,6 +22,7 @@ from bushel._index.sidecar import Manifest
 from bushel._runtime.arrays import I64, concatenated
 from bushel._runtime.messages import log_warning
 from bushel.codecs.registry import holds_media
+from bushel.codecs.scalars import time_dtype
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
@@ -152,6 +153,8 @@ def _warn_of_types(shards: Sequence[OpenShard], union: Mapping[str, Field]) -> N
 def _is_narrower(field: Field, union: Field) -> bool:
     if field.sequence != union.sequence:
         return True
+    if time_dtype(field.codec) is not None:
+        return field != union and wider(field, union) == union
     if field.codec == "bool":
         return union.codec in ("int", "float")
     if field.codec in ("int", "uint"):

@@ -17,6 +17,7 @@ from bushel._index.names import Labels
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import I64, U8, Bools, offsets_of, python_numbers
 from bushel.codecs.registry import holds_array, holds_elements
+from bushel.containers.base import Report, unreported
 
 from .samples import Samples
 
@@ -373,8 +374,16 @@ def _stored_lengths(groups: Sequence[Group], total: int, name: str, elements: El
 _AT_ONCE = 64  # pairs of values that are decoded together
 
 
-def are_same(left: StoredValues, right: StoredValues, pairs: tuple[I64, I64], name: str) -> Bools:
+def are_same(
+    left: StoredValues,
+    right: StoredValues,
+    pairs: tuple[I64, I64],
+    name: str,
+    report: Report = unreported,
+) -> Bools:
     """Return whether a field of pairs of samples has the same values: where both have names of classes, by these.
+
+    `report` is called with the number of pairs that were compared.
 
     Raises:
         BushelError, OSError: A value cannot be read or decoded.
@@ -391,6 +400,7 @@ def are_same(left: StoredValues, right: StoredValues, pairs: tuple[I64, I64], na
             for dataset, positions, names in zip((left, right), pairs, classes, strict=True)
         ]
         same[part] = list(map(same_value, *values))
+        report(len(same[part]))
     return same
 
 
@@ -401,13 +411,13 @@ def _named(value: Any, classes: Sequence[str]) -> Any:
 
 
 def same_value(one: Any, other: Any) -> bool:
-    """Return whether two decoded values are equal: arrays also in shape and dtype, NaN equal to NaN."""
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        arrays = np.asarray(one), np.asarray(other)
-        floats = arrays[0].dtype.kind in "fc"
-        return arrays[0].dtype == arrays[1].dtype and bool(
-            np.array_equal(*arrays, equal_nan=floats)
-        )
+    """Return whether two decoded values are equal: arrays also in shape and dtype, NaN to NaN, not -0.0 to 0.0."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        floats = one.dtype.kind in "fc"
+        if one.dtype != other.dtype or not np.array_equal(one, other, equal_nan=floats):
+            return False
+        zeros = [np.where(array == 0, array, 1).tobytes() for array in (one, other) if floats]
+        return zeros[:1] == zeros[1:]
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(same_value, one, other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -415,4 +425,6 @@ def same_value(one: Any, other: Any) -> bool:
             same_value(one[name], other[name]) for name in one
         )
     one, other = python_numbers(one), python_numbers(other)
+    if isinstance(one, float):
+        one, other = repr(one), repr(other)
     return type(one) is type(other) and (bool(one == other) or (one != one and other != other))
