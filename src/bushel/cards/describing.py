@@ -148,7 +148,7 @@ def card(
         >>> text.splitlines()[:3]
         ['---', 'pretty_name: "Cats and dogs"', 'license: "cc-by-4.0"']
     """
-    place = None if target is None else Path(str(target)).absolute()
+    place = None if target is None else as_path(target)
     splits = _open_splits(source, index)
     name = title if title is not None else _title(source)
     about = About(name, description, license, url, creators)
@@ -204,9 +204,9 @@ def _title(source: Any) -> str:
     return name or str(paths[0])
 
 
-def _folder(source: Any, place: Path | None) -> Path | None:
-    """Return the folder to which paths are relative: of the target, else of the data; None for remote data."""
-    if place is not None:
+def _folder(source: Any, place: Any) -> Path | None:
+    """Return the folder to which paths are relative: of a local target, else of the data; None for remote data."""
+    if isinstance(place, Path):
         return place.parent.resolve()
     first = as_path(expand_paths(source)[0])
     if not isinstance(first, Path):
@@ -247,7 +247,7 @@ def _head(about: About) -> str:
         facts.append(f"Page: {_link(about.url, about.url)}")
     if about.creators:
         facts.append(f"Made by: {_text(', '.join(about.creators))}")
-    return "\n".join([*lines, *(f"- {fact}" for fact in facts), ""])
+    return "\n".join([*lines, *(f"- {fact}" for fact in facts), *[""] * bool(facts)])
 
 
 def _contents(splits: Sequence[Split]) -> str:
@@ -255,8 +255,7 @@ def _contents(splits: Sequence[Split]) -> str:
     rows = []
     for split in splits:
         info = split.dataset.info
-        numbers = [info.samples, info.removed, info.shards, info.files]
-        counts = [f"{number:,}" for number in numbers]
+        counts = [f"{number:,}" for number in (info.samples, info.removed, info.shards, info.files)]
         ends = [size(info.bytes), "yes" if info.complete else info.shortfall]
         rows.append([split.name] * several + [info.container, *counts, *ends])
     header = "container | samples | removed | shards | files | bytes | complete"

@@ -42,6 +42,8 @@ def test_reading(data: str, tmp_path: Path) -> None:
     assert read_whole(as_path("s3://bucket/out/3.jpg")) == jpeg(3)
     run("get", data, "key3", "image", "-o", tmp_path / "3.jpg")
     assert (tmp_path / "3.jpg").read_bytes() == jpeg(3)
+    assert run("card", data, "-o", "s3://bucket/out/README.md") == "s3://bucket/out/README.md: written\n"
+    assert read_text(as_path("s3://bucket/out/README.md")).startswith('---\npretty_name: "data"\n')
     assert f"{data}: ok" in run("verify", data)
 
 
