@@ -382,6 +382,19 @@ def test_an_index_in_another_folder(tmp_path: Path) -> None:
     assert [each.name for each in (tmp_path / "data").iterdir()] == ["rows.jsonl"]
 
 
+def test_an_index_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path / "data", "tar")
+    shutil.rmtree(folder / ".bushel")
+    monkeypatch.setenv("BUSHEL_TABLES_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("BUSHEL_INDEX", "cache")
+    bushel.index(folder)
+    report = bushel.verify(folder)
+    assert report.verdict == "ok"
+    assert report.checksums_checked
+    shutil.rmtree(tmp_path / "cache")
+    assert not bushel.verify(folder).checksums_checked
+
+
 def test_a_file_that_tells_no_fields_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with bushel.Writer(tmp_path / "chunks", {"image": "jpg", "label": "int"}, container="gulp") as writer:
         writer.append({"image": jpeg(1), "label": 5}, key="a")

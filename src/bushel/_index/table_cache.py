@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bushel._runtime.messages import log_info
 from bushel.errors import FormatError
+from bushel.storage.files import absolute
 from bushel.storage.objects.blockcache import BlockCache, cache_in
 
 from .saving import encode_index
@@ -96,7 +97,8 @@ def _place(
     if cache is None or not all(stamp.mtime_ns for stamp in stamps):
         return None
     files = [
-        [str(shard.path(number)), stamp.size, stamp.mtime_ns] for number, stamp in enumerate(stamps)
+        [str(absolute(shard.path(number))), stamp.size, stamp.mtime_ns]
+        for number, stamp in enumerate(stamps)
     ]
     identity = json.dumps([_LAYOUT, container, files, *fields]).encode()
     return cache, hashlib.sha256(identity).hexdigest()[:40]

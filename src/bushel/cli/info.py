@@ -48,7 +48,9 @@ def info(
         summaries = [summary(name, dataset.column(name)) for name in dataset.columns]
     if as_json:
         described = {"path": path, **_facts_for_programs(dataset), "fields": fields}
-        print_json({**described, **({"columns": summaries} if columns_too else {})})
+        if columns_too:
+            described["columns"] = summaries
+        print_json(described)
         return
     for name, value in _facts(dataset):
         print_text(f"{name:<11}{value}")
@@ -97,7 +99,7 @@ def _facts(dataset: Dataset) -> Iterator[tuple[str, str]]:
         "index",
         "beside the data"
         if info.indexed
-        else "not stored, made at every opening: `bushel index` stores it",
+        else "in your cache of tables, or made at every opening: `bushel index` stores it",
     )
     if not info.complete:
         yield (

@@ -100,10 +100,11 @@ class ShardCheck(Struct):
             return
         shard = index.shard_with_files(shard)
         if kept is not None and kept.digest != table_digest(kept):
-            message = (
-                "its digest is not that of its contents: run `bushel index --force` on the dataset"
+            found.add_file(
+                shard.sidecar,
+                "index",
+                "its digest is not that of its contents: run `bushel index --force` on the dataset",
             )
-            found.add_file(shard.sidecar, "index", message)
         if kept is not None and built is not None:
             self._compare(kept, shard, differences(kept, built))
         elif known is not None and built is not None:
@@ -152,11 +153,15 @@ class ShardCheck(Struct):
             refs = self.place.container.file_of_references(shard)
             if difference.referred and refs is not None:
                 file, offset = f"{shard.root}/{refs}", None  # the records themselves are unchanged
-            message = (
+            self.found.add_value(
+                kept.keys,
+                sample,
+                (file, offset),
+                field,
+                "index",
                 f"{difference.what}; the modification time "
-                "is unchanged, so one of the two is damaged"
+                "is unchanged, so one of the two is damaged",
             )
-            self.found.add_value(kept.keys, sample, (file, offset), field, "index", message)
 
     def _check_contents(
         self, kept: ShardIndex, shard: Shard, built: ShardIndex | None, file_of: FileOf

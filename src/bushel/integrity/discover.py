@@ -29,7 +29,9 @@ from bushel._dataset.open.tables import (
     StoredTable,
     bound,
     build_table,
+    cached_table,
     changed_types,
+    index_is_in_cache,
     index_place,
     indexed_in,
     staged_table,
@@ -123,13 +125,17 @@ def _discover(
         what = "more samples"
         if incomplete.expected is not None:
             what = f"{incomplete.expected:,} samples"
-        message = f"its writer should have written {what}; {incomplete.advice}"
-        found.add_file(incomplete.path, "incomplete", message)
+        found.add_file(
+            incomplete.path,
+            "incomplete",
+            f"its writer should have written {what}; {incomplete.advice}",
+        )
     for path in paths:
         if path.is_dir():
             shards = [shard for shard in whole.shards if path in (shard.root, shard.root.parent)]
-            growing = incomplete is not None
-            _check_manifest(path, shards, whole.container, found, load, growing=growing)
+            _check_manifest(
+                path, shards, whole.container, found, load, growing=incomplete is not None
+            )
     shards = whole.shards
     if incomplete is not None:
         shards = _without_half_placed(shards, found)
@@ -154,10 +160,11 @@ def _without_half_placed(shards: Sequence[Shard], found: Findings) -> list[Shard
     left = []
     for shard in shards:
         if _is_half_placed(shard.root, shard.name):
-            message = (
-                "it is not checked, as its writer ended before all of its new files had their names"
+            found.add_file(
+                shard.path(0),
+                "incomplete",
+                "it is not checked, as its writer ended before all of its new files had their names",
             )
-            found.add_file(shard.path(0), "incomplete", message)
         else:
             left.append(shard)
     return left
@@ -239,23 +246,26 @@ def _check_manifest(
     if manifest is not None and manifest.container == container:
         gone, unlisted = gone_and_unlisted(manifest, names)
         for name in gone:
-            message = (
+            found.add_file(
+                f"{path}/{name}",
+                "missing",
                 f"{place.name} lists this shard, but it does not exist: "
-                "restore it, or run `bushel index` again"
+                "restore it, or run `bushel index` again",
             )
-            found.add_file(f"{path}/{name}", "missing", message)
         for name in () if growing else unlisted:
-            message = (
+            found.add_file(
+                f"{path}/{name}",
+                "stray",
                 f"{place.name} does not list this shard: add it with "
-                "`bushel index` if it belongs to the dataset, else move it away"
+                "`bushel index` if it belongs to the dataset, else move it away",
             )
-            found.add_file(f"{path}/{name}", "stray", message)
     for folder in unfinished_shards(path):
-        message = (
+        found.add_file(
+            folder,
+            "unfinished",
             "an interrupted write left this: the next writer "
-            "removes it, such as one with mode='resume'"
+            "removes it, such as one with mode='resume'",
         )
-        found.add_file(folder, "unfinished", message)
 
 
 class Tables(NamedTuple):
@@ -279,7 +289,7 @@ def tables_of(
     `stamps` are its files as they are now (`stamps_of`); None if one is missing.
     """
     container, shard = place.container, place.shard
-    table = _recorded_table(shard, stamps, found)
+    table = _recorded_table(place, stamps, found)
     recorded = None if table is None else table.index
     if table is None or not table.fits or table.index.blocks or not isinstance(shard.root, Path):
         expansion_cache().forget_kept()  # so that the present bytes of the files are compared
@@ -314,16 +324,20 @@ def tables_of(
 
 
 def _recorded_table(
-    shard: Shard, stamps: tuple[FileStamp, ...] | None, found: Findings
+    place: Place, stamps: tuple[FileStamp, ...] | None, found: Findings
 ) -> StoredTable | None:
     """Return the table of the sidecar, bound to the files as they are now (`stamps`) if it describes them.
 
-    Its keys are to be checked (`_with_checked_keys`). `found` gets the damage of the sidecar.
+    Without a sidecar, it is the one in the user's cache, if that has the indexes of local data. Its
+    keys are to be checked (`_with_checked_keys`). `found` gets the damage of the sidecar.
     """
+    shard = place.shard
     sidecar = shard.sidecar
     try:
         index = load_index(sidecar, check=True).check(str(sidecar))
     except FileNotFoundError:
+        if stamps is not None and index_is_in_cache():
+            return cached_table(place.container.name, shard)
         return None
     except FormatError as error:
         found.add_error(error, "index")
@@ -354,6 +368,9 @@ def _with_checked_keys(
         found.add_error(error, "index")
         return None
     if not same_arrays(recorded.keys, index.keys, ("hashes", "order")):
-        message = "the table for key lookup is damaged; delete this file and run `bushel index`"
-        found.add_file(shard.sidecar, "index", message)
+        found.add_file(
+            shard.sidecar,
+            "index",
+            "the table for key lookup is damaged; delete this file and run `bushel index`",
+        )
     return index

@@ -42,6 +42,13 @@ def test_a_changed_file_is_read_again(path: Path, monkeypatch: pytest.MonkeyPatc
     assert list(bushel.open(path).keys) == ["other"]
 
 
+def test_a_relative_path_has_the_same_index(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUSHEL_INDEX", "cache")
+    monkeypatch.chdir(path.parent)
+    bushel.index("a.tar")
+    assert bushel.open("a.tar").info.checksums
+
+
 def test_other_values_are_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BUSHEL_INDEX", "memory")
     with pytest.raises(ValueError, match="BUSHEL_INDEX is 'memory': expected 'cache' or 'beside'"):
