@@ -160,6 +160,17 @@ def test_keys_that_are_there_twice(tmp_path: Path) -> None:
     assert str(first) in report.problems[0].message
 
 
+def test_a_key_is_there_twice_beside_a_removed_sample(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.tar" for name in "abc"]
+    for number, path in enumerate(paths):
+        with bushel.Writer(path, {"label": "int"}, sync=False) as writer:
+            writer.append({"label": number}, key="same")
+    bushel.remove(paths[1], keys=["same"], reason="twice")
+    [problem] = bushel.verify(paths).problems
+    assert (problem.kind, problem.key, problem.file) == ("key", "same", str(paths[2]))
+    assert str(paths[0]) in problem.message
+
+
 def test_two_splits_may_have_the_same_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for split in ("train", "val"):
         write(tmp_path / "in" / split, "tar")

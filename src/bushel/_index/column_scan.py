@@ -112,7 +112,7 @@ class _Scan:
     """The scan of one field of a shard."""
 
     def __init__(self, column: FieldExtents, index: ShardIndex, files: ValueFiles) -> None:
-        self._column, self._rows = column, column.rows
+        self._column, self._rows = column, len(column.offset)
         self._file = files.file_of(column.file)
         nothing = RecordedValues(column.length)
         self._recorded = files.recorded.get(column.field.name, nothing)

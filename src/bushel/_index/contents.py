@@ -44,7 +44,7 @@ from .names import (
     ColumnOf,
     column_of,
     expanded,
-    known_column_of,
+    known_columns,
     names_of,
     usual_columns,
 )
@@ -265,20 +265,18 @@ class Contents(Struct, frozen=True):
     def missing_columns(self, index: ShardIndex) -> list[ColumnOf]:
         """Return the wanted columns that a table lacks."""
         fields = index.spec
-        requested = {name: known_column_of(name, fields) for name in expanded(self.columns, fields)}
+        requested: list[ColumnOf] = []
         if self.usual:
-            usual = {
-                column.name: column
+            requested += [
+                column
                 for column in usual_columns(fields)
                 if _is_usual(column, index.fields[column.field.name])
-            }
-            requested = {**usual, **requested}
+            ]
+        requested += known_columns(self.columns, fields)
         return [
             column
-            for column in requested.values()
-            if column is not None
-            and column.name not in index.columns
-            and column.reading not in ("bytes", "elements")
+            for column in dict.fromkeys(requested)
+            if column.name not in index.columns and column.reading not in ("bytes", "elements")
         ]
 
     def add_to(
@@ -331,10 +329,10 @@ class Recorder:
 
     def __init__(self, builders: Iterable[FieldBuilder], contents: Contents) -> None:
         fields = {builder.field.name: builder.field for builder in builders}
-        columns = [known_column_of(name, fields) for name in expanded(contents.columns, fields)]
+        columns = known_columns(contents.columns, fields)
         if contents.usual:
             columns += usual_columns(fields)
-        readings = {(column.field.name, column.reading) for column in columns if column is not None}
+        readings = {(column.field.name, column.reading) for column in columns}
         self._fields: dict[str, _FieldRecorder] = {}
         for builder in builders:
             name, is_text = builder.field.name, builder.codec == "utf8"

@@ -342,6 +342,12 @@ def known_column_of(name: str, fields: Spec) -> ColumnOf | None:
     return ColumnOf(name, field, part, reading)
 
 
+def known_columns(names: Iterable[str], fields: Spec) -> list[ColumnOf]:
+    """Resolve names of columns, as `expanded` has them, without those that the fields cannot have."""
+    columns = (known_column_of(name, fields) for name in expanded(names, fields))
+    return [column for column in columns if column is not None]
+
+
 def field_of(name: str, fields: Spec) -> Field | None:
     """Return the field with this name, or the longest one that begins it and is followed by a dot."""
     owners = [owner for owner in fields if name == owner or name.startswith(f"{owner}.")]

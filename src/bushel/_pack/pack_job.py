@@ -78,7 +78,7 @@ def pack_whole(
         ) as writer,
     ):
         kept = len(writer)
-        work = Work(prepared, encode, options.at_once, report)
+        work = Work(prepared, encode, options.at_once, progress and report)
         totals = write_part(items, writer, ledger, work)
     reporter.finish()
     return RunTotals((str(path),), totals, kept)

@@ -98,8 +98,8 @@ class Work(Struct, frozen=True):
     # encodes a batch, in any thread
     encode: Callable[[Batch], Sequence[Result]]
     threads: int  # number of batches that are encoded at the same time
-    # called with the numbers of items, samples, errors and bytes after every batch; None in a worker
-    # process, whose driver counts parts
+    # called with the numbers of items, samples, errors and bytes after every batch; None if nobody
+    # asked, and in a worker process, whose driver counts parts
     progress: Callable[[int, int, int, int], None] | None
 
 

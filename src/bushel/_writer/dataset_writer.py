@@ -216,7 +216,7 @@ class DatasetWriter:
         """Add samples as `extend` does. Return the position of the first one, their number, and their stored bytes."""
         plan = self._plan
         with self._lock:
-            self._check_open()
+            self._refuse_closed()
         # other threads do not wait for it: the keys may come from a slow function of the caller
         samples, plain, texts = plain_columns(columns, plan.fields, keys)
         with self._lock:
@@ -300,9 +300,12 @@ class DatasetWriter:
             self._samples = max(self._samples, shard.pending.pause())
         return self._samples
 
-    def _check_open(self) -> None:
+    def _refuse_closed(self) -> None:
         if self._closed:
             raise ValueError("the writer is closed")
+
+    def _check_open(self) -> None:
+        self._refuse_closed()
         self._owned.check_process()
         if self._written.uploads.failed:
             try:

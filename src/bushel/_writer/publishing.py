@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +30,7 @@ from bushel._index.removal_list import RemovalList, encode_removal_list
 from bushel._index.saving import save_index
 from bushel._index.shard import FOLDER, REMOVED, FileStamp, Shard
 from bushel._index.sidecar import load_index
+from bushel._runtime.threads import Result, Threads
 from bushel.containers import container_by_suffix, get_writable, writable_containers
 from bushel.errors import FormatError, StateError
 from bushel.storage import AnyPath, Staging, write_whole
@@ -37,9 +39,6 @@ from bushel.storage.lock import Lock
 from bushel.storage.publish import Publication, recover
 
 from .target import Mode, Target, WriterOptions
-
-if TYPE_CHECKING:  # which imports logging: local shards are not uploaded
-    from concurrent.futures import Future, ThreadPoolExecutor
 
 
 class FinishedShard(Struct, frozen=True):
@@ -77,31 +76,24 @@ class FinishedShard(Struct, frozen=True):
 
 
 class Uploads:
-    """Uploads finished shards in another thread, one at a time, while the next shard is written.
+    """Uploads finished shards, each in a thread of its own, while the next shard is written.
 
     The caller holds the lock of the writer.
     """
 
     def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
-        self._going: tuple[FinishedShard, Future[OpenShard]] | None = None
+        self._going: tuple[FinishedShard, Result[OpenShard], Threads] | None = None
 
     @property
     def failed(self) -> bool:
         """Whether the current upload has failed. `settle` raises its error."""
-        return (
-            self._going is not None
-            and self._going[1].done()
-            and self._going[1].exception() is not None
-        )
+        return self._going is not None and self._going[1].error is not None
 
     def begin(self, shard: FinishedShard) -> None:
         """Start an upload. The previous one must be settled."""
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._pool = ThreadPoolExecutor(1, "bushel-upload")
-        self._going = shard, self._pool.submit(shard.publish)
+        result, thread = Result[OpenShard](), Threads(1, "bushel-upload")
+        thread.submit(partial(result.set_by, shard.publish))
+        self._going = shard, result, thread
 
     def settle(self) -> OpenShard | None:
         """Wait for the current upload. Ctrl-C aborts it.
@@ -114,29 +106,22 @@ class Uploads:
         """
         if self._going is None:
             return None
+        _, result, thread = self._going
         try:
-            uploaded = self._going[1].result()
+            uploaded = result.get()
         except BaseException:
             self.stop()
             raise
         self._going = None
+        thread.close()
         return uploaded
 
     def stop(self) -> None:
         """Abort the current upload. The shard stays staged unless it was uploaded completely."""
         if self._going is not None:
-            (shard, future), self._going = self._going, None
+            (shard, _, thread), self._going = self._going, None
             shard.staging.stop.set()
-            future.exception()  # once it has ended
-
-    def end(self) -> OpenShard | None:
-        """Wait for the current upload as `settle` does, and end the thread in any case."""
-        try:
-            return self.settle()
-        finally:
-            if self._pool is not None:
-                self._pool.shutdown()
-                self._pool = None
+            thread.close()  # which waits for it
 
 
 def continued_shards(target: Target, mode: Mode) -> list[OpenShard]:

@@ -289,10 +289,11 @@ class WrittenShards:
             self._marker.part = self._part()
         names: list[str] = []
         container, single = self.target.container, self.target.single
-        file_of_names = container.file_of_names(self._plan.labels)
-        if container.names_file is not None and file_of_names is not None and not single:
-            write_whole(folder / container.names_file, file_of_names)
-            names.append(container.names_file)
+        if container.names_file is not None and not single:
+            file_of_names = container.file_of_names(self._plan.labels)
+            if file_of_names is not None:
+                write_whole(folder / container.names_file, file_of_names)
+                names.append(container.names_file)
         if single and isinstance(self._root, Path):
             # the manifest that `bushel index` has written of this file and others in its folder
             final = [replace(opened.shard, root=self._final_root) for opened in shards]
@@ -303,14 +304,14 @@ class WrittenShards:
                 names.append(str(path).removeprefix(f"{folder}/"))
         return [*names, *self._marker.complete(shards, folder)]
 
-    def settle(self, *, end: bool = False) -> None:
-        """Wait for the upload of the last finished shard; `end` ends the upload thread."""
-        if (uploaded := self.uploads.end() if end else self.uploads.settle()) is not None:
+    def settle(self) -> None:
+        """Wait for the upload of the last finished shard."""
+        if (uploaded := self.uploads.settle()) is not None:
             self.shards[-1] = uploaded
 
     def complete(self) -> None:
         """Mark the dataset as complete, and put it in the place of the one that it replaces."""
-        self.settle(end=True)
+        self.settle()
         leave_workplace(self._root)
         if not self._lists:
             self._lists = self._write_lists(self.shards, self._root)
@@ -336,8 +337,8 @@ class WrittenShards:
         return keep_removed(self._final_path, final, self.shards, before, self.replaced)
 
     def leave(self) -> None:
-        """End the upload thread."""
-        self.settle(end=True)
+        """Wait for the upload, and remove the folders that are empty."""
+        self.settle()
         leave_workplace(self._root)
         if isinstance(self._root, Path):
             remove_empty(self._root / FOLDER)

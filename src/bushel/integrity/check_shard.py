@@ -99,6 +99,7 @@ class ShardCheck(Struct):
         if index is None:
             return
         shard = index.shard_with_files(shard)
+        file_of = opener(index, shard)
         if kept is not None and kept.digest != table_digest(kept):
             found.add_file(
                 shard.sidecar,
@@ -110,7 +111,6 @@ class ShardCheck(Struct):
         elif known is not None and built is not None:
             for difference in name_differences(known, built, changed=True):
                 found.add_file(shard.path(0), "index", difference.what, field=difference.field)
-        file_of = opener(index, shard)
         checked, complete = 0, False
         if checks.checksums:
             for error in container.check_stored(shard, checks.tick):

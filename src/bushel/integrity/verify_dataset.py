@@ -24,7 +24,7 @@ from bushel._index.identity import manifest_of_tables
 from bushel._index.names import Labels, join_labels
 from bushel._index.shard import Keys, Shard, may_lack_samples
 from bushel._index.sidecar import Manifest, load_manifest
-from bushel._runtime.arrays import check_count, offsets_of
+from bushel._runtime.arrays import NO_NUMBERS, check_count
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, user_call
 from bushel._runtime.public import public
 from bushel._runtime.tasks import AnyEngine
@@ -172,39 +172,35 @@ def _size(place: Place) -> int:
 
 def _check_keys(checks: Sequence[ShardCheck], found: Findings) -> None:
     """Find keys that several samples have, in one shard or in several. Removed samples do not count."""
-    starts = offsets_of(check.index.samples for check in checks)
     keys_of = [check.index.keys or Keys.of(()) for check in checks]
-    rows = [keys.order + start for keys, start in zip(keys_of, starts, strict=False)]
-    hashes = np.concatenate([keys.hashes for keys in keys_of])
-    order = np.argsort(hashes, kind="stable")
-    same = np.flatnonzero(np.diff(hashes[order]) == 0)
-    pairs = np.concatenate(rows)[order][np.stack([same, same + 1], axis=1)]
-    removed = set[int]()
-    if len(pairs):
-        shards = [
-            OpenShard.of(
-                check.place.container.name,
-                check.place.shard,
-                check.index,
-                stored=False,
-                checked=True,
-            )
-            for check in checks
-        ]
-        with suppress(FormatError, OSError):  # a damaged list is reported
-            removed.update(removed_in(shards).tolist())
-
-    def shard_and_key(position: int) -> tuple[Shard, str]:
-        number = int(np.searchsorted(starts, position, side="right")) - 1
-        return checks[number].place.shard, keys_of[number][position - int(starts[number])]
-
-    for pair in pairs[np.argsort(pairs[:, 1])].tolist():
-        (first, key), (second, other_key) = map(shard_and_key, pair)
-        if key == other_key and removed.isdisjoint(pair):
+    hashes = np.sort(np.concatenate([keys.hashes for keys in keys_of]))
+    repeated = hashes[1:][hashes[1:] == hashes[:-1]]
+    if not len(repeated):
+        return
+    shards = [
+        OpenShard.of(
+            check.place.container.name, check.place.shard, check.index, stored=False, checked=True
+        )
+        for check in checks
+    ]
+    removed = NO_NUMBERS
+    with suppress(FormatError, OSError):  # a damaged list is reported
+        removed = removed_in(shards)
+    first_with: dict[str, Shard] = {}
+    start = 0
+    for keys, opened in zip(keys_of, shards, strict=True):
+        places = np.flatnonzero(np.isin(keys.hashes, repeated))
+        samples = np.setdiff1d(keys.samples_at(places) + start, removed) - start
+        start += opened.samples
+        for key in keys.take(samples):
+            first = first_with.get(key)
+            if first is None:
+                first_with[key] = opened.shard
+                continue
             message = f"a sample of {first.path(0)} has this key, too"
-            if first is second:
+            if first is opened.shard:
                 message = "several samples have this key"
-            found.add_file(second.path(0), "key", message, key=key)
+            found.add_file(opened.path(0), "key", message, key=key)
 
 
 def _joined_labels(checks: Sequence[ShardCheck], found: Findings) -> Labels | None:

@@ -33,7 +33,15 @@ from bushel.storage import is_object
 
 from .reader import Reader
 from .selection import Positions, Remaining
-from .shards import Listing, OpenShard, has_no_value, kinds, samples_of, union_of_fields
+from .shards import (
+    Listing,
+    OpenShard,
+    has_no_value,
+    kinds,
+    samples_of,
+    union_of_fields,
+    whole_shards,
+)
 
 
 def remaining_in(
@@ -299,8 +307,6 @@ def _digests(shards: Sequence[OpenShard]) -> Iterator[bytes]:
     if isinstance(shards, Listing):
         yield from (shards.listed.digest(number).encode() for number in range(len(shards)))
         return
-    from .shard_fields import whole_shards
-
     for parts in whole_shards(shards):
         if parts[0].section is None:
             shard = parts[0].narrow or parts[0]

@@ -28,7 +28,7 @@ from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec, wider
 
-from .shards import Listing, OpenShard, has_no_value, union_of_fields
+from .shards import Listing, OpenShard, has_no_value, union_of_fields, whole_shards
 
 if TYPE_CHECKING:
     from bushel.containers.features import Feature
@@ -240,25 +240,6 @@ def narrowed(shard: OpenShard, names: Collection[str]) -> OpenShard:
         return narrow
     names = [field.name for field in narrow.fields]
     return replace(narrow, section=get_container(shard.container).narrowed(shard.section, names))
-
-
-def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:
-    """Return the shards, with the sections of one shard that follow each other together."""
-    together: list[list[OpenShard]] = []
-    for shard in shards:
-        last = together[-1][-1] if together else None
-        follows = (
-            last is not None
-            and last.section is not None
-            and shard.section is not None
-            and shard.shard is last.shard
-            and shard.section.number == last.section.number + 1
-        )
-        if follows:
-            together[-1].append(shard)
-        else:
-            together.append([shard])
-    return together
 
 
 def unread_bytes(shards: Sequence[OpenShard]) -> int:

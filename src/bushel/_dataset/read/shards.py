@@ -429,3 +429,19 @@ def has_no_value(name: str, shards: Sequence[OpenShard]) -> bool:
     return all(
         (shard.local or shard.loaded) and shard.index.fields[name].lacks_all for shard in shards
     )
+
+
+def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:
+    """Return the shards, with the sections of one shard that follow each other together."""
+    together: list[list[OpenShard]] = []
+    for shard in shards:
+        last = together[-1][-1] if together else shard
+        if (
+            last.section is None
+            or shard.section is None
+            or shard.shard is not last.shard
+            or shard.section.number != last.section.number + 1
+        ):
+            together.append([])
+        together[-1].append(shard)
+    return together

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._dataset.read.shard_fields import file_sizes, labels_of, unread_bytes, whole_shards
-from bushel._dataset.read.shards import Listing, OpenShard, kinds
+from bushel._dataset.read.shard_fields import file_sizes, labels_of, unread_bytes
+from bushel._dataset.read.shards import Listing, OpenShard, kinds, whole_shards
 from bushel._index.columns import drawable, objects_of
 from bushel._index.expansion import COSTLY, expansion_of
 from bushel._index.shard import may_lack_samples

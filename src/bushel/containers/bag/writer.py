@@ -195,8 +195,10 @@ class BagWriter(ShardWriter):
         count = fitting(ends, room)
         for name, sink, column in self._fields:
             values = columns[name].rows(0, count)
-            start = sink.write(values.content.data)
-            column.add_rows(start + values.ends - values.lengths, values.lengths, values.crc32)
+            lengths, checksums = values.lengths, values.crc32
+            starts = values.ends - lengths
+            starts += sink.write(values.content.data)
+            column.add_rows(starts, lengths, checksums)
         self._builder.close_samples(count, keys)
         return count
 

@@ -185,11 +185,13 @@ class SampleTable:
             self._add_column(place)
         # of each extension
         self._field, self._element = NO_NUMBERS, NO_NUMBERS
+        # the members that wait, and the share of the archive that they and those before them take
         self._rest: list[Members] = []
+        self._share = 0.0
         self._samples = self._members = self._text = 0
 
     def add(self, members: Members, share: float) -> None:
-        """Add members. The members of the last sample wait for the next call.
+        """Add members. They wait for the next call, as the last ones do for `finish`.
 
         Args:
             members: The next regular files of the archive.
@@ -198,12 +200,16 @@ class SampleTable:
         Raises:
             FormatError: As of `tabulate`.
         """
-        # while rows are added, the share of the rows before them
-        self._arrays.share = self._arrays.share or share
-        members = Members.joined([*self._rest, members])
-        used = self._put(members, last=False)
-        self._rest = [members.chosen(np.arange(used, len(members)))]
-        self._arrays.share = share
+        if self._rest:
+            # while rows are added, the share of the rows before them
+            self._arrays.share = self._arrays.share or self._share
+            waiting = Members.joined(self._rest)
+            used = self._put(waiting, last=False)
+            # the last sample may go on in the new members
+            self._rest = [waiting.chosen(np.arange(used, len(waiting)))]
+            self._arrays.share = self._share
+        self._rest.append(members)
+        self._share = share
 
     def finish(self, members: Members | None = None) -> Table:
         """Add the last members, and return the table.

@@ -313,8 +313,8 @@ def _one_pass(
     if refused is not None or table is None:
         raise refused or FormatError("no members were read", file.path)
     finished = table.finish()
-    report_left_out(file.path, left_out + links.left_out + finished.left_out)
     finished.report_pieces(file.path)
+    report_left_out(file.path, left_out + links.left_out + finished.left_out)
     return finished, labels
 
 
