@@ -113,7 +113,6 @@ class ErrorLog:
     def _write(self, lines: bytes) -> None:
         self.size = len(lines)
         if lines:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self._file, lines)
         else:
             self._file.unlink(missing_ok=True)

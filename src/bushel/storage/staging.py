@@ -17,10 +17,10 @@ from typing_extensions import Buffer
 from bushel.errors import name_file, naming, noted_in
 
 from .base import AnyPath
-from .files import COMMIT_LIST, below, inside, refuse_link, remove_empty, try_remove_tree
+from .files import COMMIT_LIST, below, inside, remove_empty, try_remove_tree
 from .lock import Lock
 from .publish import Publication, make_workplace, workplace
-from .whole import place_file, remove, write_all
+from .whole import make_folder, place_file, remove, write_all
 
 _BUFFER = 1 << 20
 _LARGE = 1 << 15  # a copy of more bytes than this costs more than the system call that it saves
@@ -254,15 +254,7 @@ class Staging:
             locks = base / ".bushel" / "writers"
             places = [(locks / "dataset.lock", True), (locks / f"{self.place.name}.lock", False)]
             self._lock = Lock(places, self.place)
-        refuse_link(self.place)
-        for attempt in range(100):
-            # another writer may create or remove it, or its empty parents, in the meantime
-            try:
-                self.place.mkdir(parents=True, exist_ok=True)
-                break
-            except (FileNotFoundError, FileExistsError):
-                if attempt == 99:
-                    raise
+        make_folder(self.place, sync=False)
         self.sinks: dict[str, Sink] = {}
 
     def open(self, name: str) -> Sink:

@@ -217,7 +217,8 @@ def make_folder(folder: Path, *, sync: bool = True) -> None:
         try:
             _make_missing(folder, sync=sync)
             break
-        except FileNotFoundError:  # another process has removed one that was still empty
+        # another process has made it, or has removed one that was still empty
+        except (FileNotFoundError, FileExistsError):
             if not left:
                 raise
         except PermissionError as error:
@@ -284,8 +285,7 @@ def place_file(
         OSError: The file cannot be written.
     """
     if isinstance(target, Path):
-        refuse_link(target.parent)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent, sync=False)
         os.replace(source, target)
     elif is_object(target):
         from bushel.storage.objects.upload import put_file
