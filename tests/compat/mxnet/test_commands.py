@@ -66,6 +66,13 @@ class TestRecordFiles:
         assert commands.im2rec([str(tmp_path / "lists"), str(root)]) == 0
         assert sorted(path.name for path in (tmp_path / "lists").glob("*.rec")) == ["a.rec", "b.rec"]
 
+    def test_a_list_beside_the_folder_of_the_images(self, root: Path, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError, match="no such list: .*photos.lst: --list makes it"):
+            commands.im2rec([str(root), str(root)])
+        commands.im2rec(["--list", "--recursive", str(root), str(root)])
+        assert commands.im2rec([str(root), str(root)]) == 0
+        assert len(ids(tmp_path / "photos.rec")) == 10
+
     @pytest.mark.parametrize("threads", ["1", "3"])
     def test_missing_images_are_reported_and_counted(
         self, root: Path, tmp_path: Path, threads: str, caplog: pytest.LogCaptureFixture

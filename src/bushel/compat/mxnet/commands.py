@@ -166,14 +166,15 @@ def _list(options: argparse.Namespace) -> int:
 
 def _record(options: argparse.Namespace) -> int:
     prefix = Path(os.path.abspath(options.prefix))
-    folder = prefix if prefix.is_dir() else prefix.parent
-    start = "" if prefix.is_dir() else prefix.name
-    lists = sorted(
-        path for path in folder.glob("*.lst") if path.is_file() and _belongs(path.name, start)
+    # the lists in a folder of this name, or those beside it: it may be the folder of the images
+    lists = sorted(filter(Path.is_file, prefix.glob("*.lst"))) or sorted(
+        path
+        for path in prefix.parent.glob("*.lst")
+        if path.is_file() and _belongs(path.name, prefix.name)
     )
     if not lists:
-        expected = f"in the folder {prefix}" if prefix.is_dir() else f"{prefix}.lst"
-        raise FileNotFoundError(f"no such list: {expected}: --list makes it")
+        raise FileNotFoundError(f"no such list: {prefix}.lst: --list makes it")
+    folder = lists[0].parent
     _check_root(options.root)
     params = Im2recParams(**{name: getattr(options, name) for name in _PARAMS})
     errors = 0
