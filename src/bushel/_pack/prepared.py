@@ -24,6 +24,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel._index.identity import digest_of_value
 from bushel._index.names import check_labels, names_of
+from bushel._index.shard import FOLDER, Shard
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.draws import Order
 from bushel._runtime.order import Sequential, Shuffle
@@ -387,9 +388,14 @@ def _places(
             yield from (
                 (f"{opened.root}/{name}", (*folder, *name.split("/"))) for name in opened.listing
             )
-    if not isinstance(opened, Dataset):
-        return
-    shards = {(str(shard.shard.root), shard.shard.name): shard.shard for shard in opened.shards}
+    files: list[Shard] = []
+    if isinstance(opened, StoredStream):
+        files = [Shard.of(as_path(path)) for path in filter(_is_path, opened.sources)]
+    elif isinstance(opened, Dataset):
+        files = [shard.shard for shard in opened.shards]
+    shards = {(str(shard.root), shard.name): shard for shard in files}
+    ending = os.path.splitext(target[-1])[1]
+    listed = os.path.exists(os.path.join(*target[:-1], FOLDER, "manifest.json"))
     shards_in = Counter(above for above, _ in shards)
     roots: dict[str, _Place] = {}
     for (above, name), shard in shards.items():
@@ -402,8 +408,9 @@ def _places(
             path, place = f"{above}/{file}", (*root, *file.split("/"))
             if os.path.islink(path):  # it stands for the file that it names
                 place = _resolved(Path(path))
-            # other shards of the source would stay
-            if place == target and shards_in[above] > 1:
+            # other shards of the source would stay; or the target is another shard of the dataset
+            is_beside = listed and place[:-1] == target[:-1] and file.endswith(ending)
+            if shards_in[above] > 1 if place == target else is_beside:
                 yield above, place[:-1]
             yield path, place
 
