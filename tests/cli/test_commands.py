@@ -490,3 +490,11 @@ def test_bushel_alone_prints_the_commands_to_start_with() -> None:
     rows = [line[2:22] for line in START.splitlines() if line.startswith("  ")]
     named = {name for row in rows for name in row.replace(",", "").split() if name.islower()}
     assert named == _COMMANDS.keys() - {"im2rec-list"}
+
+
+def test_info_of_an_index_in_another_folder(data: Path, tmp_path: Path) -> None:
+    place = tmp_path / "tables"
+    run("index", data, "--index", place)
+    bushel.remove(data, positions=[0], reason="no", index=place)
+    assert "removed" in run("info", data, "--index", place)
+    assert "removed" not in run("info", data)

@@ -31,6 +31,7 @@ def info(
     *,
     chosen: DatasetOptions,
     pickle: Pickle = False,
+    index: IndexPlace = "auto",
     as_json: Json = False,
 ) -> None:
     """Describe a dataset: container, samples, fields, sizes, keys, checksums.
@@ -41,7 +42,9 @@ def info(
     """
     from bushel._dataset.views.info import summarise, summary
 
-    dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
+    dataset = bushel.open(
+        chosen.files(path), container=chosen.container, pickle=pickle, index=index
+    )
     fields = summarise(dataset.shards, dataset.spec)
     summaries = []
     if columns_too:

@@ -110,10 +110,13 @@ class _RecordIO(Container):
 
         Returns:
             There is an error for the first record that the `.idx` leaves out, for every key that
-            appears twice, and for bytes at the end that are not a complete record.
+            appears twice, for bytes at the end that are not a complete record, and for padding that
+            the last record lacks.
         """
         files = list(map(open_file, shard.paths))
-        records, _, fault = scan_records(files[0])
+        records, end, fault = scan_records(files[0])
+        if fault is None and files[0].size % 4:  # MXNet refuses the last record
+            fault = damaged(files[0], "the padding of the last record is missing", end)
         faults = [] if fault is None else [fault]
         if len(files) > 1:
             table = parse_idx(files[1].read(0, files[1].size), files[1].path)
