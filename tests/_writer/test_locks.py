@@ -118,6 +118,22 @@ def test_a_link_and_the_folder_it_leads_to(tmp_path: Path) -> None:
                 bushel.Writer(path, SPEC, container="tar", mode="append")
 
 
+def test_a_link_to_a_file_and_the_file(tmp_path: Path) -> None:
+    """What changes lists and tables through a link has the lock of the file."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "links").mkdir()
+    file, link = tmp_path / "data/a.tar", tmp_path / "links/a.tar"
+    with bushel.Writer(file, {"label": "int"}) as writer:
+        writer.append({"label": 1}, key="k")
+    link.symlink_to(file)
+    with bushel.Writer(file, {"label": "int"}, mode="append"):
+        for write in (lambda: bushel.remove(link, keys=["k"], reason="no"), lambda: bushel.index(link, force=True)):
+            with pytest.raises(bushel.errors.InUseError, match="a.tar"):
+                write()
+    assert bushel.remove(link, keys=["k"], reason="no").samples == 1
+    assert (len(bushel.open(file)), len(bushel.open(link))) == (0, 0)
+
+
 def test_a_folder_and_one_of_its_shards(tmp_path: Path) -> None:
     dataset(tmp_path / "ds", "tar", shard_samples=2)
     shard = tmp_path / "ds" / "shard-000001.tar"

@@ -372,3 +372,46 @@ def test_verify_accepts_another_sample_under_a_removed_key(tmp_path: Path) -> No
     assert not bushel.verify(tmp_path / "d").problems
     bushel.restore(tmp_path / "d")
     assert [problem.kind for problem in bushel.verify(tmp_path / "d").problems] == ["key"]
+
+
+@pytest.mark.parametrize(("container", "name"), [("tar", "a.tar"), ("ffrecord", "a.ffr"), ("recordio", "a.rec")])
+@pytest.mark.parametrize("of_folder", [False, True])
+def test_drop_ins_skip_removed_samples_of_a_linked_file(
+    tmp_path: Path, container: str, name: str, of_folder: bool
+) -> None:
+    write(tmp_path / "data" / name, container, shard_samples=None)
+    bushel.remove(tmp_path / "data" / ("" if of_folder else name), keys=FEW, reason="opt-out")
+    (tmp_path / "links").mkdir()
+    for file in (tmp_path / "data").iterdir():
+        if file.is_file():
+            (tmp_path / "links" / file.name).symlink_to(file)
+    link = tmp_path / "links" / name
+    assert bushel.integrity.removed_positions(link, container=container).tolist() == [0, 11]
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_a_folder_of_links_leaves_them_out_when_it_is_indexed(tmp_path: Path, parts: bool) -> None:
+    """As it is when a manifest lists its files, and when other links are beside folders of parts."""
+    folder = tmp_path / "links"
+    for number in range(2):
+        write(tmp_path / f"data/{number}.tar", count=5, shard_samples=None)
+        place = folder / f"part-0000{number}" if parts else folder
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{number}.tar").symlink_to(tmp_path / f"data/{number}.tar")
+    bushel.remove(tmp_path / "data/1.tar", keys=["k03"], reason="opt-out")
+    expected = keys([0, 1, 2, 3, 4, 0, 1, 2, 4])
+    assert list(bushel.open(folder).keys) == expected
+    bushel.index(folder)
+    if parts:
+        (folder / "stray").symlink_to(tmp_path / "data")
+    assert list(bushel.open(folder).keys) == expected
+
+
+def test_a_link_to_one_of_several_bags_leaves_them_out(tmp_path: Path) -> None:
+    write(tmp_path / "data", "bag", count=8, shard_samples=4)
+    bushel.remove(tmp_path / "data", keys=["k01", "k06"], reason="opt-out")
+    for number, expected in enumerate((["k00", "k02", "k03"], ["k04", "k05", "k07"])):
+        link = tmp_path / f"link{number}"
+        link.symlink_to(tmp_path / f"data/00000{number}")
+        assert list(bushel.open(link).keys) == expected
+        assert bushel.verify(link).ok

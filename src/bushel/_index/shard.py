@@ -138,12 +138,19 @@ class Shard(Struct, frozen=True):
         """The lists of removed samples of folders that may name its samples: also above a bag's folder, or a part."""
         lists = [root / f"{self.shared}/{REMOVED}" for root in self.roots]
         # paths of others may lack a parent
-        above, name = getattr(self.root, "parent", None), self.root.name
+        above, name = getattr(self.real_root, "parent", None), self.real_root.name
         if above is not None and name.startswith("part-"):
             lists.append(above / FOLDER / REMOVED)
         if above is not None and not self.name and name.isdecimal():
             lists.append(above / _first_of_bags(name) / REMOVED)
         return lists
+
+    @property
+    def real_root(self) -> AnyPath:
+        """Its root, or the folder that this is a link to."""
+        if isinstance(self.root, Path) and self.root.is_symlink():
+            return self.root.resolve()
+        return self.root
 
     @property
     def roots(self) -> list[AnyPath]:

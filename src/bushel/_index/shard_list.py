@@ -30,7 +30,7 @@ NAME = "shards.safetensors"
 KEYED, SUMMED = 1, 2
 """Bits of `ShardList.flags`: samples have keys of their own; the CRC-32 of every field is known."""
 
-_VERSION = 1
+_VERSION = 2
 _DIGEST = 16  # bytes of the digest of a table
 _MOST = 1 << 48
 _ARRAYS = {

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bushel._dataset.open.caller_fields import POLICIES
+from bushel._dataset.open.discovery import with_links
 from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.removal_lists import PlacedList, list_to_write
@@ -266,7 +267,7 @@ def removed_positions(path: AnyPath, *, container: str) -> I64:
         >>> bushel.integrity.removed_positions(Path("train/"), container="tar").tolist()
         [1]
     """
-    shards = get_container(container).shards(path) or []
+    shards = with_links(path, container, get_container(container).shards(path) or [])
     if not may_lack_samples(shards):
         return NO_NUMBERS
     return removed_in(open_shards(container, shards, ReadOptions()))

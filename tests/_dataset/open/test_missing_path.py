@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
 
+import bushel
 from bushel._dataset.open.sources import expand_paths, missing
 from bushel.storage import as_path
 
@@ -40,3 +42,18 @@ def test_advice(tmp_path: Path) -> None:
     (tmp_path / "x-part-00000.tar").touch()
     assert "it was packed in parts: open" in str(missing(tmp_path / "x.tar"))
     assert str(missing(as_path("s3://bucket/set"))) == "no such file or folder: s3://bucket/set"
+
+
+def test_links_that_lead_nowhere_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("b.tar", "c.tar"):
+        (tmp_path / name).symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError, match=r"[bc].tar: it is a symbolic link to nowhere"):
+        bushel.open(tmp_path)
+    with bushel.Writer(tmp_path / "a.tar", {"label": "int"}) as writer:
+        writer.append({"label": 3}, key="k")
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        assert list(bushel.open(tmp_path).keys) == ["k"]
+    assert [record.message for record in caplog.records] == [
+        f"{tmp_path}: left out links that lead nowhere: b.tar, c.tar"
+    ]

@@ -222,10 +222,10 @@ def lists_all(manifest: Manifest, container: str, shards: Sequence[Shard]) -> bo
 
 def lists_bags(manifest: Manifest | None, shards: Sequence[Shard]) -> bool:
     """Return whether a manifest lists several bags, and the only shard is the first one, whose folder has it."""
-    if manifest is None or shards[0].name:
+    if manifest is None or [shard.name for shard in shards[:2]] != [""]:
         return False
     # parts of a run, whose names end with a slash, have it above them
-    return any(entry.name == shards[0].root.name for entry in manifest.shards)
+    return any(entry.name == shards[0].real_root.name for entry in manifest.shards)
 
 
 def manifest_of(

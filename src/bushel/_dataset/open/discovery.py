@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bushel._index.shard import FOLDER, Shard
 from bushel._index.sidecar import find_manifest
-from bushel._runtime.messages import few
+from bushel._runtime.messages import few, log_warning
 from bushel.containers import (
     Container,
     candidates,
@@ -104,23 +104,7 @@ def _find_at(
     """
     if isinstance(path, Path) or not is_object(path):
         name, shards = _sniff(path, container)
-        real = real_file(path)
-        links = {} if real is path else {path.name: real}
-        if isinstance(path, Path) and path.is_dir() and shards and shards[0].name:
-            entries = [entry for entry in os.scandir(path) if entry.is_symlink()]
-            links = {entry.name: real_file(Path(entry.path)) for entry in entries}
-        # what Bushel keeps of a linked file is beside it, and other files are beside the link
-        elif (
-            links
-            and len(shards[0].files) == 1
-            and get_container(name).is_written
-            and below(real.parent, FOLDER).is_dir()
-        ):
-            links = {real.name: path}
-            shards = _sniff(real, name)[1]
-        if links:
-            shards = [replace(shard, alias=links.get(shard.name)) for shard in shards]
-        return Found(name, shards)
+        return Found(name, with_links(path, name, shards))
     from .remote_discovery import ListedPath, listed_in_manifest
 
     if not path.listable and not is_data_file(path.name):
@@ -138,6 +122,37 @@ def _find_at(
         shards,
         listed=folder.files(file for shard in shards for file in shard.files) if are_few else None,
     )
+
+
+def with_links(path: AnyPath, container: str, shards: list[Shard]) -> list[Shard]:
+    """Return the shards at a path with the files that links there name.
+
+    Shards whose links lead nowhere are left out. Raise FileNotFoundError if all are.
+    """
+    real = real_file(path)
+    links = {} if real is path else {path.name: real}
+    if isinstance(path, Path) and path.is_dir() and shards and shards[0].name:
+        entries = [entry for entry in os.scandir(path) if entry.is_symlink()]
+        links = {entry.name: real_file(Path(entry.path)) for entry in entries}
+        gone = {entry.name for entry in entries if not os.path.exists(entry)}
+        if gone:
+            log_warning("%s: left out links that lead nowhere: %s", path, few(sorted(gone)))
+            shards = [shard for shard in shards if gone.isdisjoint(shard.files)]
+            if not shards:
+                raise missing(below(path, min(gone), any_text=True))
+    # what Bushel keeps of a linked file is beside it, and other files are beside the link
+    elif (
+        links
+        and shards
+        and len(shards[0].files) == 1
+        and get_container(container).is_written
+        and below(real.parent, FOLDER).is_dir()
+    ):
+        links = {real.name: path}
+        shards = _sniff(real, container)[1]
+    if links:
+        shards = [replace(shard, alias=links.get(shard.name, shard.alias)) for shard in shards]
+    return shards
 
 
 def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:

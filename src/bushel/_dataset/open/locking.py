@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bushel._index.shard import FOLDER
-from bushel.storage import AnyPath, below, is_object
+from bushel.storage import AnyPath, below, is_object, real_file
 from bushel.storage.files import PathT
 from bushel.storage.lock import Lock
 
@@ -62,6 +62,7 @@ def locked_sources(paths: Sequence[AnyPath]) -> Iterator[None]:
         if not (path.exists() if isinstance(path, Path) else is_object(path) and path.writable):
             continue
         if path.is_file():
+            path = real_file(path)
             files.setdefault(str(path.parent), []).append(path)
         else:
             folders[str(path)] = path

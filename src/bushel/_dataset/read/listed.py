@@ -245,6 +245,7 @@ def _are_listed(root: Path, shards: Sequence[OpenShard]) -> bool:
             and shard.fields is first.fields
             and shard.labels is first.labels
             and shard.damage is None
+            and shard.shard.alias is None
             and not shard.loaded
             and tuple(stamp.name for stamp in shard.stamps) == shard.shard.files
             for shard in shards
