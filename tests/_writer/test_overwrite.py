@@ -297,3 +297,46 @@ def test_removed_values_whose_types_run_code_stay_removed(tmp_path: Path) -> Non
         if mode == "create":
             bushel.remove(tmp_path / "ds", keys=["k1"], reason="asked for")
         assert [sample["value"] for sample in bushel.open(tmp_path / "ds", pickle=True)] == [{"n": 0}, {"n": 2}]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite", "resume"])
+def test_one_of_several_bags_is_not_written_alone(tmp_path: Path, mode: Any) -> None:
+    """The first one has the manifest of all, which would then be that of one bag, and the others were not read."""
+    with bushel.Writer(tmp_path / "data", {"label": "int"}, container="bag", shard_samples=2) as writer:
+        for label in range(4):
+            writer.append({"label": label}, key=f"k{label}")
+    os.symlink(tmp_path / "data/000001", tmp_path / "link")
+    bushel.remove(tmp_path / "data", keys=["k0", "k2"], reason="opt-out")
+    for name in ("data/000000", "data/000001", "link"):
+        with pytest.raises(FileExistsError, match=r"is one of the bags of .*data: name that folder"):
+            bushel.Writer(tmp_path / name, {"label": "int"}, container="bag", mode=mode)
+        with pytest.raises(FileExistsError, match=r"is one of the bags of"):
+            bushel.erase(tmp_path / name)
+    assert bushel.verify(tmp_path / "data").ok
+    years = tmp_path / "2023", tmp_path / "2024"
+    for year in years:
+        with bushel.Writer(year, {"label": "int"}, container="bag") as writer:
+            writer.append({"label": 1}, key="a")
+    with bushel.Writer(years[1], {"label": "int"}, container="bag", mode=mode) as writer:
+        writer.append({"label": 2}, key="b")
+    assert len(bushel.open(years[1])) == (1 if mode == "overwrite" else 2)
+
+
+def test_samples_removed_from_a_part_or_a_file_stay_out_of_the_new_dataset(tmp_path: Path) -> None:
+    """Their lists were lost with the part, or were read with the new file of that name only."""
+    source = tmp_path / "s.tar"
+    with bushel.Writer(source, {"label": "int"}) as writer:
+        for label in range(8):
+            writer.append({"label": label}, key=f"k{label}")
+    cases: list[tuple[str, dict[str, Any]]] = [("parts", {"parts": 2}), ("files", {"shard_samples": 4})]
+    for name, options in cases:
+        path = tmp_path / name
+        bushel.pack(source, path, container="tar", sync=False, **options)
+        part = "part-00001" if name == "parts" else "shard-000001.tar"
+        bushel.remove(path / part, keys=["k6"], reason="one")
+        if name == "parts":  # where earlier versions had it
+            os.rename(path / ".bushel/removed.safetensors", path / part / ".bushel/removed.safetensors")
+        bushel.remove(path, keys=["k1"], reason="all")
+        bushel.pack(source, path, container="tar", mode="overwrite", shard_samples=3, sync=False)
+        assert list(bushel.open(path).keys) == ["k0", "k2", "k3", "k4", "k5", "k7"]
+        assert [call.reason for call in bushel.removals(path)] == ["one", "all"]

@@ -418,3 +418,26 @@ def test_a_file_that_tells_no_fields_is_parsed_once(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("bushel.containers.gulp.container.parse_gmeta", counted)
     assert bushel.verify(tmp_path / "chunks").verdict == "ok"
     assert len(parsed) == 1
+
+
+def test_one_of_several_bags_is_not_compared_with_the_manifest_of_all(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path, {"label": "int"}, container="bag", shard_samples=2, sync=False) as writer:
+        for label in range(4):
+            writer.append({"label": label}, key=f"k{label}")
+    for name in ("", "000000", "000001"):
+        result = bushel.verify(tmp_path / name)
+        assert (result.problems, result.samples) == ((), 2 if name else 4)
+
+
+@pytest.mark.parametrize("missing", [1, 3])
+def test_missing_padding_of_the_last_record_is_a_problem(tmp_path: Path, missing: int) -> None:
+    """MXNet refuses that record. It can be read here."""
+    path = tmp_path / "a.rec"
+    with bushel.Writer(path, {"data": "bytes"}) as writer:
+        writer.append({"data": b"12345"}, key="a")
+    os.truncate(path, path.stat().st_size - missing)
+    [problem] = bushel.verify(path).problems
+    assert (problem.kind, problem.message) == ("format", "the padding of the last record is missing")
+    assert bushel.open(path)["a"]["data"] == b"12345"
+    assert bushel.repair(path, tmp_path / "b.rec").samples == 1
+    assert bushel.verify(tmp_path / "b.rec").ok

@@ -149,6 +149,14 @@ class RemovalList(Struct, frozen=True):
         names = self.names.take(np.flatnonzero(stay[self.numbers]))
         return RemovalList(calls, offsets_of(np.diff(self.starts)[stay]), names, self.clean)
 
+    def joined(self, other: RemovalList) -> RemovalList:
+        """Return the list with the calls of another one. A call that both have names the samples of both."""
+        joined = self
+        for call in other.calls:
+            names = Names.join([self.names_of(call.id), other.names_of(call.id)])
+            joined = joined.without_call(call.id).with_call(call, names)
+        return joined
+
     def renamed(self, entries: I64, names: Names) -> RemovalList:
         """Return the list with other names in the place of some, given the numbers of these."""
         stay = np.setdiff1d(np.arange(len(self.names)), entries)

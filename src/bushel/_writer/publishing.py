@@ -24,11 +24,11 @@ from bushel._dataset.open.completeness import (
     unfinished_shards,
 )
 from bushel._dataset.open.locking import lock_of, lock_target
-from bushel._dataset.open.removal_lists import keep_beside, own_list
+from bushel._dataset.open.removal_lists import keep_beside, lists_in, own_list
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.removal_list import RemovalList, encode_removal_list
 from bushel._index.saving import save_index
-from bushel._index.shard import FOLDER, REMOVED, FileStamp, Shard
+from bushel._index.shard import FOLDER, FileStamp, Shard
 from bushel._index.sidecar import load_index
 from bushel._runtime.threads import Result, Threads
 from bushel.containers import container_by_suffix, get_writable, writable_containers
@@ -38,7 +38,7 @@ from bushel.storage.files import COMMIT_LIST, below, try_remove_tree
 from bushel.storage.lock import Lock
 from bushel.storage.publish import Publication, recover
 
-from .target import Mode, Target, WriterOptions
+from .target import Mode, Target, WriterOptions, check_not_one_of_bags
 
 
 class FinishedShard(Struct, frozen=True):
@@ -187,8 +187,11 @@ def lock_for_writing(path: AnyPath, options: WriterOptions) -> Lock:
     Raises:
         InUseError: Another writer is open for it.
         StateError: The mode is `resume`, and the interrupted overwrite was not complete.
+        FileExistsError: The target is one of several bags.
         ValueError: The container is unknown.
     """
+    if options.mode != "create":
+        check_not_one_of_bags(path)
     if options.container is None:
         container = container_by_suffix(path.name)
     else:
@@ -250,7 +253,10 @@ class Overwrite:
         self._publication = Publication(real.parent, folder, sync=sync)
         self.staged = folder / real.name
         self._lock, self._real, self._forget, self._single = lock, real, forget, old.single
-        self._own_list = below(real.parent, own_list(real.name), any_text=True)
+        # the lists of removed samples that `publish` takes along
+        self.lists = lists_in(real)
+        if old.single:
+            self.lists = [below(real.parent, own_list(real.name), any_text=True)]
 
     def publish(self, lists: Mapping[str, RemovalList]) -> None:
         """Swap the new dataset, which must be complete, with the old one, and remove the old one.
@@ -263,11 +269,9 @@ class Overwrite:
         """
         name, single = self.staged.name, self._single
         own = own_list(name)
-        changed = lists.get(str(self._own_list))
         beside = list(_files_beside(self._publication.folder)) if single else []
-        if single and changed is not None:
-            staged_list = self._publication.path_of(own)
-            write_whole(staged_list, encode_removal_list(changed))
+        for changed in lists.values() if single else ():
+            write_whole(self._publication.path_of(own), encode_removal_list(changed))
             beside.append(own)
         if not single:  # who finds the new folder must find its lock, too
             self._lock.follow(lock_of(self.staged), lock_of(self._real))
@@ -287,17 +291,6 @@ class Overwrite:
     def final_root(self) -> Path:
         """The folder that contains the files of the dataset in the end."""
         return self._real.parent if self._single else self._real
-
-    @property
-    def lists(self) -> list[Path]:
-        """The lists of removed samples of the old folder, whose shards may be bags or not."""
-        return [*self._real.glob(f"{FOLDER}/{REMOVED}"), *self._real.glob(f"0*/{FOLDER}/{REMOVED}")]
-
-    def keeps(self, path: AnyPath) -> bool:
-        """Return whether a list of removed samples is one of those that `publish` takes along."""
-        if self._single:
-            return path == self._own_list
-        return isinstance(path, Path) and path.is_relative_to(self._real)
 
     def discard(self) -> None:
         """Remove the staging folder, unless `publish` was called. The old dataset stays."""

@@ -55,7 +55,8 @@ def keep_removed(
         lookup = NameLookup(placed.removed.names)
         positions, entries = named_positions(written, placed, lookup, same=False)
         alike.append(positions)
-        if len(positions) and replaced.keeps(placed.path):
+        # the lists of the folder include the list of each file
+        if len(positions) and placed.path in replaced.lists and str(placed.path) not in changed:
             removed = _as_stored_again(placed, lookup, path, written, positions, entries)
             changed[str(placed.path)] = removed
             lists[number] = replace(placed, removed=removed)

@@ -12,13 +12,14 @@ from msgspec.structs import force_setattr
 
 from bushel._dataset.open.as_listed import check_as_listed
 from bushel._dataset.open.caller_fields import CallerFields
-from bushel._dataset.open.completeness import is_part, manifest_of, run_folder
+from bushel._dataset.open.completeness import is_part, lists_bags, manifest_of, run_folder
 from bushel._dataset.open.discovery import find
 from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.shard_fields import with_caller_fields
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.names import Labels, can_be_named, check_labels, join_labels, names_of
-from bushel._index.shard import FOLDER
+from bushel._index.shard import FOLDER, Shard
+from bushel._index.sidecar import readable_manifest
 from bushel._runtime.arrays import check_count
 from bushel._runtime.messages import few
 from bushel.containers import (
@@ -298,6 +299,23 @@ class Target(Struct, frozen=True):
             raise FileNotFoundError(
                 f"{self.path} has no {self.container.name} dataset to append to"
             )
+
+
+def check_not_one_of_bags(path: AnyPath) -> None:
+    """Check that a folder is not one of several bags: the first one has the manifest and the lists of all.
+
+    Raises:
+        FileExistsError: It is.
+    """
+    shard = Shard(path, "", ())
+    if not shard.real_root.name.isdecimal():
+        return
+    manifest = readable_manifest(shard.removal_lists[-1].parent / "manifest.json")
+    if lists_bags(manifest, [shard]):
+        raise FileExistsError(
+            f"{path} is one of the bags of {shard.real_root.parent}: name that folder, whose manifest "
+            "lists all of them"
+        )
 
 
 def check_alone(folder: AnyPath) -> None:

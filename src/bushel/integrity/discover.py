@@ -17,6 +17,7 @@ from bushel._dataset.open.completeness import (
     find_incomplete,
     gone_and_unlisted,
     is_half_replaced,
+    lists_bags,
     manifest_and_names,
     shard_of_entry,
     unfinished_shards,
@@ -242,8 +243,9 @@ def _check_manifest(
     except FormatError as error:
         found.add_error(error, "index")
         manifest = None
-    # another container may have files of the same names
-    if manifest is not None and manifest.container == container:
+    # another container may have files of the same names, and the first of several bags has the list of all
+    is_of_all = lists_bags(manifest, shards)
+    if manifest is not None and manifest.container == container and not is_of_all:
         gone, unlisted = gone_and_unlisted(manifest, names)
         for name in gone:
             found.add_file(

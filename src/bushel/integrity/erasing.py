@@ -35,7 +35,7 @@ from bushel._index.sidecar import Manifest, find_manifest
 from bushel._runtime.arrays import I64, batches_of, offsets_of
 from bushel._runtime.public import command, public
 from bushel._writer.shard_writer import ShardInProgress, ShardPlan
-from bushel._writer.target import check_same_fields
+from bushel._writer.target import check_not_one_of_bags, check_same_fields
 from bushel.containers import get_container, get_writable
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.registry import read_only_ending
@@ -162,6 +162,8 @@ def _chosen(lists: Sequence[PlacedList], call: str | None) -> Sequence[PlacedLis
 def _check(opened: OpenShard, source: str) -> None:
     """Raise UnsupportedError if a shard cannot be written again."""
     container = get_container(opened.container)
+    if not opened.shard.name:
+        check_not_one_of_bags(opened.shard.root)
     instead = (
         f"{command('convert', source, 'NEW.tar')} writes the dataset "
         "without the removed samples; delete the old one then"

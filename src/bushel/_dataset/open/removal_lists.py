@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from bushel._index.removal_list import RemovalList, encode_removal_list, load_removal_list
+from bushel._index.removal_list import EMPTY, RemovalList, encode_removal_list, load_removal_list
 from bushel._index.shard import FOLDER, LISTS_OF_FILES, REMOVED, Shard, of_each_folder
 from bushel._runtime.parallel import map_all
 from bushel.errors import UnsupportedError
@@ -108,28 +108,33 @@ def own_list(name: str) -> str:
     return f"{LISTS_OF_FILES}/{name.replace('/', '%2F')}.safetensors"
 
 
-def keep_beside(old: Path, new: Path, changed: Mapping[str, RemovalList], *, forget: bool) -> None:
-    """Copy the saved views and removal lists of a folder into one that replaces it, to where its readers look.
+def lists_in(folder: Path) -> list[Path]:
+    """Return the lists of removed samples of a folder, of its files, and of the bags or parts in it."""
+    return [
+        path
+        for pattern in (f"{FOLDER}/{REMOVED}", f"{LISTS_OF_FILES}/*.safetensors")
+        for above in ("", "*/")
+        for path in folder.glob(above + pattern)
+    ]
 
-    Each view knows whether it is of other data. `changed` are lists that get other names, by their
-    paths in the old folder; with `forget`, no list is copied.
+
+def keep_beside(old: Path, new: Path, changed: Mapping[str, RemovalList], *, forget: bool) -> None:
+    """Copy the saved views of a folder into one that replaces it, to where its readers look, and join its lists there.
+
+    Each view knows whether it is of other data. A sample may now be in another file or part, so all
+    get one list. `changed` are lists that get other names, by their paths in the old folder; with
+    `forget`, none is kept.
     """
     first_bags = [folder for folder in new.iterdir() if folder.name.strip("0") == ""]
     shared = [new, *first_bags][-1] / FOLDER
-    places = {f"{FOLDER}/views/*.safetensors": shared / "views"}
-    if not forget:
-        places |= {
-            f"{FOLDER}/{REMOVED}": shared,
-            f"{LISTS_OF_FILES}/*.safetensors": new / LISTS_OF_FILES,
-        }
-    for pattern, folder in places.items():
-        for path in (*old.glob(pattern), *old.glob(f"0*/{pattern}")):
-            removed = changed.get(str(path))
-            if removed is None:
-                data = read_whole(path)
-            else:
-                data = encode_removal_list(removed)
-            write_whole(folder / path.name, data)
+    views = f"{FOLDER}/views/*.safetensors"
+    for path in (*old.glob(views), *old.glob(f"0*/{views}")):
+        write_whole(shared / "views" / path.name, read_whole(path))
+    joined = EMPTY
+    for path in () if forget else lists_in(old):
+        joined = joined.joined(changed.get(str(path)) or load_removal_list(path) or EMPTY)
+    if joined.calls:
+        write_whole(shared / REMOVED, encode_removal_list(joined))
 
 
 def _of_files(root: AnyPath, names: Sequence[str]) -> list[PlacedList]:
